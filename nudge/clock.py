@@ -1,0 +1,62 @@
+"""Time that counts a suspend and ignores a step of the wall clock.
+
+`Clock.now()` is Unix seconds: the wall clock read once, carried on by the kernel's boot clock. Every PRIMARY of one boot uses the
+same anchor (it is kept in the change log), so a day's step in either direction moves neither a TTL nor the order of two writes.
+After a reboot the wall clock decides again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# macOS: CLOCK_MONOTONIC goes on during sleep there, which is what CLOCK_BOOTTIME means on Linux.
+_BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+
+def boot_seconds() -> float:
+    """Seconds since boot, suspend included; the same in every process of one boot."""
+    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
+
+
+def boot_id() -> str:
+    """What tells this boot from the last one."""
+    if sys.platform == "linux":
+        try:
+            with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            pass
+    # Elsewhere: the moment of boot, coarse enough that a step of the wall clock by some seconds is not a reboot.
+    return f"boot-{round((time.time() - boot_seconds()) / 600)}"
+
+
+class Clock:
+    """Unix seconds = `offset` + boot clock."""
+
+    def __init__(self, offset: float | None = None, boot: Callable[[], float] = boot_seconds) -> None:
+        self._boot = boot
+        self.offset = time.time() - boot() if offset is None else offset
+
+    def now(self) -> float:
+        return self.offset + self._boot()
+
+
+def iso(seconds: float) -> str:
+    """`2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
+    whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{micros:06d}Z"
+
+
+def ago(seconds: float) -> str:
+    """A short age for people: `now`, `5m ago`, `3h ago`, `2d ago`."""
+    if seconds < 60:
+        return "now"
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{int(seconds // size)}{unit} ago"
+    raise AssertionError("unreachable")

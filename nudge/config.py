@@ -1,0 +1,118 @@
+"""Settings: environment first, then `config.toml`, then the default. One table; the README prints it."""
+
+from __future__ import annotations
+
+import os
+
+from nudge import limits
+from nudge.errors import Invalid
+from nudge.runtime import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+def _whole(low: int, high: int) -> Callable[[Any], int]:
+    def parse(raw: Any) -> int:
+        number = int(raw)
+        if not low <= number <= high:
+            raise ValueError(f"must be {low} to {high}")
+        return number
+
+    return parse
+
+
+def _seconds(raw: Any) -> float:
+    number = float(raw)
+    if not 0 <= number < float("inf"):
+        raise ValueError("must be a number of seconds, 0 or more")
+    return number
+
+
+def _switch(raw: Any) -> bool:
+    text = str(raw).strip().lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError("must be 1 or 0")
+
+
+def _level(raw: Any) -> str:
+    text = str(raw).strip().lower()
+    if text not in ("debug", "info", "warn", "error"):
+        raise ValueError("must be debug, info, warn or error")
+    return text
+
+
+class Setting:
+    """One line of the table: its name in `config.toml` (the environment has it as `NUDGE_NAME`), default, parser and meaning."""
+
+    __slots__ = ("default", "meaning", "name", "parse")
+
+    def __init__(self, name: str, default: Any, parse: Callable[[Any], Any], meaning: str) -> None:
+        self.name, self.default, self.parse, self.meaning = name, default, parse, meaning
+
+    @property
+    def variable(self) -> str:
+        return "NUDGE_" + self.name.upper()
+
+
+SETTINGS = (
+    Setting("port", limits.DEFAULT_PORT, _whole(1, 65_535), "TCP port to try first; the next free one is taken when it is in use"),
+    Setting("max_hints", limits.MAX_HINTS, _whole(1, 100_000), "hints held at once"),
+    Setting("secret_guard", True, _switch, "refuse values that look like credentials"),
+    Setting("default_ttl", "session", str, "lifetime of a hint that is set without one: `session` or an ISO-8601 duration"),
+    Setting("session_grace", limits.SESSION_GRACE, _seconds, "seconds a session outlives its last process; 0 ends it with the process"),
+    Setting("idle_exit", limits.IDLE_EXIT, _seconds, "seconds without members and requests after which a detached server ends"),
+    Setting("autostart", True, _switch, "start a server when a command needs one and none runs"),
+    Setting("log_level", "warn", _level, "debug, info, warn or error"),
+    Setting("tools", "default", str, "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable"),
+)
+
+
+class Settings:
+    """The settings in force, as attributes."""
+
+    port: int
+    max_hints: int
+    secret_guard: bool
+    default_ttl: str
+    session_grace: float
+    idle_exit: float
+    autostart: bool
+    log_level: str
+    tools: str
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        for setting in SETTINGS:
+            setattr(self, setting.name, values.get(setting.name, setting.default))
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read what is set; a value that does not parse names itself."""
+    chosen: dict[str, Any] = {}
+    filed = _read_file(paths.config_file(environ))
+    for setting in SETTINGS:
+        raw = environ.get(setting.variable, filed.get(setting.name))
+        if raw is None:
+            continue
+        try:
+            chosen[setting.name] = setting.parse(raw)
+        except ValueError as error:
+            raise Invalid(str(error), field=setting.variable) from None
+    return Settings(chosen)
+
+
+def _read_file(path: str) -> dict[str, Any]:
+    if not os.path.exists(path):
+        return {}
+    import tomllib  # late: 15 ms that most machines, having no such file, need not pay
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise Invalid(f"cannot be read: {error}", field=path) from None

@@ -1,0 +1,84 @@
+"""The one error tree. Each class carries its wire code; `reason` is the symbol a program tests, `message` the sentence a person reads."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+
+
+class NudgeError(Exception):
+    """Anything Nudge refuses. Subclasses fix `code` and `reason`; `data` adds what helps the caller to go on."""
+
+    code = INTERNAL_ERROR
+    reason = "E_INTERNAL"
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data: dict[str, Any] = data
+
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON-RPC error object."""
+        return {"code": self.code, "message": self.message, "data": {"reason": self.reason, **self.data}}
+
+
+class NotFound(NudgeError):
+    code, reason = 40401, "E_NOT_FOUND"
+
+
+class Invalid(NudgeError):
+    """A field that breaks a rule: `Invalid("must be 1 to 10", field="meta.priority")`."""
+
+    code, reason = 40001, "E_INVALID"
+
+    def __init__(self, rule: str, *, field: str | None = None, **data: Any) -> None:
+        super().__init__(f"{field}: {rule}" if field else rule, **({"field": field} if field else {}), **data)
+        self.field = field
+        self.rule = rule
+
+
+class ScopeInvalid(Invalid):
+    code, reason = 40003, "E_SCOPE_INVALID"
+
+
+class SecretRejected(Invalid):
+    code, reason = 40002, "E_SECRET_REJECTED"
+
+
+class Conflict(NudgeError):
+    code, reason = 40901, "E_CONFLICT"
+
+
+class QuotaExceeded(NudgeError):
+    code, reason = 42901, "E_QUOTA"
+
+
+class Unavailable(NudgeError):
+    """No PRIMARY answers right now; the same call may work a moment later."""
+
+    code, reason = 50301, "E_UNAVAILABLE"
+
+    def __init__(self, message: str, **data: Any) -> None:
+        super().__init__(message, retryable=True, **data)
+
+
+class StorageFailed(NudgeError):
+    code, reason = 50701, "E_STORAGE"
+
+
+class RemoteError(NudgeError):
+    """An error that a PRIMARY answered with, rebuilt on the client's side; a newer PRIMARY may send reasons we do not know."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        data = dict(error.get("data") or {})
+        super().__init__(str(error.get("message", "the server answered with an error")))
+        self.code = int(error.get("code", INTERNAL_ERROR))
+        self.reason = str(data.pop("reason", "E_INTERNAL"))
+        self.data = data

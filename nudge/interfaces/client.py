@@ -1,0 +1,108 @@
+"""The client that the CLI, the hooks and scripts written in Python share: one call, sent again under the same id until it is answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.errors import NudgeError, RemoteError, Unavailable
+from nudge.runtime import endpoint, ensure, paths
+from nudge.runtime.connection import Lost, TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from nudge.runtime.connection import Connection, Response
+    from nudge.runtime.endpoint import Endpoint
+
+_RETRY_PAUSE = 0.01
+ENV_NEEDED = 428
+
+
+class Client:
+    """Talks to this machine's PRIMARY; finds it, and starts it where the call may."""
+
+    __slots__ = ("_autostart", "_directory", "_environ", "_port")
+
+    def __init__(self, *, environ: Mapping[str, str] = os.environ, port: int | None = None, autostart: bool = True) -> None:
+        self._environ = environ
+        self._directory = paths.runtime_dir(environ)
+        self._port = port
+        self._autostart = autostart
+
+    def call(self, method: str, params: Mapping[str, Any], *, start: bool = True) -> Any:
+        """The operation's result, or its error raised. A lost answer is asked for again under the same request id."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        answer = json.loads(self._post(body, start=start and self._autostart))
+        if "error" in answer:
+            raise RemoteError(answer["error"])
+        return answer["result"]
+
+    def endpoint(self) -> Endpoint | None:
+        return endpoint.read(self._directory)
+
+    def status(self) -> dict[str, Any] | None:
+        """What PRIMARY says of itself, or None when none runs. Never starts one."""
+        try:
+            answer: dict[str, Any] = self.call("nudge.status", {}, start=False)
+        except Unavailable as error:
+            if "pid" in error.data:
+                raise
+            return None
+        return answer
+
+    def _post(self, body: bytes, *, start: bool) -> bytes:
+        """One request, through as many PRIMARYs as it takes."""
+        headers = {"Nudge-Request-Id": os.urandom(12).hex(), "Nudge-Env": "ask"}
+        give_up = boot_seconds() + limits.START_TIMEOUT
+        while True:
+            response = self._try(body, headers, start)
+            if response is not None and response.status == ENV_NEEDED:
+                headers["Nudge-Env"] = self._asked_env(response.body)
+            elif response is not None:
+                return _checked(response)
+            elif boot_seconds() > give_up:
+                raise Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
+            else:
+                time.sleep(_RETRY_PAUSE)
+
+    def _try(self, body: bytes, headers: dict[str, str], start: bool) -> Response | None:
+        """The answer of the PRIMARY of the moment; None when it went away or is handing over."""
+        link = self._connect(start)
+        deadline = boot_seconds() + limits.CALL_TIMEOUT
+        try:
+            response = link.exchange("/", body, {**headers, "Nudge-Deadline": f"{deadline:.6f}"}, deadline)
+        except Lost:
+            return None
+        except TimedOut:
+            raise ensure.not_answering(link.endpoint) from None
+        finally:
+            link.close()
+        return None if response.retryable else response
+
+    def _connect(self, start: bool) -> Connection:
+        if start:
+            paths.ensure_private_dir(self._directory)
+        link = ensure.connect(self._directory, start=start)
+        if self._port not in (None, link.endpoint.port):
+            link.close()
+            raise Unavailable(
+                f"port {self._port} is not where the running Nudge server listens ({link.endpoint.port}); leave out -p"
+            )
+        return link
+
+    def _asked_env(self, body: bytes) -> str:
+        """Only the names that a scope asks for ever leave this process."""
+        names = json.loads(body)["names"]
+        return json.dumps({name: self._environ[name] for name in names if name in self._environ})
+
+
+def _checked(response: Response) -> bytes:
+    if response.status in (200, 400, 404, 413) and response.body[:1] in (b"{", b"["):
+        return response.body
+    raise NudgeError(f"the server answered with HTTP {response.status}; see: nudge doctor")

@@ -1,0 +1,72 @@
+"""Every limit, with its unit. A number that bounds anything lives here and nowhere else."""
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# The wire
+MAX_BODY_BYTES = 1 * MIB
+MAX_IMPORT_BODY_BYTES = 16 * MIB
+MAX_STDIO_LINE_BYTES = 1 * MIB
+MAX_JSON_DEPTH = 64
+MAX_BATCH = 100
+MAX_INTEGER_DIGITS = 30
+DEFAULT_PORT = 8765
+PORTS_TRIED = 100
+
+# Hints
+MAX_VALUE_BYTES = 8 * KIB
+MAX_NAME_CHARS = 128  # component and key
+MAX_REASON_CHARS = 500
+MAX_ADDED_BY_CHARS = 128
+MAX_TAGS = 20
+MAX_TAG_CHARS = 64
+MAX_COMPONENTS = 500
+MAX_HINTS_PER_COMPONENT = 200
+MAX_HINTS = 5_000
+MIN_PRIORITY, MAX_PRIORITY, DEFAULT_PRIORITY = 1, 10, 5
+DEFAULT_CONFIDENCE = 0.5
+MAX_BUMP = 1_000
+MAX_TTL_SECONDS = 366 * 86_400
+DEFAULT_QUERY_LIMIT = 10
+MAX_QUERY_LIMIT = 100
+MAX_REASONS = 12  # in one explanation
+
+# Scopes and patterns
+MAX_PATTERN_CHARS = 256  # a glob or a regex
+MAX_SCOPE_ITEMS = 20  # globs, repos, branches, names or allowed values in one scope field
+MAX_GLOB_ALTERNATIVES = 64
+MAX_GLOB_EXPANDED_CHARS = 4_096  # all alternatives together
+GLOBS_CACHED = 2_048  # compiled, in memory
+MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
+MAX_REGEX_MEMORY_BYTES = 1 * MIB  # of RE2, for one pattern
+MAX_ENV_VALUE_CHARS = 1_024
+MAX_PATH_CHARS = 4_096
+MAX_REPO_CHARS = 512
+MAX_BRANCH_CHARS = 256
+MAX_FILES_OPEN = 200
+MAX_GIT_FILE_BYTES = 1 * MIB  # of one file below .git that is read for the context
+
+# Processes, in seconds
+CONNECT_TIMEOUT = 0.25
+CALL_TIMEOUT = 2.0
+START_TIMEOUT = 10.0
+LEAVE_TIMEOUT = 1.5  # from end of file on PRIMARY's stdin to its exit
+SESSION_GRACE = 12 * 3_600.0
+IDLE_EXIT = 30 * 60.0
+HEARTBEAT = 60.0
+REQUEST_ID_KEPT = 600.0
+
+# The change log
+COMPACT_AT_BYTES = 4 * MIB  # and at least COMPACT_RATIO times what the last compaction left
+COMPACT_RATIO = 4
+
+# Reading the manifests of a repo
+MAX_MANIFEST_BYTES = 512 * KIB
+MAX_MANIFESTS = 200
+MAX_MANIFEST_DEPTH = 4  # directories below the root
+MAX_MANIFEST_DIRECTORIES = 20_000
+MAX_FOUND_COMMANDS = 1_000
+MAX_FOUND_COMMAND_CHARS = 500
+MAX_WORKFLOW_LINES = 3  # of a CI step; a longer one is a script, not something a person types
+MAX_YAML_DEPTH = 64
+MAX_TOML_KEY_PARTS = 40

@@ -1,0 +1,151 @@
+"""One HTTP/1.1 connection to PRIMARY over a raw socket. `http.client` would cost every hook and every `nudge get` 25 ms."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.errors import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nudge.runtime.endpoint import Endpoint
+
+_CHUNK = 65_536
+
+
+class Response:
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def retryable(self) -> bool:
+        """PRIMARY is handing over: the same request, sent again in a moment, will be served."""
+        return self.status == 503 and "nudge-retry" in self.headers
+
+
+class Lost(Exception):
+    """The connection ended before the answer did; whether the request was applied is unknown."""
+
+
+class TimedOut(Exception):
+    """PRIMARY did not answer in time."""
+
+
+class Connection:
+    """Requests may be sent ahead of their answers (pipelining); answers come back in the order of the requests."""
+
+    __slots__ = ("_buffer", "_credentials", "endpoint", "socket")
+
+    def __init__(self, endpoint: Endpoint, token: str | None) -> None:
+        self.endpoint = endpoint
+        self._buffer = b""
+        self._credentials = ""
+        if endpoint.socket and sys.platform != "win32":
+            self.socket = _dial_unix(endpoint.socket)
+        else:
+            self.socket = _dial_tcp(endpoint.port)
+            self._authenticate(token)
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def send(self, path: str, body: bytes, headers: Mapping[str, str], *, method: str = "POST") -> None:
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        head = "\r\n".join(lines) + "\r\n" + self._credentials + "\r\n"
+        try:
+            self.socket.settimeout(limits.CALL_TIMEOUT)
+            self.socket.sendall(head.encode("latin-1") + body)
+        except TimeoutError:
+            raise TimedOut from None
+        except OSError:
+            raise Lost from None
+
+    def receive(self, deadline: float) -> Response:
+        """The next answer, by `deadline` on the boot clock."""
+        while (response := self.take()) is None:
+            self.fill(deadline)
+        return response
+
+    def take(self) -> Response | None:
+        """An answer that is already complete in the buffer."""
+        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
+        if not separator:
+            return None
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        if len(rest) < length:
+            return None
+        self._buffer = rest[length:]
+        return Response(int(status_line.split(" ", 2)[1]), headers, rest[:length])
+
+    def fill(self, deadline: float) -> None:
+        remaining = deadline - boot_seconds()
+        if remaining <= 0:
+            raise TimedOut
+        self.socket.settimeout(remaining)
+        try:
+            received = self.socket.recv(_CHUNK)
+        except TimeoutError:
+            raise TimedOut from None
+        except OSError:
+            raise Lost from None
+        if not received:
+            raise Lost
+        self._buffer += received
+
+    def exchange(self, path: str, body: bytes, headers: Mapping[str, str], deadline: float, *, method: str = "POST") -> Response:
+        self.send(path, body, headers, method=method)
+        return self.receive(deadline)
+
+    def _authenticate(self, token: str | None) -> None:
+        """Let the other side prove that it knows the token before we show it: a stranger may sit on the port."""
+        import hashlib
+        import hmac
+        import os
+
+        if not token:
+            raise Unavailable("there is no token to talk to the server with; run: nudge serve")
+        nonce = os.urandom(16).hex()
+        answer = self.exchange(f"/proof/{nonce}", b"", {}, boot_seconds() + limits.CALL_TIMEOUT, method="GET")
+        expected = hmac.new(token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
+        if answer.status != 200 or not hmac.compare_digest(answer.body.decode("ascii", "replace"), expected):
+            raise Unavailable(f"port {self.endpoint.port} is held by something that is not this Nudge")
+        self._credentials = f"Authorization: Bearer {token}\r\n"
+
+
+def _dial_unix(path: str) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    return _connect(link, path)
+
+
+def _dial_tcp(port: int | None) -> socket.socket:
+    if not port:
+        raise Lost
+    link = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return _connect(link, ("127.0.0.1", port))
+
+
+def _connect(link: socket.socket, address: str | tuple[str, int]) -> socket.socket:
+    link.settimeout(limits.CONNECT_TIMEOUT)
+    try:
+        link.connect(address)
+    except (TimeoutError, BlockingIOError):  # a full backlog: the process is there and does not accept
+        link.close()
+        raise TimedOut from None
+    except OSError:
+        link.close()
+        raise Lost from None
+    return link

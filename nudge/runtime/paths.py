@@ -1,0 +1,100 @@
+"""Where things live. From the home directory only: `TMPDIR` and `XDG_*` differ between a desktop, ssh, cron and a client that
+filters the environment, and two answers here would be two PRIMARYs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from nudge.errors import StorageFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LOCK = "server.lock"
+MEMBERS = "members.lock"
+ENDPOINT = "server.pid"
+TOKEN = "token"
+CHANGE_LOG = "changes.log"
+PREVIOUS = "previous.json"
+START_REPORT = "start.err"
+
+_MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
+
+
+def home() -> str:
+    """`HOME` when it is usable, else what the account database says (cron and some clients start us without it)."""
+    if sys.platform == "win32":
+        return os.path.expanduser("~")
+    named = os.environ.get("HOME")
+    if named and os.path.isabs(named):
+        return named
+    import pwd
+
+    return pwd.getpwuid(os.getuid()).pw_dir
+
+
+def machine_tag() -> str:
+    """Eight characters that differ between machines sharing one home over a network."""
+    for path in _MACHINE_ID_FILES:
+        try:
+            with open(path, encoding="ascii") as file:
+                identity = file.read().strip()
+        except (OSError, UnicodeDecodeError):
+            continue
+        if identity:
+            return identity[:8]
+    return os.uname().nodename[:32] if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "local")
+
+
+def _base(kind: str) -> str:
+    """What `platformdirs` answers for `nudge` with no `XDG_*` set; a test holds the two together."""
+    root = home()
+    if sys.platform == "darwin":
+        folder = {"log": "Library/Logs"}.get(kind, "Library/Application Support")
+        return os.path.join(root, folder, "nudge")
+    if sys.platform == "win32":
+        local = os.path.join(root, "AppData", "Local", "nudge")
+        return os.path.join(local, "Logs") if kind == "log" else local
+    folder = {"state": ".local/state", "config": ".config", "data": ".local/share", "log": ".local/state"}[kind]
+    base = os.path.join(root, folder, "nudge")
+    return os.path.join(base, "log") if kind == "log" else base
+
+
+def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
+    return environ.get("NUDGE_RUNTIME_DIR") or os.path.join(_base("state"), machine_tag())
+
+
+def config_file(environ: Mapping[str, str] = os.environ) -> str:
+    return environ.get("NUDGE_CONFIG") or os.path.join(_base("config"), "config.toml")
+
+
+def log_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
+    moved = environ.get("NUDGE_RUNTIME_DIR")
+    return os.path.join(moved, "log") if moved else _base("log")
+
+
+def ensure_private_dir(path: str) -> None:
+    """Make `path` owner-only, or refuse it by name: a directory that somebody else controls could hand us to an impostor."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        check_private_dir(path)
+        os.chmod(path, 0o700)
+    except OSError as error:
+        raise StorageFailed(f"cannot use {path}: {error.strerror or error}; set NUDGE_RUNTIME_DIR to a directory of yours") from None
+
+
+def check_private_dir(path: str) -> None:
+    """Raise unless `path` is a real directory of ours that nobody else may write to."""
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        raise StorageFailed(f"{path} is a symbolic link; remove it, or set NUDGE_RUNTIME_DIR to a real directory")
+    if not stat.S_ISDIR(status.st_mode):
+        raise StorageFailed(f"{path} is not a directory; remove it, or set NUDGE_RUNTIME_DIR")
+    if hasattr(os, "getuid") and status.st_uid != os.getuid():
+        raise StorageFailed(f"{path} belongs to another user; set NUDGE_RUNTIME_DIR to a directory of yours")
+    if sys.platform != "win32" and status.st_mode & 0o022:
+        raise StorageFailed(f"{path} is writable by others; run: chmod 700 {path}")
