@@ -7,40 +7,30 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import sys
+from collections.abc import Mapping
 
 from nudge import limits
 from nudge.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 OS_NAMES = ("linux", "darwin", "windows")
 CODEX_METADATA = "x-codex-turn-metadata"
 
 _PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows", "cygwin": "windows"}
+_POINTER = "gitdir: "
 _BRANCH_REF = "ref: refs/heads/"
 # What `HEAD` says where branches live in a reftable: the real one cannot be read from a file.
 _REFTABLE_BRANCH = ".invalid"
 _NESTED_METADATA = 3
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_DRIVE = re.compile(r"[A-Za-z]:(?:[\\/]|$)")
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(.*)")
-# `git@host:path` and `[::1]:path`; a colon after the first slash belongs to a local path.
-_SCP = re.compile(r"(?:[^/:\[]|\[[^/\]]*\])+:(.*)")
-
-_HEADER = re.compile(r'\s*\[[ \t]*([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]')
-_ENTRY = re.compile(
-    r"""\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*
-    (?:=[ \t]*((?:[^"\\\n#;]|\\\r?\n|\\.|"(?:[^"\\\n]|\\\r?\n|\\.)*")*))?""",
-    re.VERBOSE,
-)
-_VALUE_PIECE = re.compile(r'\\(\r?\n|.)|(")|([^"\\]+)')
-_ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "\n": "", "\r\n": ""}
+_SCHEME_MARKS = {ord(mark): None for mark in "+.-"}
+_CONFIG_SYNTAX = frozenset('"\\#;')
+_ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 
 
 class Context:
@@ -93,9 +83,16 @@ def _text(raw: object, field: str, most: int) -> str:
         raise Invalid("must be a string", field=field)
     if len(raw) > most:
         raise Invalid(f"must be at most {most} characters", field=field)
-    if _CONTROL.search(raw):
+    if not _sayable(raw):
         raise Invalid("must not contain control characters", field=field)
     return raw
+
+
+def _sayable(text: str) -> bool:
+    """Free of control characters, and of the halves by which Python carries bytes that are no UTF-8."""
+    if text.isascii() and text.isprintable():
+        return True
+    return not any(char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in text)
 
 
 def _parse_cwd(raw: object, field: str) -> str:
@@ -158,13 +155,13 @@ _PARSERS: dict[str, Callable[[object, str], Any]] = {
 
 
 def resolve(cwd: str | None = None) -> Context:
-    """The context of a directory, this process's own by default. Never raises: what cannot be read, or said on the wire, is unknown."""
+    """A directory's context, this process's own by default. Never raises: what cannot be read, or sent, is unknown."""
     folder = caller_cwd({}, cwd, None)
     system = _PLATFORMS.get(sys.platform)
     if folder is None:
         return Context(os=system)
     repo, branch = _git_facts(folder)
-    said = None if _CONTROL.search(folder) or len(folder) > limits.MAX_PATH_CHARS else folder
+    said = folder if _sayable(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
     return Context(cwd=said, repo=repo, branch=branch, os=system, project=project_of(repo, said))
 
 
@@ -178,14 +175,14 @@ def _getcwd() -> str | None:
 def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[str, Any] | None) -> str | None:
     """Where the caller works: what it says, what its client says for this call, what its client said at start, where we stand."""
     implied = _first_absolute(_codex_workspaces(meta)) or _first_absolute(environ.get("CLAUDE_PROJECT_DIR")) or _getcwd()
-    if explicit and not _is_absolute(explicit):
-        explicit = f"{implied}/{explicit}" if implied else None
-        return _normalised(explicit) if explicit else None
-    return _normalised(explicit or implied) if explicit or implied else None
+    chosen = explicit or implied
+    if chosen and not _is_absolute(chosen):
+        chosen = f"{implied}/{chosen}" if implied else None
+    return _normalised(chosen) if chosen else None
 
 
 def _codex_workspaces(meta: Mapping[str, Any] | None) -> object:
-    turn = (meta or {}).get(CODEX_METADATA)
+    turn = meta.get(CODEX_METADATA) if isinstance(meta, Mapping) else None
     if isinstance(turn, str):
         import json
 
@@ -208,7 +205,11 @@ def _first_absolute(node: object, depth: int = _NESTED_METADATA) -> str | None:
 
 def _is_absolute(path: str) -> bool:
     """Also for a path of the other kind of system: the text may have been written there."""
-    return path.startswith("/") or _DRIVE.match(path) is not None
+    return path.startswith("/") or _has_drive(path)
+
+
+def _has_drive(path: str) -> bool:
+    return path[1:2] == ":" and path[0].isalpha() and path[2:3] in ("", "/", "\\")
 
 
 def _normalised(path: str) -> str:
@@ -219,13 +220,13 @@ def _normalised(path: str) -> str:
 
 def _slashed(path: str) -> str:
     """A backslash separates only below a drive letter; elsewhere it is part of a name."""
-    return path.replace("\\", "/") if _DRIVE.match(path) else path
+    return path.replace("\\", "/") if _has_drive(path) else path
 
 
 def normalise_repo(raw: str) -> str:
     """One name for one repository: `git:org/repo` however it is cloned (the host is dropped), `file:///path` when it is local."""
     text = raw.lstrip()
-    if len(text) > limits.MAX_REPO_CHARS or _CONTROL.search(text):
+    if len(text) > limits.MAX_REPO_CHARS or not _sayable(text):
         raise ValueError(f"must be printable and at most {limits.MAX_REPO_CHARS} characters")
     identity = _local_identity(text) or _remote_identity(text.rstrip())
     if identity is None or len(identity) > limits.MAX_REPO_CHARS:
@@ -239,22 +240,28 @@ def _local_identity(text: str) -> str | None:
         if host.lower() not in ("", "localhost"):
             return None
         text = slash + rest
-    if _DRIVE.match(text.lstrip("/")):
-        text = "/" + _slashed(text.lstrip("/"))
-    return "file://" + _normalised(text) if text.startswith("/") else None
+    path = _normalised(text)
+    if _has_drive(path.lstrip("/")):
+        path = _normalised("/" + _slashed(path.lstrip("/")))
+    return f"file://{path}" if path.startswith("/") else None
 
 
 def _remote_identity(text: str) -> str | None:
-    if url := _URL.match(text):
-        path = "" if url[1].lower() == "file" else url[3]
-    elif scp := _SCP.match(text):
-        path = scp[1]
-    else:
-        return None
-    name = re.sub(r"\s+", "%20", "/".join(part for part in path.lower().split("/") if part not in ("", ".")))
-    while name.endswith((".git", "/")):
-        name = name.removesuffix(".git").rstrip("/")
-    return None if not name or ".." in name.split("/") else f"git:{name}"
+    parts = [part for part in "%20".join(_remote_path(text).lower().split()).split("/") if part not in ("", ".")]
+    while parts and parts[-1].endswith(".git"):
+        short = parts.pop().removesuffix(".git")
+        parts += [] if short in ("", ".") else [short]
+    return f"git:{'/'.join(parts)}" if parts and ".." not in parts else None
+
+
+def _remote_path(text: str) -> str:
+    """What follows the host in `scheme://host/path` or `user@host:path`; nothing when the text is neither."""
+    scheme, mark, rest = text.partition("://")
+    if mark and scheme.translate(_SCHEME_MARKS).isalnum():
+        return "" if scheme.lower() == "file" else rest.partition("/")[2]
+    bracketed = "[" in text.partition(":")[0]  # `[::1]:path`, whose first colon is the address's own
+    host, colon, path = text.partition("]:" if bracketed else ":")
+    return path if colon and host and "/" not in host else ""
 
 
 def project_of(repo: str | None, cwd: str | None) -> str | None:
@@ -279,8 +286,8 @@ def _find_git_dir(folder: str) -> tuple[str, str] | None:
     for parent in _upwards(folder):
         marker = os.path.join(parent, ".git")
         if os.path.isfile(marker):
-            pointed = _read(marker).strip()
-            return (parent, os.path.join(parent, pointed[7:].strip())) if pointed.startswith("gitdir:") else None
+            pointed = _read(marker).rstrip("\r\n")
+            return (parent, os.path.join(parent, pointed.removeprefix(_POINTER))) if pointed.startswith(_POINTER) else None
         if os.path.isfile(os.path.join(marker, "HEAD")):
             return parent, marker
     return None
@@ -294,9 +301,9 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def _read_facts(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
-    """All work trees share the common directory. A linked one reads a relative origin from the main one: same repository, same name."""
+    """Work trees share the common directory, so its origin too; a relative one is read from the main tree, so that all agree."""
     git_dir = os.path.realpath(git_dir)
-    common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).strip()))
+    common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
     if not os.path.isfile(os.path.join(git_dir, "HEAD")):
         return None, None
     url = _origin_url(_read(os.path.join(common, "config")))
@@ -312,45 +319,55 @@ def _identity(place: str) -> str | None:
 
 
 def _anchored(url: str, base: str) -> str:
-    local = url and not (_URL.match(url) or _SCP.match(url) or _is_absolute(url))
-    return os.path.join(base, url) if local else url
+    return os.path.join(base, url) if url and ":" not in url.partition("/")[0] else url
 
 
 def _branch(git_dir: str) -> str | None:
     head = _read(os.path.join(git_dir, "HEAD")).rstrip("\r\n")
     name = head.removeprefix(_BRANCH_REF).strip()
-    unusable = name == head or name in ("", _REFTABLE_BRANCH) or len(name) > limits.MAX_BRANCH_CHARS or _CONTROL.search(name)
+    unusable = name == head or name in ("", _REFTABLE_BRANCH) or len(name) > limits.MAX_BRANCH_CHARS or not _sayable(name)
     return None if unusable else name
 
 
 def _origin_url(config: str) -> str:
-    """The first `url` of `[remote "origin"]`, as git's own syntax spells it; other remotes name other people's repositories."""
-    position, inside = 0, False
-    while position < len(config):
-        if header := _HEADER.match(config, position):
-            inside, position = _is_origin(header[1], header[2]), header.end()
-        elif entry := _ENTRY.match(config, position):
-            if inside and entry[1].lower() == "url" and entry[2]:
-                return _config_value(entry[2])
-            position = entry.end()
-        else:  # a comment, a blank rest of a line, or nonsense: the next line may be good again
-            position = config.find("\n", position) + 1 or len(config)
+    """The first `url` of `[remote "origin"]`, as git's own syntax spells it; other remotes may be other people's repositories."""
+    inside, lines = False, iter(config.split("\n"))
+    for line in lines:
+        entry = line.strip()
+        if entry.startswith("["):
+            header, _, entry = entry[1:].partition("]")
+            inside = _is_origin(header)
+        name, _, rest = entry.lstrip().partition("=")
+        value = "" if name.startswith(("#", ";")) else _config_value(rest, lines)
+        if value and inside and name.strip().lower() == "url":
+            return value
     return ""
 
 
-def _is_origin(section: str, name: str | None) -> bool:
-    if name is None:
-        return section.lower() == "remote.origin"
-    return section.lower() == "remote" and re.sub(r"\\(.)", r"\1", name) == "origin"
+def _is_origin(header: str) -> bool:
+    section, _, name = header.strip().partition(" ")
+    return (section.lower(), name.strip()) in (("remote", '"origin"'), ("remote.origin", ""))
 
 
-def _config_value(raw: str) -> str:
-    """Unescape and unquote; white space at the end counts only inside quotes."""
-    value, kept, quoted = "", 0, False
-    for escaped, quote, plain in _VALUE_PIECE.findall(raw):
-        quoted ^= bool(quote)
-        value += _ESCAPES.get(escaped, escaped) or plain
-        kept = len(value) if quoted or quote or (escaped and not escaped.isspace()) else max(kept, len(value.rstrip()))
+def _config_value(text: str, following: Iterator[str]) -> str:
+    """Unquoted, unescaped, without its comment; a final backslash takes the next line; outer blanks count in quotes only."""
+    text = text.strip()
+    if _CONFIG_SYNTAX.isdisjoint(text):
+        return text
+    value, kept, quoted, position = "", 0, False, 0
+    while position < len(text) and (quoted or text[position] not in "#;"):
+        char = text[position]
+        position += 1
+        if char == '"':
+            quoted, kept = not quoted, len(value)
+        elif char == "\\" and position == len(text):
+            text += next(following, "").rstrip()
+        elif char == "\\":
+            value, position = value + _ESCAPES.get(text[position], text[position]), position + 1
+            kept = len(value)
+        else:
+            value += char
+            kept = len(value) if quoted or not char.isspace() else kept
     return value[:kept]
 
 

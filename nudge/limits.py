@@ -16,6 +16,7 @@ PORTS_TRIED = 100
 # Hints
 MAX_VALUE_BYTES = 8 * KIB
 MAX_NAME_CHARS = 128  # component and key
+MAX_TEMPLATE_DEFAULTS = 100
 MAX_REASON_CHARS = 500
 MAX_ADDED_BY_CHARS = 128
 MAX_TAGS = 20
@@ -30,15 +31,26 @@ MAX_TTL_SECONDS = 366 * 86_400
 DEFAULT_QUERY_LIMIT = 10
 MAX_QUERY_LIMIT = 100
 MAX_REASONS = 12  # in one explanation
+MAX_WHY_NOT = 20  # variants that one miss explains
+MAX_KNOWN_KEYS = 10  # keys that one miss suggests
+MAX_QUERY_ITEMS = 100  # keys or tags in one query
+MAX_USE_COUNT = 1_000_000_000
+MAX_VERSION = 2**53 - 1  # the largest whole number that every JSON reader keeps exact
+MAX_TIMESTAMP = 7_258_118_400  # 2200-01-01: until then a float tells microseconds apart
+MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
+HINTS_PER_BREATH = 100  # hints handled before the event loop gets its turn
+CHARS_PER_BREATH = 8 * KIB  # or so much text of theirs
 
 # Scopes and patterns
 MAX_PATTERN_CHARS = 256  # a glob or a regex
 MAX_SCOPE_ITEMS = 20  # globs, repos, branches, names or allowed values in one scope field
 MAX_GLOB_ALTERNATIVES = 64
-MAX_GLOB_EXPANDED_CHARS = 4_096  # all alternatives together
+MAX_GLOB_EXPANDED_CHARS = 2_048  # all alternatives together
+MAX_GLOB_WILDCARDS = 64  # in all alternatives together: a match of the longest path stays under 5 ms
 GLOBS_CACHED = 2_048  # compiled, in memory
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
-MAX_REGEX_MEMORY_BYTES = 1 * MIB  # of RE2, for one pattern
+MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
+MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
 MAX_PATH_CHARS = 4_096
 MAX_REPO_CHARS = 512
@@ -70,3 +82,11 @@ MAX_FOUND_COMMAND_CHARS = 500
 MAX_WORKFLOW_LINES = 3  # of a CI step; a longer one is a script, not something a person types
 MAX_YAML_DEPTH = 64
 MAX_TOML_KEY_PARTS = 40
+
+# The HTTP listener
+MAX_CONNECTIONS = 512  # on TCP
+MAX_HEADER_BYTES = 32 * KIB  # one header: a context with a long directory fits
+HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
+BODY_TIMEOUT = 10.0
+KEEPALIVE = 75.0  # on TCP; a member's connection stays open as long as it likes
+MAX_REQUEST_ID_CHARS = 64

@@ -19,6 +19,8 @@ from nudge.errors import Invalid, ScopeInvalid
 
 _EXTGLOB = re.compile(r"[@!+*?]\(")
 _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
+_WILDCARD = re.compile(r"\*+|\?|\[")
+_ANY_START = re.compile(r"\A(?:\*\*/+)+(?=[^/])")
 _GLOBSTAR = "**"
 
 # A parsed pattern: text, or a choice between parsed patterns.
@@ -28,13 +30,13 @@ _Part = str | list[list["_Part"]]
 class Glob:
     """A pattern that matches a whole path or branch name."""
 
-    __slots__ = ("_regex", "pattern")
+    __slots__ = ("pattern",)
 
-    def __init__(self, pattern: str, regex: str) -> None:
-        self.pattern, self._regex = pattern, regex
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
 
     def matches(self, text: str) -> bool:
-        return _program(self._regex).fullmatch(_bytes(text)) is not None
+        return _program(self.pattern).fullmatch(_bytes(text)) is not None
 
     def __repr__(self) -> str:
         return f"Glob({self.pattern!r})"
@@ -56,7 +58,12 @@ class Regex:
 
 
 def compile_glob(pattern: str, field: str) -> Glob:
-    return Glob(pattern, translate(pattern, field))
+    translate(pattern, field)  # names the field in what it refuses, which the cache of programs cannot
+    try:
+        _program(pattern)
+    except re2.error:
+        _refuse("is too large; use fewer braces, or fewer characters beyond ASCII", field)
+    return Glob(pattern)
 
 
 def compile_branch_glob(pattern: str, field: str) -> Glob:
@@ -69,7 +76,7 @@ def compile_regex(pattern: str, field: str) -> Regex:
     if len(pattern) > limits.MAX_PATTERN_CHARS:
         raise Invalid(f"must be at most {limits.MAX_PATTERN_CHARS} characters", field=field)
     try:
-        program = re2.compile(pattern, _options())
+        program = re2.compile(pattern, _options(limits.MAX_REGEX_MEMORY_BYTES))
     except re2.error as error:
         raise Invalid(f"not a regular expression RE2 can compile: {_said(error)}", field=field) from None
     except UnicodeEncodeError:
@@ -79,14 +86,15 @@ def compile_regex(pattern: str, field: str) -> Regex:
     return Regex(pattern, program)
 
 
-@lru_cache(maxsize=limits.GLOBS_CACHED)
 def translate(pattern: str, field: str) -> str:
     """The regular expression, for a full match, that means the same as the glob; both `re` and RE2 read it."""
     _check_text(pattern, field)
     alternatives = expand_braces(pattern, field)
     if sum(map(len, alternatives)) > limits.MAX_GLOB_EXPANDED_CHARS:
         _refuse(f"expands to more than {limits.MAX_GLOB_EXPANDED_CHARS} characters; use fewer braces", field)
-    return "(?s:" + "|".join(_translate_path(path, field) for path in dict.fromkeys(alternatives)) + ")"
+    if sum(len(_WILDCARD.findall(path)) for path in alternatives) > limits.MAX_GLOB_WILDCARDS:
+        _refuse(f"holds more than {limits.MAX_GLOB_WILDCARDS} wildcards when its braces are expanded", field)
+    return _translate_alternatives(alternatives, field)
 
 
 def expand_braces(pattern: str, field: str) -> list[str]:
@@ -184,15 +192,24 @@ def _expand(parts: list[_Part]) -> list[str]:
 # One path
 
 
+def _translate_alternatives(paths: list[str], field: str) -> str:
+    """A `**/` that all begin with is written once: sixty copies of it would keep sixty threads of RE2 alive at every character."""
+    tails = [_ANY_START.sub("", path) for path in paths]
+    shared = all(tail != path for tail, path in zip(tails, paths, strict=True))
+    translated = "|".join(_translate_path(path, field) for path in dict.fromkeys(tails if shared else paths))
+    return f"(?s:(?:.*/)?(?:{translated}))" if shared else f"(?s:{translated})"
+
+
 def _translate_path(path: str, field: str) -> str:
-    segments = _merge_globstars(re.sub("/+", "/", path).split("/"))
+    """Nothing we match ends in a slash but a root, so a pattern's last slash is a matter of taste."""
+    tidy = re.sub("/+", "/", path)
+    segments = _merge_globstars((tidy.rstrip("/") or tidy).split("/"))
     if ".." in segments:
         _refuse("must not hold a `..` segment", field)
     if segments == [_GLOBSTAR]:
         return ".*"
     translated = "".join(_translate_segment(segments, index, field) for index in range(len(segments)))
-    # Nothing we match ends in a slash but a root, so a pattern's last slash is a matter of taste.
-    return translated + "?" if len(segments) > 1 and not segments[-1] and any(segments) else translated
+    return translated + "/?" if tidy.endswith("/") and translated != "/" else translated
 
 
 def _merge_globstars(segments: list[str]) -> list[str]:
@@ -200,20 +217,13 @@ def _merge_globstars(segments: list[str]) -> list[str]:
 
 
 def _translate_segment(segments: list[str], index: int, field: str) -> str:
-    """The segment and the slash before it, or after a `**`, which may stand for no segment at all."""
-    last = index == len(segments) - 1
-    if segments[index] == _GLOBSTAR:
-        return _translate_globstar(index, last, segments)
+    """The segment with the slash before it; a `**` brings the slash after it too, since it may stand for nothing at all."""
     slash = "/" if index and segments[index - 1] != _GLOBSTAR else ""
-    return slash + _translate_name(segments[index], field)
-
-
-def _translate_globstar(index: int, last: bool, segments: list[str]) -> str:
-    rooted = index == 1 and not segments[0]
-    if last:
-        return "/.*" if rooted else "(?:/.*)?"
-    slash = "/" if index else ""
-    return slash + "(?:.*/)?"
+    if segments[index] != _GLOBSTAR:
+        return slash + _translate_name(segments[index], field)
+    if index < len(segments) - 1:
+        return slash + "(?:.*/)?"
+    return "/.*" if segments[:index] == [""] else "(?:/.*)?"
 
 
 def _translate_name(name: str, field: str) -> str:
@@ -280,18 +290,18 @@ def _member(code: int) -> str:
 # RE2
 
 
-def _options() -> Any:
+def _options(memory: int) -> Any:
     options = re2.Options()
     options.log_errors = False  # stderr belongs to the client's terminal
-    options.max_mem = limits.MAX_REGEX_MEMORY_BYTES
+    options.max_mem = memory
     options.never_capture = True
     return options
 
 
 @lru_cache(maxsize=limits.GLOBS_CACHED)
-def _program(regex: str) -> Any:
-    """Held here and not in each Glob: thousands of hints must not mean thousands of compiled programs."""
-    return re2.compile(regex, _options())
+def _program(glob: str) -> Any:
+    """Held here and not in each Glob: memory stays bounded however many hints there are."""
+    return re2.compile(translate(glob, "pattern"), _options(limits.MAX_GLOB_MEMORY_BYTES))
 
 
 def _bytes(text: str) -> bytes:

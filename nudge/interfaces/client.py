@@ -99,7 +99,7 @@ class Client:
     def _asked_env(self, body: bytes) -> str:
         """Only the names that a scope asks for ever leave this process."""
         names = json.loads(body)["names"]
-        return json.dumps({name: self._environ[name] for name in names if name in self._environ})
+        return json.dumps({name: self._environ.get(name) for name in names})
 
 
 def _checked(response: Response) -> bytes:

@@ -27,7 +27,7 @@ def read(place: Place) -> Iterator[Claim]:
     line = header_line(place.text(_FILE) or "", "workspace" if name is None else "package")
     for key, verb in _VERBS.items():
         if key != "run" or _has_program(place, manifest):
-            yield Claim(key, _typed(place, verb), Rank.LANGUAGE, place.rel, _FILE, line, name)
+            yield Claim(key, _typed(place, verb), Rank.LANGUAGE, place.rel, place.path(_FILE), line, name)
 
 
 def _typed(place: Place, verb: str) -> str:
@@ -50,16 +50,20 @@ def _selection(place: Place, home: Place, verb: str) -> list[str]:
 def _workspace_of(place: Place) -> Place | None:
     """The directory whose `[workspace]` counts this one among its members."""
     for above in place.upwards():
-        workspace = table(_manifest(above), "workspace")
-        inner = place.rel[len(above.rel) :].lstrip("/")
+        manifest = _manifest(above)
+        if above is place and "workspace" in manifest:
+            return None
+        workspace, inner = table(manifest, "workspace"), place.rel[len(above.rel) :].lstrip("/")
         if above is not place and _matches(workspace.get("members"), inner) and not _matches(workspace.get("exclude"), inner):
             return above
     return None
 
 
 def _matches(patterns: Any, rel: str) -> bool:
-    named = patterns if isinstance(patterns, list) else []
-    return any(isinstance(pattern, str) and fnmatchcase(rel, pattern.removeprefix("./").rstrip("/")) for pattern in named)
+    patterns = patterns if isinstance(patterns, list) else []
+    named = [pattern.removeprefix("./").rstrip("/") for pattern in patterns if isinstance(pattern, str)]
+    # The count of slashes: a star in a member's path does not reach into directories, `fnmatch`'s does.
+    return any(fnmatchcase(rel, pattern) and rel.count("/") == pattern.count("/") for pattern in named)
 
 
 def _has_program(place: Place, manifest: dict[str, Any]) -> bool:

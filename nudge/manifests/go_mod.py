@@ -29,7 +29,7 @@ def read(place: Place) -> Iterator[Claim]:
         return
     line, name = line_at(module.string, module.start()), package_name(place)
     for key, cmd in _commands(place):
-        yield Claim(key, cmd, Rank.LANGUAGE, place.rel, _FILE, line, name)
+        yield Claim(key, cmd, Rank.LANGUAGE, place.rel, place.path(_FILE), line, name)
 
 
 def _commands(place: Place) -> Iterator[tuple[str, str]]:

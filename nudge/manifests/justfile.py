@@ -25,7 +25,7 @@ def read(place: Place) -> Iterator[Claim]:
     # A slash before the recipe is just's own way to name a justfile elsewhere.
     where = f"{argument(place.rel)}/" if place.rel else ""
     for key, name in best_names(defined):
-        yield Claim(key, f"just {where}{name}", Rank.RUNNER, place.rel, file, defined[name])
+        yield Claim(key, f"just {where}{name}", Rank.RUNNER, place.rel, place.path(file), defined[name])
 
 
 def recipes(text: str) -> dict[str, int]:

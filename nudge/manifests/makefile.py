@@ -22,7 +22,7 @@ def read(place: Place) -> Iterator[Claim]:
     defined = targets(text)
     make = f"make -C {argument(place.rel)}" if place.rel else "make"
     for key, name in best_names(defined):
-        yield Claim(key, f"{make} {name}", Rank.RUNNER, place.rel, file, defined[name])
+        yield Claim(key, f"{make} {name}", Rank.RUNNER, place.rel, place.path(file), defined[name])
 
 
 def targets(text: str) -> dict[str, int]:

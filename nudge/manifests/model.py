@@ -49,14 +49,14 @@ class Claim:
     cmd: str
     rank: Rank
     directory: str
-    file: str
+    file: str  # from the root, not always below `directory`
     line: int
     package: str | None = None
     is_service: bool = False  # a compose service is the same thing as a package of that name, wherever that lives
 
     @property
     def reason(self) -> str:
-        return f"{self.directory}/{self.file}:{self.line}" if self.directory else f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}"
 
 
 def best_names(defined: Iterable[str], wanted: Names = TARGETS) -> Iterator[tuple[str, str]]:

@@ -20,11 +20,11 @@ def read(place: Place) -> Iterator[Claim]:
     defined = tasks(listed)
     task = f"task -d {argument(place.rel)}" if place.rel else "task"
     for key, name in best_names(defined):
-        yield Claim(key, f"{task} {name}", Rank.RUNNER, place.rel, file, defined[name])
+        yield Claim(key, f"{task} {name}", Rank.RUNNER, place.rel, place.path(file), defined[name])
 
 
 def tasks(listed: list[Entry]) -> dict[str, int]:
     """Each task that may be called from a command line, with its line."""
-    internal = {entry.path[1] for entry in listed if entry.path[0] == "tasks" and entry.path[2:] == ("internal",) and entry.value == "true"}
-    named = (entry for entry in listed if len(entry.path) == 2 and entry.path[0] == "tasks")
-    return {entry.path[1]: entry.line for entry in named if entry.path[1] not in internal}
+    below = [entry for entry in listed if entry.path[0] == "tasks"]
+    internal = {entry.path[1] for entry in below if entry.path[2:] == ("internal",) and entry.value == "true"}
+    return {entry.path[1]: entry.line for entry in below if len(entry.path) == 2 and entry.path[1] not in internal}

@@ -28,8 +28,8 @@ def table(document: Any, *path: str) -> dict[str, Any]:
 
 def header_line(text: str, *path: str) -> int:
     """The line of `[a.b]`, or of the first table below it."""
-    dotted = r"\s*\.\s*".join(rf"[\"']?{re.escape(name)}[\"']?" for name in path)
-    return line_of(text, rf"^[ \t]*\[{{1,2}}\s*{dotted}\s*[\].]")
+    dotted = r"[ \t]*\.[ \t]*".join(rf"[\"']?{re.escape(name)}[\"']?" for name in path)
+    return line_of(text, rf"^[ \t]*\[{{1,2}}[ \t]*{dotted}[ \t]*[\].]")
 
 
 def key_line(text: str, key: str, *path: str) -> int:

@@ -11,12 +11,9 @@ from typing import Any
 
 from nudge import limits
 
-_SKIPPED = frozenset(
-    # what tools made or fetched
-    ["node_modules", "bower_components", "vendor", "third_party", "venv", "target", "build", "dist", "__pycache__", "site-packages"]
-    # manifests that nobody works on: they show or test something
-    + ["example", "examples", "fixtures", "__fixtures__", "testdata"]
-)
+_MADE_OR_FETCHED = ("node_modules", "bower_components", "vendor", "third_party", "venv", "target", "build", "dist", "__pycache__")
+_SHOWN_OR_TESTED_WITH = ("example", "examples", "fixtures", "__fixtures__", "testdata")
+_SKIPPED = frozenset((*_MADE_OR_FETCHED, *_SHOWN_OR_TESTED_WITH))
 _PARSE_FAILURES = (ValueError, SyntaxError, RecursionError, MemoryError)
 
 
@@ -103,7 +100,7 @@ class Tree:
         while queue:
             rel = queue.popleft()
             if len(self.places) >= limits.MAX_MANIFEST_DIRECTORIES:
-                self.problems.append(f"more than {limits.MAX_MANIFEST_DIRECTORIES} directories: the deeper ones were not looked at")
+                self.problems.append(f"more than {limits.MAX_MANIFEST_DIRECTORIES} directories: the deeper ones were skipped")
                 return
             place = self.places[rel] = self._list(rel)
             if _depth(rel) < limits.MAX_MANIFEST_DEPTH:

@@ -1,6 +1,6 @@
 """As much YAML as manifests are written in: block mappings, lists and scalars, as flat entries with their lines.
 
-Flow collections stay text, anchors and tags are not followed: a manifest that hides a command there gives no hint, never a wrong one.
+Flow collections stay text, anchors and tags are not followed: a command that hides there gives no hint, never a wrong one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class _Reader:
         return True
 
     def _enter_item(self, indent: int) -> None:
-        while self._levels and (self._levels[-1].indent > indent or (self._levels[-1].indent == indent and self._levels[-1].is_item)):
+        # A list may stand as deep as the key it belongs to.
+        while self._levels and self._levels[-1].indent >= indent + (not self._levels[-1].is_item):
             self._levels.pop()
         self._push(_Level(indent, f"- {self._next}"))
 

@@ -45,7 +45,7 @@ def read(directory: str) -> Endpoint | None:
 
 
 def publish(directory: str, endpoint: Endpoint) -> None:
-    _replace(os.path.join(directory, paths.ENDPOINT), json.dumps(endpoint.to_wire()).encode())
+    replace_file(os.path.join(directory, paths.ENDPOINT), json.dumps(endpoint.to_wire()).encode())
 
 
 def withdraw(directory: str, generation: str) -> None:
@@ -68,7 +68,7 @@ def ensure_token(directory: str) -> str:
     token = read_token(directory)
     if not token:
         token = os.urandom(32).hex()
-        _replace(os.path.join(directory, paths.TOKEN), token.encode())
+        replace_file(os.path.join(directory, paths.TOKEN), token.encode())
     return token
 
 
@@ -84,7 +84,7 @@ def _read_owned(path: str) -> bytes | None:
         return file.read(65_536) if ours and stat.S_ISREG(status.st_mode) else None
 
 
-def _replace(path: str, content: bytes) -> None:
+def replace_file(path: str, content: bytes) -> None:
     """Write beside and rename over: a reader sees the old file or the new one, never half of one."""
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:

@@ -16,20 +16,20 @@ _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os,
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(fd: int, shared: bool) -> bool:
+    def _try_lock(fd: int, shared: bool, wait: bool) -> bool:
         if shared:  # Windows has no shared lock here; membership is then known from connections alone
             return True
         try:
-            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+            msvcrt.locking(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         return True
 else:
     import fcntl
 
-    def _try_lock(fd: int, shared: bool) -> bool:
+    def _try_lock(fd: int, shared: bool, wait: bool) -> bool:
         try:
-            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
         except (BlockingIOError, PermissionError):
             return False
         return True
@@ -44,10 +44,10 @@ class FileLock:
         self.path = path
         self.fd: int | None = None
 
-    def acquire(self, *, shared: bool = False) -> bool:
-        """Take it now or not at all. A file that was replaced between open and lock does not count."""
+    def acquire(self, *, shared: bool = False, wait: bool = False) -> bool:
+        """Take it; without `wait`, now or not at all. A file that was replaced between open and lock does not count."""
         fd = os.open(self.path, _OPEN_FLAGS, 0o600)
-        if not _try_lock(fd, shared) or not _same_file(fd, self.path):
+        if not _try_lock(fd, shared, wait) or not _same_file(fd, self.path):
             os.close(fd)
             return False
         self.fd = fd
@@ -70,11 +70,12 @@ def _same_file(fd: int, path: str) -> bool:
         return False
 
 
-def is_free(path: str) -> bool:
-    """Whether nobody holds the lock. Asked with a shared lock, so that many may ask at once; a taker retries (see `role`)."""
+def is_free(path: str, *, shared: bool = True) -> bool:
+    """Whether nobody holds the lock. Asked with a shared lock, so that many may ask at once; a taker retries (see `role`).
+    With `shared=False`, whether nobody holds even a share of it."""
     probe = FileLock(path)
     try:
-        free = probe.acquire(shared=True)
+        free = probe.acquire(shared=shared)
     except OSError:
         return True
     probe.release()

@@ -1,0 +1,105 @@
+"""What a hint must pass before it may enter the store: the secret guard and the quotas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nudge import limits
+from nudge.errors import QuotaExceeded, SecretRejected
+from nudge.guard.secrets import find_secret
+from nudge.hints.change import Change
+from nudge.hints.index import HintIndex
+from nudge.hints.model import Hint
+from nudge.hints.value import value_texts
+
+_SHORTEST_SECRET = 8  # below it no rule can fire, and a value may hold thousands of such texts
+_OVERRIDE = 'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret'
+_NO_OVERRIDE = "only the value may hold one"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A text that looks like a secret; the text itself is not kept."""
+
+    field: str
+    kind: str
+
+    def phrase(self) -> str:
+        advice = _OVERRIDE if self.field.startswith("value") else _NO_OVERRIDE
+        return f"looks like a secret ({self.kind}); {advice}"
+
+
+def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -> Finding | None:
+    """The mark `secret` frees the value only: everything else of a hint is listed, logged and exported in the clear."""
+    marked = meta.get("sensitivity") == "secret"
+    texts = [*_described(component, key, meta), *(() if marked else value_texts(value))]
+    for field, text in texts:
+        kind = find_secret(text) if len(text) >= _SHORTEST_SECRET else None
+        if kind:
+            return Finding(field, kind)
+    return None
+
+
+def _described(component: str, key: str, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "component", component
+    yield "key", key
+    yield "meta.reason", meta.get("reason", "")
+    yield "meta.added_by", meta.get("added_by", "")
+    yield from ((f"meta.tags[{index}]", tag) for index, tag in enumerate(meta.get("tags", ())))
+    for name, allowed in meta.get("scope", {}).get("env_match", {}).items():
+        for text in [allowed] if isinstance(allowed, str) else allowed:
+            yield f"meta.scope.env_match.{name}", text
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    secret_guard: bool
+    max_hints: int
+
+    def secret_in(self, hint: Hint) -> Finding | None:
+        return find_secret_in(hint.component, hint.key, hint.value, hint.meta) if self.secret_guard else None
+
+    def refuse_secret(self, hint: Hint) -> None:
+        finding = self.secret_in(hint)
+        if finding:
+            raise SecretRejected(finding.phrase(), field=finding.field, kind=finding.kind)
+
+    def make_room(self, index: HintIndex, change: Change, now: float) -> Change:
+        """The change, with the expired hints swept out by it when only so it fits."""
+        if self._overflow(index, change) is None:
+            return change
+        swept = replace(change, removals=(*change.removals, *(hint.identity for hint in index.expired(now))))
+        refusal = self._overflow(index, swept)
+        if refusal:
+            raise refusal
+        return swept
+
+    def _overflow(self, index: HintIndex, change: Change) -> QuotaExceeded | None:
+        """Only growth is refused: a store that is over a limit which was lowered can still be corrected."""
+        growth = _growth(index, change)
+        for component, added in growth.items():
+            if added > 0 and index.size(component) + added > limits.MAX_HINTS_PER_COMPONENT:
+                return _quota("hints per component", limits.MAX_HINTS_PER_COMPONENT, f"delete some of {component}, or split it")
+        new = sum((index.size(name) + added > 0) - (index.size(name) > 0) for name, added in growth.items())
+        if new > 0 and index.component_count() + new > limits.MAX_COMPONENTS:
+            return _quota("components", limits.MAX_COMPONENTS, "delete the hints of one that is no longer needed")
+        if growth.total() > 0 and len(index) + growth.total() > self.max_hints:
+            return _quota("hints", self.max_hints, "delete some, or raise NUDGE_MAX_HINTS")
+        return None
+
+
+def _growth(index: HintIndex, change: Change) -> Counter[str]:
+    """How many hints each component gains or loses."""
+    growth: Counter[str] = Counter()
+    removed = {identity for identity in change.removals if identity in index}
+    growth.subtract(component for component, _, _ in removed)
+    put = {hint.identity for hint in change.puts}
+    growth.update(identity[0] for identity in put if identity not in index or identity in removed)
+    return growth
+
+
+def _quota(what: str, most: int, advice: str) -> QuotaExceeded:
+    return QuotaExceeded(f"the limit of {most} {what} is reached: {advice}", limit=what, max=most)

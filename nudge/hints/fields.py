@@ -1,0 +1,91 @@
+"""The checks that the fields of a hint share. Each names the field it refuses, and none repeats the value it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+from nudge import limits
+from nudge.errors import Invalid
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL_IN_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+Item = TypeVar("Item")
+
+
+def parse_text(raw: object, field: str, most: int, *, least: int = 0, lines: bool = False) -> str:
+    """A string that any terminal, log and JSON reader can take; `lines` lets newline and tab pass."""
+    if not isinstance(raw, str):
+        raise Invalid("must be a string", field=field)
+    if len(raw) < least:
+        raise Invalid("must not be empty", field=field)
+    if len(raw) > most:
+        raise Invalid(f"must be at most {most} characters", field=field)
+    if (_CONTROL_IN_LINES if lines else _CONTROL).search(raw):
+        raise Invalid("must not hold control characters or broken Unicode", field=field)
+    return raw
+
+
+def parse_name(raw: object, field: str) -> str:
+    """A component or a key."""
+    name = parse_text(raw, field, limits.MAX_NAME_CHARS, least=1)
+    if name != name.strip():
+        raise Invalid("must not start or end with a space", field=field)
+    return name
+
+
+def parse_choice(raw: object, field: str, choices: Collection[str]) -> str:
+    if not isinstance(raw, str) or raw not in choices:
+        raise Invalid(f"must be {either(choices)}", field=field)
+    return raw
+
+
+def parse_whole(raw: object, field: str, low: int, high: int) -> int:
+    """JSON's true and false are integers to Python, and to nobody else."""
+    if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
+        raise Invalid(f"must be a whole number from {low} to {high}", field=field)
+    return raw
+
+
+def parse_number(raw: object, field: str, low: float, high: float) -> float:
+    if not isinstance(raw, int | float) or isinstance(raw, bool) or not low <= raw <= high:
+        raise Invalid(f"must be a number from {low} to {high}", field=field)
+    return raw
+
+
+def parse_list(raw: object, field: str, most: int, parse: Callable[[object, str], Item]) -> list[Item]:
+    """Each item parsed under its own path, duplicates dropped, order kept."""
+    if not isinstance(raw, list):
+        raise Invalid("must be a list", field=field)
+    if len(raw) > most:
+        raise Invalid(f"must hold at most {most} items", field=field)
+    return list(dict.fromkeys(parse(item, f"{field}[{index}]") for index, item in enumerate(raw)))
+
+
+def parse_object(raw: object, field: str, known: Collection[str]) -> Mapping[str, Any]:
+    """An object whose every field is known: a misspelt one must not be lost in silence."""
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object", field=field)
+    for name in raw:
+        if name not in known:
+            raise Invalid(f"is not a known field; known: {', '.join(known)}", field=f"{field}.{printable(name)}")
+    return raw
+
+
+def require(fields: Mapping[str, Any], name: str, field: str) -> Any:
+    if name not in fields:
+        raise Invalid("is missing", field=f"{field}.{name}")
+    return fields[name]
+
+
+def printable(name: object) -> str:
+    """A stranger's name for something, fit to stand in an error."""
+    return _CONTROL.sub("?", str(name))[: limits.MAX_TAG_CHARS]
+
+
+def either(names: Collection[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last

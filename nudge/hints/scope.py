@@ -1,0 +1,251 @@
+"""Where a hint applies. Its conditions, brought to one form, also tell the variants of one component/key apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nudge import limits
+from nudge.context import OS_NAMES, Context, normalise_repo
+from nudge.errors import Invalid
+from nudge.guard.matching import Glob, compile_branch_glob, compile_glob
+from nudge.guard.paths import normalise_cwd, normalise_cwd_glob
+from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
+
+_NAMED_IN_REASON = 4  # of what a scope asks for; the rest is counted
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a hint applies here; when it does not, only what stands in the way."""
+
+    eligible: bool
+    reasons: list[str]
+
+
+class Gate(Protocol):
+    """One condition: whether it holds, and the phrase that says so."""
+
+    def check(self, context: Context) -> tuple[bool, str]: ...
+
+
+class Scope:
+    """Conditions that all must hold; none at all applies everywhere."""
+
+    __slots__ = ("_gates", "env_names", "key", "size", "wire")
+
+    def __init__(self, wire: Mapping[str, Any]) -> None:
+        """`wire` is in normal form already: it comes from `parse_scope` or from a record of one."""
+        self.wire = wire
+        self.key = json.dumps(wire, sort_keys=True, separators=(",", ":"))
+        self.size = len(wire)
+        self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
+        self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
+
+    def check(self, context: Context) -> Verdict:
+        if not self._gates:
+            return Verdict(True, ["no scope: applies everywhere"])
+        outcomes = [gate.check(context) for gate in self._gates]
+        failed = [reason for passed, reason in outcomes if not passed]
+        return Verdict(not failed, failed or [reason for _, reason in outcomes])
+
+
+def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
+    """Sorted, without duplicates and empty conditions, so that one scope is written in one way only."""
+    given = parse_object(raw, field, tuple(_GATES))
+    parsed = {name: _PARSERS[name](given[name], f"{field}.{name}") for name in _GATES if name in given}
+    return Scope({name: content for name, content in parsed.items() if content})
+
+
+# The normal form
+
+
+def _parse_strings(parse: Callable[[object, str], str]) -> Callable[[object, str], list[str]]:
+    return lambda raw, field: sorted(parse_list(raw, field, limits.MAX_SCOPE_ITEMS, parse))
+
+
+def _parse_cwd_glob(raw: object, field: str) -> str:
+    pattern = normalise_cwd_glob(_pattern(raw, field), field)
+    return compile_glob(pattern, field).pattern
+
+
+def _parse_branch(raw: object, field: str) -> str:
+    return compile_branch_glob(_pattern(raw, field), field).pattern
+
+
+def _pattern(raw: object, field: str) -> str:
+    """Only the type: what a pattern may hold is for the guard to say, in the words of a scope."""
+    if not isinstance(raw, str):
+        raise Invalid("must be a string", field=field)
+    return raw
+
+
+def _parse_os(raw: object, field: str) -> str:
+    return parse_choice(raw, field, OS_NAMES)
+
+
+def _parse_repo(raw: object, field: str) -> str:
+    try:
+        return normalise_repo(parse_text(raw, field, limits.MAX_REPO_CHARS, least=1))
+    except ValueError as error:
+        raise Invalid(str(error), field=field) from None
+
+
+def _parse_env_name(raw: object, field: str) -> str:
+    name = parse_text(raw, field, limits.MAX_NAME_CHARS, least=1)
+    if "=" in name or " " in name:
+        raise Invalid("must be the name of an environment variable", field=field)
+    return name
+
+
+def _parse_env_value(raw: object, field: str) -> str:
+    return parse_text(raw, field, limits.MAX_ENV_VALUE_CHARS, lines=True)
+
+
+def _one_or_several(parse: Callable[[object, str], str]) -> Callable[[object, str], str | list[str]]:
+    """A field that takes a string or a list: a single one is written as the string."""
+
+    def parse_either(raw: object, field: str) -> str | list[str]:
+        if not isinstance(raw, list):
+            return parse(raw, field)
+        items = _parse_strings(parse)(raw, field)
+        return items[0] if len(items) == 1 else items
+
+    return parse_either
+
+
+def _parse_env_match(raw: object, field: str) -> dict[str, str | list[str]]:
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object of names and allowed values", field=field)
+    if len(raw) > limits.MAX_SCOPE_ITEMS:
+        raise Invalid(f"must hold at most {limits.MAX_SCOPE_ITEMS} names", field=field)
+    allowed = {}
+    for name, values in raw.items():
+        path = f"{field}.{printable(name)}"
+        allowed[_parse_env_name(name, path)] = _one_or_several(_parse_env_value)(values, path)
+    return {name: allowed[name] for name in sorted(allowed) if allowed[name] != []}
+
+
+# The gates
+
+
+@dataclass(frozen=True, slots=True)
+class _CwdGate:
+    globs: tuple[Glob, ...]
+
+    def check(self, context: Context) -> tuple[bool, str]:
+        if context.cwd is None:
+            return False, _needs("cwd unknown", self._patterns())
+        cwd = normalise_cwd(context.cwd)
+        for glob in self.globs:
+            if glob.matches(cwd):
+                return True, f"cwd matched {glob.pattern}"
+        return False, _needs(f"cwd={cwd}", self._patterns())
+
+    def _patterns(self) -> list[str]:
+        return [glob.pattern for glob in self.globs]
+
+
+@dataclass(frozen=True, slots=True)
+class _BranchGate:
+    globs: tuple[Glob, ...]
+
+    def check(self, context: Context) -> tuple[bool, str]:
+        if context.branch is not None and any(glob.matches(context.branch) for glob in self.globs):
+            return True, f"branch={context.branch} allowed"
+        found = "branch unknown" if context.branch is None else f"branch={context.branch}"
+        return False, _needs(found, [glob.pattern for glob in self.globs])
+
+
+@dataclass(frozen=True, slots=True)
+class _RepoGate:
+    repos: Sequence[str]
+
+    def check(self, context: Context) -> tuple[bool, str]:
+        if context.repo in self.repos:
+            return True, f"repo {context.repo} matched"
+        return False, _needs("repo unknown" if context.repo is None else f"repo={context.repo}", self.repos)
+
+
+@dataclass(frozen=True, slots=True)
+class _OsGate:
+    names: Sequence[str]
+
+    def check(self, context: Context) -> tuple[bool, str]:
+        if context.os in self.names:
+            return True, f"os={context.os} allowed"
+        return False, _needs("os unknown" if context.os is None else f"os={context.os}", self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _EnvRequiredGate:
+    names: Sequence[str]
+
+    def check(self, context: Context) -> tuple[bool, str]:
+        if context.env is None:
+            return False, f"env unknown, needs {_all_of(self.names)}"
+        missing = [name for name in self.names if name not in context.env]
+        return (False, f"env {_all_of(missing)} not set") if missing else (True, f"env {_all_of(self.names)} set")
+
+
+@dataclass(frozen=True, slots=True)
+class _EnvMatchGate:
+    """Speaks of names only: a value may be anybody's password."""
+
+    allowed: Mapping[str, str | list[str]]
+
+    def check(self, context: Context) -> tuple[bool, str]:
+        if context.env is None:
+            return False, f"env unknown, needs {_all_of(tuple(self.allowed))}"
+        failed = [self._complaint(name, context.env.get(name)) for name in self.allowed]
+        complaints = [complaint for complaint in failed if complaint]
+        return not complaints, ", ".join(complaints) or f"env {_all_of(tuple(self.allowed))} matched"
+
+    def _complaint(self, name: str, found: str | None) -> str | None:
+        if found is None:
+            return f"env {name} not set"
+        return None if found in _several(self.allowed[name]) else f"env {name} has another value"
+
+
+def _needs(found: str, wanted: Sequence[str]) -> str:
+    return f"{found}, needs {either(_few(wanted))}"
+
+
+def _all_of(names: Sequence[str]) -> str:
+    return ", ".join(_few(names))
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    """A reason is a phrase; whoever wants them all has the scope itself."""
+    shown = list(names[:_NAMED_IN_REASON])
+    return shown if len(names) == len(shown) else [*shown, f"{len(names) - len(shown)} more"]
+
+
+def _several(content: str | list[str]) -> list[str]:
+    return [content] if isinstance(content, str) else content
+
+
+def _globs(patterns: Sequence[str]) -> tuple[Glob, ...]:
+    """Patterns here were compiled once already, by `parse_scope` now or before they were recorded."""
+    return tuple(map(Glob, patterns))
+
+
+# One line a condition. The order is the order of the normal form, and of the reasons.
+_PARSERS: dict[str, Callable[[object, str], Any]] = {
+    "cwd_glob": _parse_strings(_parse_cwd_glob),
+    "repo": _one_or_several(_parse_repo),
+    "branch": _parse_strings(_parse_branch),
+    "os": _parse_strings(_parse_os),
+    "env_required": _parse_strings(_parse_env_name),
+    "env_match": _parse_env_match,
+}
+_GATES: dict[str, Callable[[Any], Gate]] = {
+    "cwd_glob": lambda patterns: _CwdGate(_globs(patterns)),
+    "repo": lambda repos: _RepoGate(_several(repos)),
+    "branch": lambda patterns: _BranchGate(_globs(patterns)),
+    "os": _OsGate,
+    "env_required": _EnvRequiredGate,
+    "env_match": _EnvMatchGate,
+}

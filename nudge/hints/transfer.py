@@ -1,0 +1,179 @@
+"""The whole store, or a part of it, as one JSON payload; and such a payload back into a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from nudge import limits
+from nudge.clock import iso
+from nudge.errors import Invalid
+from nudge.hints.admission import Admission
+from nudge.hints.change import Change, Decision
+from nudge.hints.fields import parse_choice, parse_name, parse_object, parse_text, require
+from nudge.hints.index import HintIndex
+from nudge.hints.model import Hint, Identity, hint_from_wire, parse_timestamp
+from nudge.hints.pace import Pace
+
+SCHEMA_VERSION = "1.0"
+MODES = ("merge", "replace", "skip")
+
+_READABLE_MAJOR = 1
+_VERSION = re.compile(r"([0-9]{1,6})\.[0-9]{1,6}")
+_PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
+
+
+# Out
+
+
+def export_components(hints: list[Hint], reveal: bool) -> Generator[None, None, dict[str, Any]]:
+    """A key holds its hint, or a list of its variants in the order of their scopes."""
+    components: dict[str, Any] = {}
+    pace = Pace()
+    for hint in sorted(hints, key=lambda hint: hint.identity):
+        keys = components.setdefault(hint.component, {"hints": {}})["hints"]
+        keys.setdefault(hint.key, []).append(_exported(hint, reveal))
+        if pace.due(hint):
+            yield
+    for component in components.values():
+        component["hints"] = {key: several if len(several) > 1 else several[0] for key, several in component["hints"].items()}
+    return components
+
+
+def payload_of(components: dict[str, Any], session_id: str, created_at: float) -> dict[str, Any]:
+    return {"schema_version": SCHEMA_VERSION, "created_at": iso(created_at), "session_id": session_id, "components": components}
+
+
+def _exported(hint: Hint, reveal: bool) -> dict[str, Any]:
+    wire = hint.to_wire()
+    if hint.secret and not reveal:
+        del wire["value"]
+        wire["redacted"] = True
+    return wire
+
+
+# In
+
+
+@dataclass(slots=True)
+class _Report:
+    """Skipped hints are all counted, and the first of them explained."""
+
+    puts: list[Hint] = field(default_factory=list)
+    skipped: int = 0
+    reasons: list[dict[str, str]] = field(default_factory=list)
+
+    def skip(self, hint: Hint, reason: str) -> None:
+        self.skipped += 1
+        if len(self.reasons) < limits.MAX_IMPORT_REASONS:
+            self.reasons.append({"component": hint.component, "key": hint.key, "reason": reason})
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"imported": len(self.puts), "skipped": self.skipped, "reasons": self.reasons}
+
+
+def decide_import(
+    index: HintIndex, admission: Admission, now: float, payload: object, mode: object
+) -> Generator[None, None, Decision]:
+    """Reading pauses, settling does not: the store may change during a pause, and the decision is about what is there at its end."""
+    chosen = parse_choice(mode, "mode", MODES)
+    incoming = yield from _read(payload, now, admission)
+    report = _settle(index, now, incoming, chosen)
+    change = Change(tuple(report.puts), _replaced(index, report.puts) if chosen == "replace" else ())
+    return Decision(admission.make_room(index, change, now), report.to_wire())
+
+
+def _settle(index: HintIndex, now: float, incoming: list[tuple[Hint, str | None]], mode: str) -> _Report:
+    report = _Report()
+    for hint, refusal in incoming:
+        reason = refusal or _why_it_stays(index.live(hint.identity, now), hint, mode)
+        if reason:
+            report.skip(hint, reason)
+        else:
+            report.puts.append(hint)
+    return report
+
+
+def _why_it_stays(held: Hint | None, hint: Hint, mode: str) -> str | None:
+    if held is None or mode == "replace":
+        return None
+    if mode == "skip":
+        return "already here"
+    return None if hint.updated_at > held.updated_at else "not newer than the one here"
+
+
+def _replaced(index: HintIndex, puts: list[Hint]) -> tuple[Identity, ...]:
+    kept = {hint.identity for hint in puts}
+    return tuple(hint.identity for hint in index if hint.identity not in kept)
+
+
+def _read(payload: object, now: float, admission: Admission) -> Generator[None, None, list[tuple[Hint, str | None]]]:
+    """Every hint of the payload, with the reason to leave it out if there is one. A malformed one refuses the whole."""
+    incoming: dict[Identity, tuple[Hint, str | None]] = {}
+    pace = Pace()
+    for component, key, raw, path in _entries(_components(payload)):
+        hint, redacted = _read_hint(component, key, raw, now, path)
+        if hint.identity in incoming:
+            raise Invalid("has the same scope as another variant of this key", field=path)
+        incoming[hint.identity] = hint, _refusal(hint, redacted, now, admission)
+        if pace.due(hint):
+            yield
+    return list(incoming.values())
+
+
+def _components(payload: object) -> object:
+    given = parse_object(payload, "payload", _PAYLOAD_FIELDS)
+    _check_version(require(given, "schema_version", "payload"))
+    if "created_at" in given:
+        parse_timestamp(given["created_at"], "payload.created_at")
+    if "session_id" in given:
+        parse_text(given["session_id"], "payload.session_id", limits.MAX_NAME_CHARS)
+    return require(given, "components", "payload")
+
+
+def _check_version(raw: object) -> None:
+    path = "payload.schema_version"
+    found = _VERSION.fullmatch(parse_text(raw, path, limits.MAX_TAG_CHARS))
+    if not found or int(found[1]) < _READABLE_MAJOR:
+        raise Invalid(f'must be a version such as "{SCHEMA_VERSION}"', field=path)
+    if int(found[1]) > _READABLE_MAJOR:
+        raise Invalid(f"is from a newer Nudge; this one reads {_READABLE_MAJOR}.x", field=path)
+
+
+def _entries(components: object) -> Iterator[tuple[str, str, object, str]]:
+    """Component, key, raw hint and the path to it."""
+    for component, content, at in _members(components, "payload.components"):
+        hints = require(parse_object(content, at, ("hints",)), "hints", at)
+        for key, raw, path in _members(hints, f"{at}.hints"):
+            several = [(variant, f"{path}[{nth}]") for nth, variant in enumerate(raw)] if isinstance(raw, list) else [(raw, path)]
+            yield from ((component, key, variant, place) for variant, place in several)
+
+
+def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object", field=path)
+    for name, content in raw.items():
+        parse_name(name, path)
+        yield name, content, f"{path}.{name}"
+
+
+def _read_hint(component: str, key: str, raw: object, now: float, path: str) -> tuple[Hint, bool]:
+    """A redacted hint has no value, and every other rule holds for it too."""
+    if not isinstance(raw, dict) or "redacted" not in raw:
+        return hint_from_wire(component, key, raw, now, path), False
+    if not isinstance(raw["redacted"], bool):
+        raise Invalid("must be true or false", field=f"{path}.redacted")
+    others = {name: content for name, content in raw.items() if name != "redacted"}
+    stand_in = {"value": "redacted"} if raw["redacted"] else {}
+    return hint_from_wire(component, key, {**stand_in, **others}, now, path), raw["redacted"]
+
+
+def _refusal(hint: Hint, redacted: bool, now: float, admission: Admission) -> str | None:
+    if redacted:
+        return "redacted: it was exported without its value"
+    if not hint.live_at(now):
+        return "expired"
+    finding = admission.secret_in(hint)
+    return f"{finding.field} {finding.phrase()}" if finding else None

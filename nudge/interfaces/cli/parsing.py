@@ -1,0 +1,133 @@
+"""argparse with our manners: one line for a mistake, with what to type instead; no abbreviations; nothing costly imported."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from nudge import __version__
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
+
+    from nudge.interfaces.cli.verbs import Verb
+
+_REQUIRED = "the following arguments are required: "
+_UNKNOWN = "unrecognized arguments: "
+_WIDEST_HELP = 110
+
+
+class Usage(Exception):
+    """A command line that cannot be meant. Without `advice` the verb's first example is offered."""
+
+    def __init__(self, message: str, advice: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.advice = message, advice
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """argparse asks for a formatter at each argument; left to itself it imports `shutil` (8 ms) to learn the width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=_terminal_width())
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, verb: Verb, examples: Sequence[str]) -> None:
+        super().__init__(
+            prog=f"nudge {verb.name}",
+            description=verb.help[0].upper() + verb.help[1:] + ".",
+            epilog="\n".join(["examples:", *(f"  {example}" for example in examples)]),
+            formatter_class=_Formatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith(_REQUIRED):
+            raise Usage(f"missing {message.removeprefix(_REQUIRED)}")
+        if message.startswith(_UNKNOWN):
+            raise Usage(*self._unknown(message.removeprefix(_UNKNOWN)))
+        raise Usage(message.removeprefix("argument "))
+
+    def _unknown(self, words: str) -> tuple[str, str]:
+        if not words.startswith("-"):
+            return f"one argument too many: {ascii(words)}", "quote a value that has spaces"
+        from difflib import get_close_matches
+
+        flag = words.split()[0].partition("=")[0]
+        near = get_close_matches(flag, list(self._option_string_actions), n=1)
+        return f"unknown option {ascii(flag)}", f"did you mean: {near[0]}" if near else f"try: {self.prog} --help"
+
+
+def new_parser(verb: Verb, examples: Sequence[str]) -> Parser:
+    """A parser that knows the global flags; the verb's own are added by its module."""
+    parser = Parser(verb, examples)
+    common = parser.add_argument_group("anywhere on the line")
+    common.add_argument("-p", "--port", type=port, metavar="PORT", help="the server's port, when it is not the usual one")
+    common.add_argument("--json", action="store_true", help="print the exact result object")
+    common.add_argument("-h", "--help", action="help", help="show this help")
+    common.add_argument("--version", action="version", version=f"nudge {__version__}", help="print the version")
+    return parser
+
+
+def whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{ascii(text)} is not a whole number") from None
+
+
+def port(text: str) -> int:
+    number = whole(text)
+    if not 1 <= number <= 65_535:
+        raise argparse.ArgumentTypeError(f"{number} is not a port (1 to 65535)")
+    return number
+
+
+def fraction(text: str) -> float:
+    """A number that JSON can carry: `nan` and `inf` are none."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if number - number != 0:
+        raise argparse.ArgumentTypeError(f"{ascii(text)} is not a number")
+    return number
+
+
+def pair(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{ascii(text)} is not NAME=VALUE")
+    return name, value
+
+
+def items(text: str) -> list[str]:
+    """`a,b` as a list. Nothing at all is refused: an unset variable in a script must not widen what was asked for."""
+    found = [item.strip() for item in text.split(",") if item.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("needs a value")
+    return found
+
+
+def globs(text: str) -> list[str]:
+    """Like `items`, but a comma inside braces belongs to the pattern."""
+    found, depth, start = [], 0, 0
+    for index, char in enumerate(text + ","):
+        depth += (char == "{") - (char == "}" and depth > 0)
+        if char == "," and (depth == 0 or index == len(text)):
+            found.append(text[start:index].strip())
+            start = index + 1
+    return items(",".join(found)) if not any(found) else [pattern for pattern in found if pattern]
+
+
+def _terminal_width() -> int:
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size().columns)
+    except (ValueError, OSError):
+        columns = 80
+    return max(40, min(columns - 2, _WIDEST_HELP))

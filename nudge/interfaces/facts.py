@@ -1,0 +1,63 @@
+"""The facts that travel in headers beside a request: who asks, from where, until when, under which id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nudge.context import Context
+from nudge.errors import Invalid
+from nudge.interfaces import wire
+from nudge.interfaces.mcp import Facts
+from nudge.limits import MAX_REQUEST_ID_CHARS
+from nudge.service.call import Call
+
+
+def call_from(headers: Mapping[str, str]) -> Call:
+    return Call(
+        request_id=_short(headers.get("Nudge-Request-Id"), "Nudge-Request-Id"),
+        deadline=_number(headers.get("Nudge-Deadline")),
+        defaults=Context.parse(_object(headers.get("Nudge-Context"), "Nudge-Context")),
+        env=_env(headers.get("Nudge-Env")),
+        client=_short(headers.get("Nudge-Client"), "Nudge-Client"),
+        scope_to_repo="Nudge-Context" in headers,
+    )
+
+
+def facts_from(headers: Mapping[str, str]) -> Facts:
+    return Facts(call_from(headers), headers.get("MCP-Protocol-Version"), headers.get("Nudge-Tools", "default"))
+
+
+def _short(raw: str | None, field: str) -> str | None:
+    if raw is not None and len(raw) > MAX_REQUEST_ID_CHARS:
+        raise Invalid(f"must have at most {MAX_REQUEST_ID_CHARS} characters", field=field)
+    return raw or None
+
+
+def _number(raw: str | None) -> float | None:
+    try:
+        return None if raw is None else float(raw)
+    except ValueError:
+        raise Invalid("must be a number", field="Nudge-Deadline") from None
+
+
+def _object(raw: str | None, field: str) -> dict[str, Any] | None:
+    if raw is None:
+        return None
+    try:
+        decoded = wire.decode(raw.encode("utf-8", "surrogateescape"))
+    except wire.WireError:
+        decoded = None
+    if not isinstance(decoded, dict):
+        raise Invalid("must be a JSON object", field=field)
+    return decoded
+
+
+def _env(raw: str | None) -> dict[str, str | None] | None:
+    """`ask`: the caller can be asked; a JSON object: what it has been asked for."""
+    if raw == "ask":
+        return {}
+    told = _object(raw, "Nudge-Env")
+    if told is not None and not all(value is None or isinstance(value, str) for value in told.values()):
+        raise Invalid("must map names to text or null", field="Nudge-Env")
+    return told

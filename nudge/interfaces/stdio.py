@@ -1,0 +1,102 @@
+"""The MCP pipe: lines in, lines out, on descriptors that nothing else in the process can reach."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+from nudge.limits import MAX_STDIO_LINE_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CHUNK = 65_536
+
+
+class Pipe:
+    """The client's end of the wire. What was read but not yet handled stays here, so that another reader can take over."""
+
+    __slots__ = ("_buffer", "_skipping", "closed", "reader", "writer")
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.reader, self.writer = reader, writer
+        self.closed = False
+        self._buffer = b""
+        self._skipping = False
+
+    def fileno(self) -> int:
+        return self.reader
+
+    def fill(self) -> None:
+        """Read what is there; end of file, or a broken pipe, closes."""
+        try:
+            received = os.read(self.reader, _CHUNK)
+        except OSError:
+            received = b""
+        self.closed = not received
+        self._buffer += received
+
+    def lines(self) -> Iterator[bytes | None]:
+        """Complete lines so far; None stands for one that was over the limit and is gone."""
+        while True:
+            line, newline, rest = self._buffer.partition(b"\n")
+            if not newline and not (self.closed and line):
+                yield from self._drop_if_too_long()
+                return
+            self._buffer = rest
+            skipped, self._skipping = self._skipping, False
+            if not skipped and line.strip():
+                yield line if len(line) <= MAX_STDIO_LINE_BYTES else None
+
+    def _drop_if_too_long(self) -> Iterator[None]:
+        """Forget an endless line as it comes, instead of holding it in memory."""
+        if len(self._buffer) > MAX_STDIO_LINE_BYTES:
+            self._buffer = b""
+            if not self._skipping:
+                self._skipping = True
+                yield None
+
+    def write(self, message: bytes) -> bool:
+        """Send one line; False when the client is gone."""
+        remaining = memoryview(message + b"\n")
+        try:
+            while remaining:
+                remaining = remaining[os.write(self.writer, remaining) :]
+        except OSError:
+            return False
+        return True
+
+
+def take_over() -> Pipe:
+    """Move the wire to private descriptors; a stray `print` then goes to stderr and cannot break the protocol."""
+    reader, writer = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    if sys.platform == "win32":
+        reader = _selectable(reader)
+    return Pipe(reader, writer)
+
+
+def wait_readable(*sources: object, timeout: float | None = None) -> list[object]:
+    """Those of `sources` (descriptors, or objects with `fileno`) that have something to read."""
+    ready, _, _ = select.select(sources, [], [], timeout)
+    return list(ready)
+
+
+def _selectable(reader: int) -> int:
+    """Windows selects on sockets only: a thread carries the bytes over."""
+    import socket
+    import threading
+
+    near, far = socket.socketpair()
+
+    def carry() -> None:
+        while received := os.read(reader, _CHUNK):
+            far.sendall(received)
+        far.close()
+
+    threading.Thread(target=carry, daemon=True).start()
+    return near.detach()

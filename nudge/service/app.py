@@ -1,0 +1,191 @@
+"""The application: one table of operations on one session. Interfaces come in here, and only here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, Invalid, NudgeError, StorageFailed, Unavailable
+from nudge.hints.change import Change, Decision
+from nudge.service.call import Call
+from nudge.service.session import Session
+from nudge.storage.changelog import ChangeLog, LogGone
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_SLICE = 0.004  # seconds of work between two breaths of the event loop
+
+
+class UnknownMethod(NudgeError):
+    code, reason = METHOD_NOT_FOUND, "E_METHOD"
+
+
+class ParamsNotObject(NudgeError):
+    code, reason = INVALID_PARAMS, "E_PARAMS"
+
+
+class App:
+    """Executes operations: validates, decides, writes the log, applies. `confirm_role` raises when we are PRIMARY no more."""
+
+    def __init__(self, session: Session, confirm_role: Callable[[], None] = lambda: None) -> None:
+        self.session = session
+        self.confirm_role = confirm_role
+        self.describe: Callable[[], dict[str, Any]] = dict
+        self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
+        self.calls = 0
+        self.last_error: str | None = None
+        self._writing = asyncio.Lock()
+        self._compacting: asyncio.Task[None] | None = None
+
+    async def execute(self, name: str, params: object, call: Call) -> Any:
+        """Run one operation; whatever goes wrong comes out as a NudgeError (or EnvNeeded, for the interface to ask)."""
+        from nudge.service.operations import OPERATIONS
+
+        operation = OPERATIONS.get(name)
+        if operation is None:
+            raise UnknownMethod(f"Method not found: {name[:100]}")
+        if params is None:
+            params = {}
+        if not isinstance(params, dict):
+            raise ParamsNotObject("Invalid params: must be an object")
+        self.calls += 1
+        parsed = _parse(operation.params, params)
+        if operation.effect == "read":
+            return await operation.run(self, parsed, call)
+        return await self._write(operation.run, parsed, call)
+
+    async def _write(self, run: Callable[..., Any], parsed: Any, call: Call) -> Any:
+        """One writer at a time; a request that was answered before is answered again, not applied again."""
+        async with self._writing:
+            if call.request_id in self.session.answers.by_id:
+                return self.session.answers.by_id[call.request_id][1]
+            if call.deadline is not None and boot_seconds() > call.deadline:
+                raise Unavailable("the request came too late and was not applied; send it again")
+            return await run(self, parsed, call)
+
+    def commit(self, decision: Decision, call: Call) -> Any:
+        """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
+        if decision.change or call.request_id:
+            self._append({**decision.change.to_record(), "t": self.now(), **_answer_of(decision, call)})
+        self.session.store.apply(decision.change)
+        if call.request_id:
+            self.session.answers.remember(self.now(), call.request_id, decision.result)
+        self._compact_when_due()
+        return decision.result
+
+    def now(self) -> float:
+        return self.session.clock.now()
+
+    def tick(self) -> None:
+        """Once a minute: a heartbeat in the log, expired hints freed, old request ids forgotten."""
+        self.session.answers.forget_old(self.now())
+        change = self.session.store.decide_sweep(self.now())
+        try:
+            self._append({**change.to_record(), "t": self.now()})
+        except NudgeError as error:
+            _log.warning("heartbeat not written: %s", error.message)
+            return
+        self.session.store.apply(change)
+
+    async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
+        """Drive a long computation in short slices, so that nobody else waits for it."""
+        began = time.perf_counter()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as finished:
+                result: _T = finished.value
+                return result
+            if time.perf_counter() - began > _SLICE:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+
+    def _append(self, record: dict[str, Any]) -> None:
+        self.confirm_role()
+        session = self.session
+        if session.read_only:
+            raise StorageFailed(session.read_only)
+        if session.log is None:
+            return
+        try:
+            session.log.append(record)
+            self.last_error = None
+        except LogGone:
+            self.rewrite_log()
+            session.log.append(record)
+        except StorageFailed as error:
+            self.last_error = error.message
+            raise
+
+    def rewrite_log(self) -> None:
+        """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was acknowledged."""
+        session = self.session
+        if session.log is not None:
+            session.log.close()
+            session.log = ChangeLog.create(session.log.path, session.header(), session.records())
+
+    def _compact_when_due(self) -> None:
+        log = self.session.log
+        if log is None or self._compacting is not None or log.size < max(limits.COMPACT_AT_BYTES, limits.COMPACT_RATIO * log.compacted):
+            return
+        self._compacting = asyncio.ensure_future(self._compact(log))
+
+    async def _compact(self, log: ChangeLog) -> None:
+        compaction = log.begin_compaction(self.session.header())
+        records = list(self.session.records())
+        try:
+            await asyncio.to_thread(compaction.write, records)
+            if self.session.log is log:
+                log.finish_compaction(compaction)
+        except StorageFailed as error:
+            log.abandon_compaction(compaction)
+            _log.warning("compaction failed: %s", error.message)
+        finally:
+            self._compacting = None
+
+
+def _answer_of(decision: Decision, call: Call) -> dict[str, Any]:
+    return {"id": call.request_id, "result": decision.result} if call.request_id else {}
+
+
+def _parse(model: Any, params: dict[str, Any]) -> Any:
+    try:
+        return model.model_validate(params)
+    except ValidationError as error:
+        raise _first_problem(error) from None
+
+
+_SENTENCES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a parameter of this method",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "list_type": "must be a list",
+    "literal_error": "must be one of {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} items",
+}
+
+
+def _first_problem(error: ValidationError) -> Invalid:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
+    sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**problem.get("ctx", {}))
+    return Invalid(sentence, field=place[:200] or None)
+
+
+def no_change(result: Any) -> Decision:
+    return Decision(Change(puts=(), removals=()), result)

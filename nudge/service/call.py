@@ -1,0 +1,38 @@
+"""Who calls: the facts that travel beside an operation's parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nudge.context import Context
+
+
+class EnvNeeded(Exception):
+    """A scope asks for environment variables that the caller can tell but was not asked for yet."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__()
+        self.names = sorted(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`env` is None when the caller cannot be asked; otherwise what it has told so far, null for a name that is not set."""
+
+    request_id: str | None = None
+    deadline: float | None = None
+    defaults: Context = field(default_factory=Context)
+    env: dict[str, str | None] | None = None
+    client: str | None = None
+    scope_to_repo: bool = False
+    """Whether a hint set without a scope gets the caller's repo: agents in two repos must not overwrite each other."""
+
+    def context(self, given: Context, asked: frozenset[str]) -> Context:
+        """The explicit context first, the caller's own facts behind it."""
+        merged = given.merged(self.defaults)
+        if merged.env is not None or not asked or self.env is None:
+            return merged
+        if missing := asked - self.env.keys():
+            raise EnvNeeded(asked | missing)
+        merged.env = {name: value for name, value in self.env.items() if value is not None}
+        return merged

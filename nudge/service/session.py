@@ -1,0 +1,163 @@
+"""A session: how long hints live when the processes that hold them come and go.
+
+It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. The change log is
+its body; this module opens one, continues it, or ends it and keeps what outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from nudge import __version__
+from nudge.clock import Clock, boot_id
+from nudge.config import Settings
+from nudge.hints.change import Change
+from nudge.hints.store import HintStore
+from nudge.limits import REQUEST_ID_KEPT
+from nudge.runtime import endpoint, paths
+from nudge.runtime.lock import is_free
+from nudge.storage.changelog import ChangeLog, LogContents, read_log
+
+LOG_FORMAT = 1
+
+
+@dataclass
+class Answers:
+    """Results of recent writes by request id: a repeated request gets the first one's answer."""
+
+    by_id: dict[str, tuple[float, Any]] = field(default_factory=dict)
+
+    def remember(self, now: float, request_id: str, result: Any) -> None:
+        self.by_id[request_id] = (now, result)
+
+    def forget_old(self, now: float) -> None:
+        for request_id, (when, _) in list(self.by_id.items()):
+            if now - when <= REQUEST_ID_KEPT:
+                return  # insertion order is time order
+            del self.by_id[request_id]
+
+
+@dataclass
+class Session:
+    """The store, the log behind it (None: memory only), and the clock that both run on."""
+
+    store: HintStore
+    clock: Clock
+    log: ChangeLog | None
+    answers: Answers = field(default_factory=Answers)
+    read_only: str | None = None
+    """Why nothing may be written, where that is so."""
+
+    @property
+    def id(self) -> str:
+        return self.store.session_id
+
+    def header(self) -> dict[str, Any]:
+        return {
+            "format": LOG_FORMAT, "session": self.store.session_id, "created": self.store.created_at,
+            "boot_id": boot_id(), "offset": self.clock.offset, "version": __version__,
+        }  # fmt: skip
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The whole state as log records: what a compaction writes."""
+        for hint in self.store.hints():
+            yield Change(puts=(hint,), removals=()).to_record()
+        for request_id, (when, result) in list(self.answers.by_id.items()):
+            yield {"t": when, "id": request_id, "result": result}
+        yield {"t": self.clock.now()}
+
+    def replay(self, records: Iterable[dict[str, Any]]) -> None:
+        for record in records:
+            if "puts" in record or "removals" in record:
+                self.store.apply(Change.from_record(record))
+            if "id" in record:
+                self.answers.remember(record["t"], record["id"], record["result"])
+
+
+def open_session(directory: str, settings: Settings) -> Session:
+    """Continue the session that the directory holds, or begin a new one with what outlives the old."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    contents = read_log(path)
+    if contents is not None and contents.newer:
+        why = "the change log was written by a newer Nudge; upgrade this one, or run: nudge stop --forget"
+        return Session(_new_store(settings, Clock()), Clock(), None, read_only=why)
+    if contents is None or contents.header is None:
+        return _begin(path, settings, Clock(), ())
+    if _goes_on(contents, settings, directory):
+        return _continue(path, settings, contents)
+    return _end_and_begin(directory, settings, contents)
+
+
+def open_in_memory(settings: Settings) -> Session:
+    clock = Clock()
+    return Session(_new_store(settings, clock), clock, None)
+
+
+def _goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
+    """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not passed."""
+    assert contents.header is not None
+    if contents.header.get("boot_id") != boot_id():
+        return False
+    if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
+        return True
+    last = max((record["t"] for record in contents.records if "t" in record), default=contents.header["created"])
+    silent = Clock(contents.header["offset"]).now() - last
+    return settings.session_grace > 0 and silent <= settings.session_grace
+
+
+def _begin(path: str, settings: Settings, clock: Clock, kept: Iterable[Change]) -> Session:
+    session = Session(_new_store(settings, clock), clock, None)
+    for change in kept:
+        session.store.apply(change)
+    session.log = ChangeLog.create(path, session.header(), session.records())
+    return session
+
+
+def _continue(path: str, settings: Settings, contents: LogContents) -> Session:
+    session = _restore(settings, contents)
+    session.log = ChangeLog.resume(path, contents)
+    return session
+
+
+def _restore(settings: Settings, contents: LogContents) -> Session:
+    header = contents.header
+    assert header is not None
+    same_boot = header.get("boot_id") == boot_id()
+    session = Session(_new_store(settings, Clock(), header["session"], header["created"]), Clock(), None)
+    session.clock = Clock(header["offset"]) if same_boot else Clock()
+    session.replay(contents.records)
+    return session
+
+
+def _end_and_begin(directory: str, settings: Settings, contents: LogContents) -> Session:
+    """Keep the ended session for one generation; hints with a duration of their own go on living."""
+    ended = _restore(settings, contents)
+    keep_as_previous(directory, ended)
+    now = ended.clock.now()
+    kept = [Change(puts=(hint,), removals=()) for hint in ended.store.hints() if hint.outlives_session(now)]
+    return _begin(os.path.join(directory, paths.CHANGE_LOG), settings, ended.clock, kept)
+
+
+def keep_as_previous(directory: str, ended: Session) -> None:
+    if len(ended.store):
+        payload = _run(ended.store.export(ended.clock.now()))["payload"]
+        endpoint.replace_file(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
+
+
+def _run(steps: Any) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            return finished.value
+
+
+def _new_store(settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None) -> HintStore:
+    return HintStore(
+        session_id or os.urandom(8).hex(), clock.now() if created_at is None else created_at,
+        max_hints=settings.max_hints, secret_guard=settings.secret_guard, default_ttl=settings.default_ttl,
+    )  # fmt: skip

@@ -1,0 +1,528 @@
+"""The caller's context: held against the real `git` wherever git has an answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nudge import limits
+from nudge.context import Context, caller_cwd, normalise_repo, project_of, resolve
+from nudge.errors import Invalid
+
+GIT_ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.invalid",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.invalid",
+}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-c", "protocol.file.allow=always", *arguments]
+    done = subprocess.run(command, cwd=folder, env=GIT_ENVIRONMENT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def make_repo(folder: Path, origin: str | None = None) -> Path:
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    if origin is not None:
+        git(folder, "remote", "add", "origin", origin)
+    return folder
+
+
+def git_says(folder: Path) -> tuple[str, str]:
+    """Identity and branch in git's own words."""
+    branch = git(folder, "rev-parse", "--abbrev-ref", "HEAD")
+    if "origin" in git(folder, "remote").split():
+        return normalise_repo(git(folder, "remote", "get-url", "origin")), branch
+    return "file://" + os.path.realpath(folder / git(folder, "rev-parse", "--git-common-dir")), branch
+
+
+def resolved(folder: Path) -> tuple[str | None, str | None]:
+    context = resolve(str(folder))
+    return context.repo, context.branch
+
+
+class TestRepoIdentity:
+    @pytest.mark.parametrize(
+        "raw",
+        [
+            "git:org/repo",
+            "GIT:Org/Repo",
+            "git@host:org/repo.git",
+            "git@host:/Org/Repo.git/",
+            "host:org/repo",
+            "git@[::1]:org/repo.git",
+            "[git@host:22]:org/repo.git",
+            "ssh://git@host:22/org/repo.git",
+            "ssh://git@[::1]:22/org/repo.git",
+            "git+ssh://git@host/org/repo",
+            "https://user@host/org/repo",
+            "https://user:word@host/org/repo.git/",
+            "HTTPS://Host/org//repo.git",
+            "http://host:8080/org/repo/.git",
+            "git://host/org/repo.git",
+            "  https://host/org/repo.git  ",
+        ],
+    )
+    def test_every_way_to_clone_is_one_repository(self, raw: str) -> None:
+        """A repository has one name, however it was cloned and whatever the case."""
+        assert normalise_repo(raw) == "git:org/repo"
+
+    def test_nested_groups_keep_every_level(self) -> None:
+        """GitLab's groups nest: all levels are part of the name."""
+        assert normalise_repo("git@gitlab.example:a/b/c.git") == normalise_repo("git:a/b/c") == "git:a/b/c"
+
+    def test_a_name_without_an_owner_is_kept(self) -> None:
+        """A gist, or a repository at the root of a host."""
+        assert normalise_repo("https://gist.example/ABC.git") == "git:abc"
+
+    def test_spaces_are_one_name_in_both_spellings(self) -> None:
+        """A URL writes a space as %20, ssh writes it out."""
+        assert normalise_repo("git@host:My Org/repo") == normalise_repo("https://host/My%20Org/repo") == "git:my%20org/repo"
+
+    @pytest.mark.parametrize(
+        ("raw", "identity"),
+        [
+            ("/srv/Git/Repo.git", "file:///srv/Git/Repo.git"),
+            ("/srv//git/./x/../Repo/", "file:///srv/git/Repo"),
+            ("file:///srv/Git/Repo/", "file:///srv/Git/Repo"),
+            ("FILE://localhost/srv/Repo", "file:///srv/Repo"),
+            ("//srv/Repo", "file:///srv/Repo"),
+            ("/with a space/Repo", "file:///with a space/Repo"),
+            ("/odd:name/Repo", "file:///odd:name/Repo"),
+            ("C:\\Work\\Repo", "file:///C:/Work/Repo"),
+            ("file:///C:/Work/Repo", "file:///C:/Work/Repo"),
+            ("/", "file:///"),
+        ],
+    )
+    def test_local_repositories_are_file_urls(self, raw: str, identity: str) -> None:
+        """A path is its own name, in its own case."""
+        assert normalise_repo(raw) == identity
+
+    @pytest.mark.parametrize(
+        "raw",
+        [
+            *("", " ", "org/repo", "repo", "../repo", "./a:b", ":x", "https://host", "https://host/.git", "git:", "git:.git"),
+            *("git@host:../x", "git@host:a/...git", "file://elsewhere/x", "file://", "git:a\nb", "git:a\x00", "/bad\udcff"),
+            "git:" + "x" * limits.MAX_REPO_CHARS,
+        ],
+    )
+    def test_nonsense_is_refused(self, raw: str) -> None:
+        """What names no repository raises ValueError."""
+        with pytest.raises(ValueError):
+            normalise_repo(raw)
+
+    @given(st.text(alphabet="aBİΣ/\\:.git@[] %~\t-C") | st.text())
+    def test_a_normal_form_is_its_own_normal_form(self, raw: str) -> None:
+        """Normalising twice changes nothing, for any text at all."""
+        try:
+            once = normalise_repo(raw)
+        except ValueError:
+            return
+        assert normalise_repo(once) == once
+        assert once.startswith(("git:", "file:///"))
+
+
+class TestProject:
+    @pytest.mark.parametrize(
+        ("repo", "cwd", "project"),
+        [
+            ("git:org/repo", "/work/elsewhere", "repo"),
+            ("git:a/b/c", None, "c"),
+            ("git:solo", None, "solo"),
+            ("file:///work/Proj/.git", "/work/Proj/src", "Proj"),
+            ("file:///srv/repo.git", None, "repo"),
+            ("file:///", "/", None),
+            (None, "/work/thing", "thing"),
+            (None, "/work/thing/", "thing"),
+            (None, "C:\\Work\\Thing", "Thing"),
+            (None, "/", None),
+            (None, "", None),
+            (None, None, None),
+        ],
+    )
+    def test_short_name(self, repo: str | None, cwd: str | None, project: str | None) -> None:
+        """The repository's short name; with no repository, the directory's."""
+        assert project_of(repo, cwd) == project
+
+
+class TestResolve:
+    @pytest.mark.parametrize(
+        "origin",
+        [
+            "git@github.com:Org/Repo.git",
+            "https://user@host/org/repo/",
+            "ssh://git@host:22/org/repo.git",
+            "/srv/git/x y.git",
+            'odd"quote;and#hash\\back:slash/repo',
+        ],
+    )
+    def test_origin_and_branch_as_git_says(self, tmp_path: Path, origin: str) -> None:
+        """Repo and branch are those that `git remote get-url` and `git rev-parse` print."""
+        repo = make_repo(tmp_path / "repo", origin)
+        git(repo, "checkout", "-q", "-b", "feature/x/y")
+        below = repo / "a" / "b"
+        below.mkdir(parents=True)
+        assert resolved(below) == git_says(below) == (normalise_repo(origin), "feature/x/y")
+
+    def test_path_with_spaces_and_no_remote(self, tmp_path: Path) -> None:
+        """With no origin the common git directory names the repository; another remote does not."""
+        repo = make_repo(tmp_path / "my work" / "the repo")
+        git(repo, "remote", "add", "upstream", "git@host:other/people.git")
+        assert resolved(repo) == git_says(repo)
+        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}/.git"
+        assert resolve(str(repo)).project == "the repo"
+
+    def test_detached_head_has_no_branch(self, tmp_path: Path) -> None:
+        """Where git says HEAD there is no branch."""
+        repo = make_repo(tmp_path / "repo")
+        git(repo, "checkout", "-q", "--detach")
+        assert git_says(repo)[1] == "HEAD"
+        assert resolve(str(repo)).branch is None
+
+    def test_branch_before_the_first_commit(self, tmp_path: Path) -> None:
+        """A new repository is on its first branch already."""
+        git(tmp_path, "init", "-q", "-b", "trunk")
+        assert resolve(str(tmp_path)).branch == git(tmp_path, "symbolic-ref", "--short", "HEAD") == "trunk"
+
+    @pytest.mark.parametrize("origin", [None, "https://host/org/repo", "../upstream"])
+    def test_worktrees_are_the_same_repository(self, tmp_path: Path, origin: str | None) -> None:
+        """A linked work tree has the main one's identity and its own branch."""
+        repo = make_repo(tmp_path / "repo", origin)
+        linked = tmp_path / "far" / "away"
+        git(repo, "worktree", "add", "-q", "-b", "side", str(linked))
+        assert resolve(str(linked)).repo == resolve(str(repo)).repo is not None
+        assert (resolve(str(linked)).branch, resolve(str(repo)).branch) == ("side", "main")
+        assert resolve(str(linked)).project == resolve(str(repo)).project
+
+    def test_relative_origin_is_read_from_the_work_tree(self, tmp_path: Path) -> None:
+        """`../upstream` is a path beside the repository, wherever below it the caller stands."""
+        repo = make_repo(tmp_path / "repo", "../upstream")
+        (repo / "deep").mkdir()
+        assert resolve(str(repo / "deep")).repo == f"file://{os.path.realpath(tmp_path)}/upstream"
+
+    @pytest.mark.parametrize("origin", ["https://host/org/part.git", None])
+    def test_submodule_is_a_repository_of_its_own(self, tmp_path: Path, origin: str | None) -> None:
+        """Inside a submodule the submodule counts, found through its `.git` file."""
+        part = make_repo(tmp_path / "part")
+        whole = make_repo(tmp_path / "whole", "https://host/org/whole")
+        git(whole, "submodule", "--quiet", "add", str(part), "lib/part")
+        inside = whole / "lib" / "part"
+        git(inside, "remote", *(["set-url", "origin", origin] if origin else ["remove", "origin"]))
+        assert resolved(inside) == git_says(inside)
+        assert resolve(str(whole)).repo == "git:org/whole"
+
+    def test_separate_git_dir(self, tmp_path: Path) -> None:
+        """A `.git` file may point anywhere."""
+        work = tmp_path / "work"
+        work.mkdir()
+        git(work, "init", "-q", "-b", "main", "--separate-git-dir", str(tmp_path / "store"))
+        git(work, "commit", "-q", "--allow-empty", "-m", "first")
+        assert resolved(work) == git_says(work)
+
+    def test_through_a_link_it_is_the_same_repository(self, tmp_path: Path) -> None:
+        """The repository is found where a linked directory really is; the cwd stays as the caller calls it."""
+        repo = make_repo(tmp_path / "repo")
+        (repo / "sub").mkdir()
+        link = tmp_path / "link"
+        link.symlink_to(repo / "sub")
+        assert resolved(link) == resolved(repo) == git_says(link)
+        assert resolve(str(link)).cwd == str(link)
+
+    def test_a_directory_named_git_without_a_head_is_passed_by(self, tmp_path: Path) -> None:
+        """As git does, go on upwards where `.git` holds no repository."""
+        repo = make_repo(tmp_path / "repo", "https://host/org/repo")
+        (repo / "sub" / ".git").mkdir(parents=True)
+        assert resolved(repo / "sub") == git_says(repo / "sub") == ("git:org/repo", "main")
+
+    def test_no_git_at_all(self, tmp_path: Path) -> None:
+        """Outside a repository both are unknown, and the directory names the project."""
+        context = resolve(str(tmp_path))
+        assert (context.repo, context.branch, context.env) == (None, None, None)
+        assert (context.cwd, context.project) == (str(tmp_path), tmp_path.name)
+
+    def test_own_directory_is_the_default(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With no argument it is the process's own directory; a relative one starts there."""
+        (tmp_path / "sub").mkdir()
+        monkeypatch.chdir(tmp_path)
+        assert resolve().cwd == os.getcwd()
+        assert resolve("sub/../sub/.").cwd == os.path.join(os.getcwd(), "sub")
+
+    def test_cwd_gone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process whose directory was removed has no cwd, and no error."""
+
+        def gone() -> str:
+            raise FileNotFoundError
+
+        monkeypatch.setattr(os, "getcwd", gone)
+        context = resolve()
+        assert (context.cwd, context.repo, context.branch, context.project) == (None, None, None, None)
+        assert resolve("relative").cwd is None
+
+    @pytest.mark.parametrize(("platform", "name"), [("linux",) * 2, ("darwin",) * 2, ("win32", "windows"), ("aix", None)])
+    def test_operating_system(self, monkeypatch: pytest.MonkeyPatch, platform: str, name: str | None) -> None:
+        """The three names that scopes know; any other system is unknown."""
+        monkeypatch.setattr(sys, "platform", platform)
+        assert resolve("/").os == name
+
+    def test_the_environment_does_not_choose_the_repository(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`GIT_DIR` of the process that asks says nothing about the directory asked for."""
+        other = make_repo(tmp_path / "other", "https://host/org/other")
+        monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+        repo = make_repo(tmp_path / "repo", "https://host/org/repo")
+        assert resolve(str(repo)).repo == "git:org/repo"
+
+
+ORIGIN = '[remote "origin"]\n\turl = git@host:org/repo.git\n'
+
+
+class TestConfigSyntax:
+    @pytest.mark.parametrize(
+        "config",
+        [
+            ORIGIN,
+            '[remote "origin"] url=git@host:org/repo.git',
+            '[REMOTE   "origin"]\r\n\tURL = git@host:org/repo.git   \r\n',
+            '[remote.origin]\nurl = git@host:org/repo.git\n',
+            '[remote "origin"]\n\turl = "git@host:org/repo.git" # a comment\n',
+            '[remote "origin"]\n\turl = git@host:org/repo.git ; a comment\n',
+            '[remote "origin"]\n\turl = git@host:"org/re"po.git\n',
+            '[remote "origin"]\n\turl = git@host:org/\\\nrepo.git\n',
+            '[remote "origin"]\n\turl = "git@host:org/\\\nrepo.git"\n',
+            '[remote "origin"]\n\turl = git@host:org/repo.git\n\turl = git@host:second/one.git\n',
+            '[remote "origin"]\n\tpushurl = git@host:no/no.git\n\turl = git@host:org/repo.git\n',
+            '[remote "Origin"]\n\turl = git@host:no/no.git\n' + ORIGIN,
+            '[remote "up"]\n\turl = git@host:no/no.git\n' + ORIGIN,
+            '# [remote "origin"]\n;url = no\n[remote "origin"] # url = git@host:no/no.git \\\n\turl = git@host:org/repo.git\n',
+            '[alias]\n\tx = "!f() { \\\n[remote \\"origin\\"]\\\nurl = git@host:no/no.git"\n' + ORIGIN,
+            "\ufeff" + ORIGIN,
+            '[branch "odd]name"]\n\tremote = x\n' + ORIGIN,
+        ],
+    )
+    def test_read_as_git_reads_it(self, tmp_path: Path, config: str) -> None:
+        """Quotes, comments, continued lines, case, repeated keys: git and Nudge find the same origin."""
+        repo = make_repo(tmp_path / "repo")
+        path = repo / ".git" / "config"
+        path.write_bytes(config.encode())
+        urls = git(repo, "config", "--file", str(path), "--get-all", "remote.origin.url").split("\n")
+        assert resolve(str(repo)).repo == normalise_repo(urls[0]) == "git:org/repo"
+
+    def test_blanks_count_inside_quotes_only(self, tmp_path: Path) -> None:
+        """A path that ends in a blank must be quoted, and is then kept whole."""
+        repo = make_repo(tmp_path / "repo", "/srv/ends in blank ")
+        assert git(repo, "config", "--null", "remote.origin.url") == "/srv/ends in blank \0"
+        assert resolve(str(repo)).repo == "file:///srv/ends in blank "
+
+
+BROKEN: list[tuple[str, bytes]] = [
+    ("HEAD", b""),
+    ("HEAD", b"\xff\xfe\x00"),
+    ("HEAD", b"ref: refs/heads/\n"),
+    ("HEAD", b"ref: refs/heads/.invalid\n"),
+    ("HEAD", b"ref: refs/heads/bad\xff\n"),
+    ("HEAD", b"ref: refs/heads/" + b"x" * 5_000),
+    ("HEAD", b"ref: refs/remotes/origin/main\n"),
+    ("config", b""),
+    ("config", b"[remote"),
+    ("config", b'[remote "origin"]\n\turl\n'),
+    ("config", b'[remote "origin"]\n\turl = "unfinished'),
+    ("config", b'[remote "origin"]\n\turl = ends\\'),
+    ("config", b'[remote "origin"]\n\turl = https://host\n'),
+    ("config", b'[remote "origin"]\n\turl = git@host:\xff\n'),
+    ("config", b"\x00" * 4_096),
+    ("commondir", b"nowhere\x00\n"),
+    ("commondir", b"/nowhere/at/all\n"),
+]
+
+
+class TestBrokenRepositories:
+    @pytest.mark.parametrize(("name", "content"), BROKEN)
+    def test_never_raises_and_always_parses(self, tmp_path: Path, name: str, content: bytes) -> None:
+        """Whatever the files hold, the context resolves, and a server accepts it."""
+        repo = make_repo(tmp_path / "repo", "https://host/org/repo")
+        (repo / ".git" / name).write_bytes(content)
+        wire = resolve(str(repo)).to_wire()
+        assert Context.parse(wire).to_wire() == wire
+        assert name != "HEAD" or "branch" not in wire
+
+    def test_an_origin_that_names_nothing_falls_back(self, tmp_path: Path) -> None:
+        """An unusable origin counts as none: the common directory names the repository."""
+        repo = make_repo(tmp_path / "repo", "https://host")
+        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}/.git"
+
+    @pytest.mark.parametrize("pointer", ["", "gitdir:", "gitdir: ", "nonsense", "gitdir: /nowhere", "gitdir: \x00"])
+    def test_a_broken_pointer_is_no_repository(self, tmp_path: Path, pointer: str) -> None:
+        """A work tree whose `.git` file leads nowhere does not become part of the repository around it."""
+        repo = make_repo(tmp_path / "repo", "https://host/org/repo")
+        (repo / "sub").mkdir()
+        (repo / "sub" / ".git").write_text(pointer)
+        assert resolved(repo / "sub") == (None, None)
+
+    def test_a_fifo_in_the_way_blocks_nobody(self, tmp_path: Path) -> None:
+        """Opening a FIFO would wait for a writer for ever; it is read as empty instead."""
+        repo = make_repo(tmp_path / "repo")
+        (repo / ".git" / "config").unlink()
+        os.mkfifo(repo / ".git" / "config")
+        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}/.git"
+
+    def test_files_that_are_directories(self, tmp_path: Path) -> None:
+        """A directory where a file belongs reads as nothing."""
+        repo = make_repo(tmp_path / "repo")
+        (repo / ".git" / "config").unlink()
+        (repo / ".git" / "config").mkdir()
+        assert resolved(repo) == (f"file://{os.path.realpath(repo)}/.git", "main")
+
+    @pytest.mark.parametrize("name", [b"line\nbreak", b"bytes\xff"])
+    def test_a_directory_that_cannot_be_sent_is_unknown(self, tmp_path: Path, name: bytes) -> None:
+        """A name that is no text for the wire leaves cwd unknown, and the origin known."""
+        repo = make_repo(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)), "https://host/org/repo")
+        wire = resolve(str(repo)).to_wire()
+        assert "cwd" not in wire
+        assert (wire["repo"], wire["branch"]) == ("git:org/repo", "main")
+        assert Context.parse(wire).to_wire() == wire
+
+
+class TestParse:
+    def test_round_trip(self) -> None:
+        """What is known survives the wire, normalised; what is not known is not there."""
+        plain = {"branch": "dev", "os": "linux", "project": "repo", "files_open": ["a.py"]}
+        wire = Context.parse({**plain, "cwd": "/work//x/", "repo": "git@h:Org/Repo.git", "env": {"A": "1", "B": None}}).to_wire()
+        assert wire == {**plain, "cwd": "/work/x", "repo": "git:org/repo", "env": {"A": "1"}}
+        assert Context.parse(wire).to_wire() == wire
+
+    @pytest.mark.parametrize("raw", [None, {}, {"cwd": None, "repo": "", "branch": "", "env": None}, {"branch": "HEAD"}])
+    def test_unknown_is_allowed(self, raw: Any) -> None:
+        """Null, empty, and the HEAD that git prints for no branch all mean unknown."""
+        assert Context.parse(raw).to_wire() == {}
+
+    def test_long_environment_values_are_accepted(self) -> None:
+        """A caller may send its whole environment, and `PATH` is long."""
+        assert Context.parse({"env": {"PATH": "x" * 50_000}}).env == {"PATH": "x" * 50_000}
+
+    @pytest.mark.parametrize(
+        ("raw", "field"),
+        [
+            ("text", "context"),
+            ([], "context"),
+            ({"pwd": "/"}, "context.pwd"),
+            ({3: "/"}, "context.3"),
+            ({"cwd": 1}, "context.cwd"),
+            ({"cwd": "relative"}, "context.cwd"),
+            ({"cwd": "/a/../b"}, "context.cwd"),
+            ({"cwd": "C:\\a\\..\\b"}, "context.cwd"),
+            ({"cwd": "/a\nb"}, "context.cwd"),
+            ({"cwd": "/\ud800"}, "context.cwd"),
+            ({"cwd": "/" + "x" * limits.MAX_PATH_CHARS}, "context.cwd"),
+            ({"repo": "nonsense"}, "context.repo"),
+            ({"repo": []}, "context.repo"),
+            ({"branch": False}, "context.branch"),
+            ({"branch": "x" * (limits.MAX_BRANCH_CHARS + 1)}, "context.branch"),
+            ({"os": "beos"}, "context.os"),
+            ({"os": ["linux"]}, "context.os"),
+            ({"env": "A=1"}, "context.env"),
+            ({"env": {"A": 1}}, "context.env.A"),
+            ({"project": {}}, "context.project"),
+            ({"files_open": "a.py"}, "context.files_open"),
+            ({"files_open": ["a.py", 1]}, "context.files_open[1]"),
+            ({"files_open": ["x"] * (limits.MAX_FILES_OPEN + 1)}, "context.files_open"),
+        ],
+    )
+    def test_what_breaks_a_rule_is_named(self, raw: Any, field: str) -> None:
+        """E_INVALID carries the field that is wrong, and only that."""
+        with pytest.raises(Invalid) as caught:
+            Context.parse(raw)
+        assert caught.value.field == field
+
+    def test_the_field_prefix_is_the_callers(self) -> None:
+        """A default context that arrives in a header is not called `context`."""
+        with pytest.raises(Invalid) as caught:
+            Context.parse({"os": "x"}, field="defaults")
+        assert caught.value.field == "defaults.os"
+
+    def test_merged_takes_each_field_from_the_nearer_one(self) -> None:
+        """An explicit field wins; the others come from the defaults; neither side changes."""
+        explicit, defaults = Context(branch="dev", env={}), Context(cwd="/w", branch="main", env={"A": "1"})
+        assert explicit.merged(defaults).to_wire() == {"cwd": "/w", "branch": "dev", "env": {}}
+        assert (explicit.cwd, defaults.branch) == (None, "main")
+
+
+def codex(workspaces: Any) -> dict[str, Any]:
+    return {"x-codex-turn-metadata": {"turn_id": "t", "workspaces": workspaces}}
+
+
+CLAUDE = {"CLAUDE_PROJECT_DIR": "/from/claude"}
+SILENT_TURNS: list[Any] = [None, 3, [], "not json", "[" * 100_000, "3"]
+SILENT_WORKSPACES: list[Any] = [None, 3, [], {}, ["relative"], [[[[["/too/deep"]]]]]]
+
+
+class TestCallerCwd:
+    def test_precedence(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """Explicit argument, then the call's metadata, then the client's environment, then the process."""
+        monkeypatch.chdir(tmp_path)
+        meta = codex({"/from/codex": {}})
+        assert caller_cwd(CLAUDE, "/explicit/", meta) == "/explicit"
+        assert caller_cwd(CLAUDE, None, meta) == "/from/codex"
+        assert caller_cwd(CLAUDE, None, None) == "/from/claude"
+        assert caller_cwd({}, None, None) == os.getcwd()
+
+    def test_a_relative_argument_starts_where_the_caller_is(self) -> None:
+        """`--cwd sub` is below the caller's directory, which need not be the process's own."""
+        assert caller_cwd(CLAUDE, "../sub", None) == "/from/sub"
+
+    @pytest.mark.parametrize(
+        "workspaces",
+        [
+            {"/w/one": {"latest_git_commit_hash": "abc"}, "/w/two": {}},
+            ["/w/one", "/w/two"],
+            ["relative", {"path": "/w/one"}],
+            [{"name": "x", "root": "/w/one"}],
+            {"main": {"path": "/w/one"}},
+            "/w/one",
+        ],
+    )
+    def test_codex_workspaces_in_any_shape(self, workspaces: Any) -> None:
+        """The first absolute path is the project; the metadata may also be JSON text."""
+        meta = codex(workspaces)
+        assert caller_cwd({}, None, meta) == "/w/one"
+        assert caller_cwd({}, None, {name: json.dumps(value) for name, value in meta.items()}) == "/w/one"
+
+    @pytest.mark.parametrize(
+        "meta",
+        [*({"x-codex-turn-metadata": turn} for turn in SILENT_TURNS), *map(codex, SILENT_WORKSPACES)],
+    )
+    def test_metadata_that_says_nothing_is_ignored(self, meta: Any) -> None:
+        """Any other shape falls through to the next source."""
+        assert caller_cwd(CLAUDE, None, meta) == "/from/claude"
+
+    def test_metadata_that_is_no_object_is_ignored(self) -> None:
+        """A client may send `_meta` of any JSON type."""
+        not_an_object: Any = ["x"]
+        assert caller_cwd(CLAUDE, None, not_an_object) == "/from/claude"
+
+    def test_a_relative_project_dir_is_ignored(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """A variable that is no absolute path cannot say where the caller is."""
+        monkeypatch.chdir(tmp_path)
+        assert caller_cwd({"CLAUDE_PROJECT_DIR": "."}, None, None) == os.getcwd()
+
+
+def test_importing_it_is_cheap() -> None:
+    """A hook imports this module on every event: nothing heavy comes along."""
+    heavy = "{'dataclasses', 'typing', 'pathlib', 'subprocess', 'logging', 'inspect', 'asyncio', 'urllib', 're'}"
+    code = f"import sys; before = set(sys.modules); import nudge.context; print(({heavy} & set(sys.modules)) - before)"
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
