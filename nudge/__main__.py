@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from nudge.interfaces.cli import verbs
+from nudge.interfaces.cli import exits, verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return exits.INTERRUPTED
 
 
 def _dispatch(words: list[str]) -> int:
@@ -31,7 +29,7 @@ def _dispatch(words: list[str]) -> int:
     if verb is None:
         from nudge.interfaces.cli import front
 
-        return front.unknown_verb(words[place])
+        return front.unknown_verb(words, place)
     from nudge.interfaces.cli import runner
 
     return runner.run(verb, words[:place] + words[place + 1 :])

@@ -69,6 +69,10 @@ class Unavailable(NudgeError):
         super().__init__(message, retryable=True, **data)
 
 
+class HandingOver(Unavailable):
+    """This server is PRIMARY no more; interfaces pass the call on, or ask the client to send it again, instead of failing it."""
+
+
 class StorageFailed(NudgeError):
     code, reason = 50701, "E_STORAGE"
 

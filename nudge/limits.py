@@ -10,6 +10,10 @@ MAX_STDIO_LINE_BYTES = 1 * MIB
 MAX_JSON_DEPTH = 64
 MAX_BATCH = 100
 MAX_INTEGER_DIGITS = 30
+MAX_NUMBER_CHARS = 1_000  # of a number with a fraction or an exponent
+MAX_JSON_SEPARATORS = 2_000_000  # commas and opening brackets in one message
+MAX_JSON_MEMBERS = 100_000  # of one object or array in a large message
+SMALL_JSON_BYTES = 64 * KIB  # what the event loop itself parses; larger messages go to a worker thread
 DEFAULT_PORT = 8765
 PORTS_TRIED = 100
 
@@ -71,6 +75,8 @@ REQUEST_ID_KEPT = 600.0
 # The change log
 COMPACT_AT_BYTES = 4 * MIB  # and at least COMPACT_RATIO times what the last compaction left
 COMPACT_RATIO = 4
+MAX_LOG_RECORD_BYTES = 64 * MIB
+LOG_PIECE_BYTES = 32 * KIB  # written at once while a whole log is written
 
 # Reading the manifests of a repo
 MAX_MANIFEST_BYTES = 512 * KIB

@@ -193,7 +193,7 @@ def _expand(parts: list[_Part]) -> list[str]:
 
 
 def _translate_alternatives(paths: list[str], field: str) -> str:
-    """A `**/` that all begin with is written once: sixty copies of it would keep sixty threads of RE2 alive at every character."""
+    """A `**/` that all begin with is written once: sixty copies would keep sixty threads of RE2 alive at each character."""
     tails = [_ANY_START.sub("", path) for path in paths]
     shared = all(tail != path for tail, path in zip(tails, paths, strict=True))
     translated = "|".join(_translate_path(path, field) for path in dict.fromkeys(tails if shared else paths))

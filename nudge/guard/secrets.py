@@ -1,5 +1,346 @@
+"""What looks like a credential, and what only looks like one. Hints that hold one are refused, recorded text is redacted.
+
+One table. Each rule brings the texts it must and must not match, in pieces, so that no scanner takes this file for a leak. Every
+pattern is linear: it starts at a literal or a boundary, and what can fail after a long run is bounded.
+"""
+
 from __future__ import annotations
+
+import re
+
+from nudge.guard import credentials
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_MARK = "[REDACTED:"
+_LONGEST_VALUE = 256  # characters of an unquoted value that a pattern looks at
+
+
+class Rule:
+    """A pattern; its group `secret`, or all of it, is the credential when `judge` agrees.
+
+    `clues` are lower-case texts of which one must occur: a search for them is a hundred times cheaper than the pattern.
+    A `whole` rule looks at a text that is nothing but the credential.
+    """
+
+    __slots__ = ("_compiled", "clues", "judge", "kind", "must_match", "must_not_match", "pattern", "whole")
+
+    def __init__(
+        self,
+        kind: str,
+        pattern: str,
+        *,
+        must_match: tuple[str, ...],
+        must_not_match: tuple[str, ...],
+        clues: tuple[str, ...] = ("",),
+        judge: Callable[[re.Match[str]], bool] | None = None,
+        whole: bool = False,
+    ) -> None:
+        self.kind, self.pattern, self.clues, self.judge, self.whole = kind, pattern, clues, judge, whole
+        self.must_match, self.must_not_match = must_match, must_not_match
+        self._compiled: re.Pattern[str] | None = None
+
+    def spans(self, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+        """Where the credentials are, first to last."""
+        if not any(clue in lowered for clue in self.clues):
+            return
+        at = 0
+        while found := self._find(text, at):
+            start, end = found.span("secret" if found.re.groups else 0)
+            if self.judge is None or self.judge(found):
+                at = _end_of_run(text, end) if end - start == _LONGEST_VALUE else end
+                yield start, at
+            else:
+                at = max(start, found.start() + 1)  # what was taken for a value may hold an assignment itself
+
+    def _find(self, text: str, at: int) -> re.Match[str] | None:
+        if self._compiled is None:
+            self._compiled = re.compile(self.pattern)
+        if self.whole:
+            return self._compiled.fullmatch(text) if at == 0 else None
+        return self._compiled.search(text, at)
+
+
+def _end_of_run(text: str, at: int) -> int:
+    """Where a value ends that is longer than its pattern looks."""
+    while at < len(text) and not text[at].isspace() and text[at] not in "\"'`":
+        at += 1
+    return at
+
+
 def find_secret(text: str) -> str | None:
-    return None
+    """The kind of the first credential found, or None."""
+    lowered = text.lower()
+    return next((rule.kind for rule in RULES for _ in rule.spans(text, lowered)), None)
+
+
 def redact(text: str) -> str:
+    """The text with `[REDACTED:kind]` in place of each credential."""
+    for rule in RULES:
+        text = _redact(rule, text)
     return text
+
+
+def _redact(rule: Rule, text: str) -> str:
+    kept, at = [], 0
+    for start, end in rule.spans(text, text.lower()):
+        kept += [text[at:start], _MARK, rule.kind, "]"]
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+_PASSWORD = r"(?:passw(?:or)?d|passphrase|(?<![a-z])pass|(?<!\$)pwd)"
+_KEY = (
+    "(?:token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?"
+    "|(?:api|app|access|account|auth|deploy|encryption|license|master|private|service|shared|signing|storage)[_ -]?key)"
+)
+_GAP = r"""(?P<gap>["'\\]{0,3}\s{0,3}(?:=>|:=|==?|:)\s{0,3}|[ \t]{1,3})"""
+_VALUE = rf"""["'\\]{{0,3}}(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+_HEX40 = "9fceb02d0ae598e95dc970b74767f19372d61af8"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "private-key",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        r"[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+        clues=("private key",),
+        must_match=(
+            "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA " + "PRIVATE KEY-----",
+            "-----BEGIN " + "PRIVATE KEY-----\nMIIEvQIBADANBg",
+            'echo "-----BEGIN OPENSSH ' + 'PRIVATE KEY-----" > id',
+            "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----",
+        ),
+        must_not_match=("-----BEGIN CERTIFICATE-----\nMIID", "-----BEGIN PUBLIC KEY-----", "private key"),
+    ),
+    Rule(
+        "aws-access-key",
+        r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+        clues=("akia", "asia", "abia", "acca"),
+        must_match=("AKIA" + "IOSFODNN7EXAMPLE", "export AWS_ACCESS_KEY_ID=ASIA" + "Y34FZKBOKMUTVV7A"),
+        must_not_match=("AKIA", "EURASIA" + "IOSFODNN7EXAMPLE", "asia-northeast1-docker.pkg.dev", "AKIA$SUFFIX"),
+    ),
+    Rule(
+        "aws-secret-key",
+        r"""(?i)secret_?access_?key["'\s:=]{1,6}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])""",
+        clues=("secret",),
+        must_match=("aws configure set aws_secret_access_key wJalrXUtnFEMI" + "/K7MDENG/bPxRfiCYEXAMPLEKEY",),
+        must_not_match=("aws configure set aws_secret_access_key $SECRET", "aws_secret_access_key"),
+    ),
+    Rule(
+        "aws-secret-key",
+        r"""\s*["']?(?P<secret>[A-Za-z0-9/+]{40})["']?\s*""",
+        judge=credentials.is_aws_secret,
+        whole=True,
+        must_match=("wJalrXUtnFEMI" + "/K7MDENG/bPxRfiCYEXAMPLEKEY",),
+        must_not_match=("src/Components/Login2/ButtonGroup/index1", "/opt/Company/Product2/Release/bin/Runner"),
+    ),
+    Rule(
+        "github-token",
+        r"(?<![A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})",
+        clues=("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        must_match=(
+            *("gh" + letter + "_16C7e42F292c6912E7710c838347Ae178B4a" for letter in "pousr"),
+            "git clone https://x:" + "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a@github.com/o/r",
+            "github_" + "pat_11ABCDEFG0abcdefghijkl_mnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789abc",
+        ),
+        must_not_match=("ghp_", "echo ghp_$TOKEN", "use a github_pat_ token", "lghp_build_everything"),
+    ),
+    Rule(
+        "slack-token",
+        r"(?<![A-Za-z0-9])(?:xox[a-z]-[A-Za-z0-9-]{10,}|xapp-\d-[A-Za-z0-9-]{10,})",
+        clues=("xox", "xapp-"),
+        must_match=(
+            "xox" + "b-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx",
+            "xox" + "p-2345678901-abcdef",
+            "xapp" + "-1-A012ABC34DE-5678901234567-0123456789abcdef",
+        ),
+        must_not_match=("xoxb-", "xoxb-$TOKEN", "xapp-template"),
+    ),
+    Rule(
+        "slack-webhook",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/]{20,})",
+        clues=("hooks.slack.com/",),
+        must_match=("https://hooks.slack" + ".com/services/T00000000/B00000000/abcdefghijklmnopqrstuvwx",),
+        must_not_match=("https://hooks.slack.com/services/$SLACK_PATH", "curl https://hooks.slack.com/"),
+    ),
+    Rule(
+        "stripe-key",
+        r"(?<![A-Za-z0-9])(?:(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,})",
+        clues=("_live_", "_test_", "whsec_"),
+        must_match=("sk_" + "live_4eC39HqLyjWDarjtT1zdp7dc", "rk_" + "live_51H8abcdEFGH0123", "whsec_" + "5WbX5kEWLlfzsGNjH64I"),
+        must_not_match=("pk_live_4eC39HqLyjWDarjtT1zdp7dc", "sk_live_$KEY", "risk_live_monitoring1", "whsec_..."),
+    ),
+    Rule(
+        "google-key",
+        r"(?<![A-Za-z0-9])(?:AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})",
+        clues=("aiza", "gocspx-", "ya29."),
+        must_match=("AI" + "zaSyD-9tSrke72PouQMnMX-a7eZSW0jkFMBWY", "GOCSPX" + "-a1B2c3D4e5F6g7H8i9J0k1L2m3N4"),
+        must_not_match=("AIza", "AIzawa-san", "ya29.example"),
+    ),
+    Rule(
+        "anthropic-key",
+        r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}",
+        clues=("sk-ant-",),
+        must_match=("sk-" + "ant-api03-" + "AbCd0123-EfGh4567_IjKl8901MnOp", "KEY=sk-" + "ant-admin01-abcdefghijklmnop0123"),
+        must_not_match=("sk-ant-...", "task-ant-colony-optimisation-runner", "sk-ant-$KEY"),
+    ),
+    Rule(
+        "openai-key",
+        r"(?<![A-Za-z0-9_-])sk-(?:[A-Za-z0-9]{20,}|(?:proj|svcacct|admin|None|or-v1)-[A-Za-z0-9_-]{20,})",
+        clues=("sk-",),
+        must_match=("sk-" + "abcdefghijklmnopqrstT3BlbkFJabcdefghijklmnopqrst", "sk-" + "proj-AbCd_0123-EfGh4567IjKl8901"),
+        must_not_match=("make task-" + "runnerwithaverylongname", "sk-learn-contrib-imbalanced", "sk-...", "disk-usage-report"),
+    ),
+    Rule(
+        "service-token",
+        r"(?<![A-Za-z0-9])(?:glpat-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36,}|pypi-AgE[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}"
+        r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|do[opr]_v1_[a-f0-9]{64}|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}|dckr_pat_[A-Za-z0-9_-]{20,}"
+        r"|AGE-SECRET-KEY-1[A-Z0-9]{50,}|hvs\.[A-Za-z0-9_-]{20,}|lin_api_[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{40,})",
+        clues=("glpat-", "npm_", "pypi-age", "hf_", "sg.", "_v1_", "shp", "dckr_pat_", "age-secret", "hvs.", "lin_api_", "xai-"),
+        must_match=(
+            "glpat" + "-AbCdEfGhIjKlMnOpQrSt",
+            "//registry.npmjs.org/:_authToken=npm" + "_abcdefghijklmnopqrstuvwxyz0123456789",
+            "hf" + "_abcdefghijklmnopqrstuvwxyzABCDEFGH",
+            "SG" + ".abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
+        ),
+        must_not_match=("npm_config_registry=https://r.example", "npm_execpath", "hf_hub_download", "glpat-$TOKEN", "dop_v1_"),
+    ),
+    Rule(
+        "jwt",
+        r"(?<![A-Za-z0-9_-])(?P<secret>(?P<header>[A-Za-z0-9_-]{12,}+)(?:\.[A-Za-z0-9_-]*+){2,4})",
+        clues=("eyj",),
+        judge=credentials.is_jwt,
+        must_match=(
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0" + ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
+            "curl -H 'X-Auth: eyJhbGciOiJub25lIn0" + ".eyJzdWIiOiIxIn0" + ".'",
+        ),
+        must_not_match=("xxxxx.yyyyy.zzzzz", "eyJ0eXAiOiJ4In0" + ".eyJzdWIiOiIxIn0" + ".c2ln", "eyJub3QganNvbg.aaaa.bbbb"),
+    ),
+    Rule(
+        "url-credentials",
+        rf"""://[^\s:/?#@"'<>`]{{0,128}}:(?P<secret>[^\s/"'<>`]{{1,{_LONGEST_VALUE}}})@""",
+        clues=("://",),
+        judge=credentials.is_literal,
+        must_match=(
+            "postgres://app:" + "s3cr3tpw@db.internal:5432/app",
+            "redis://:" + "hunter22@cache:6379/0",
+            "git clone https://me:" + "p@ss@host/repo.git",
+            "amqp://guest:" + "guest@localhost",
+        ),
+        must_not_match=(
+            "postgres://app:${PASS}@db/app",
+            "postgres://app:<password>@db/app",
+            "postgres://user:$PASS@db",
+            "mysql://root:***@db",
+            "https://user:{{ password }}@host",
+            "http://localhost:8080/users/me@example.com",
+            "ssh://git@github.com:22/o/r.git",
+            "https://host:443/@scope/pkg",
+        ),
+    ),
+    Rule(
+        "authorization-header",
+        r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:basic|token|apikey)?|\bbearer)\s{0,3}"""
+        rf"""(?P<secret>[A-Za-z0-9._~+/=${{<%*-]{{1,{_LONGEST_VALUE}}})""",
+        clues=("authorization", "bearer"),
+        judge=credentials.is_authorization,
+        must_match=(
+            "curl -H 'Authorization: Bearer " + "abc123def456ghi789' https://api.example.com",
+            "Authorization: Basic " + "dXNlcjpwYXNz",
+            '{"Authorization": "token ' + '0123456789abcdef"}',
+        ),
+        must_not_match=(
+            'curl -H "Authorization: Bearer $TOKEN" localhost',
+            "Authorization: Bearer <token>",
+            "Authorization: Bearer token",
+            "bearer authentication is required",
+            "Authorization: Bearer ***",
+        ),
+    ),
+    Rule(
+        "password",
+        rf"(?i){_PASSWORD}{_GAP}{_VALUE}",
+        clues=("pass", "pwd"),
+        judge=credentials.is_assigned_password,
+        must_match=(
+            "password=" + "hunter2",
+            'DB_PASSWORD: "' + 'correct horse battery"',
+            "mysql --password " + "s3cr3t99 -e 'select 1'",
+            "Server=db;Uid=sa;Pwd=" + "Str0ng!Pass;",
+            '{"db_pass": "' + 'Tr0ub4dor"}',
+        ),
+        must_not_match=(
+            "password=$PASS",
+            "password=${PASS}",
+            "password: <password>",
+            "password=***",
+            "password=changeme1",
+            "docker login --password-stdin",
+            "password: string",
+            "POSTGRES_PASSWORD=postgres",
+            "PASSWORD_FILE=/run/secrets/db1",
+            "password: process.env.DB_PASSWORD",
+            'docker run -v "$PWD":/workspace1 image',
+            "the password rotates2 weekly",
+        ),
+    ),
+    Rule(
+        "key",
+        rf"(?i){_KEY}{_GAP}{_VALUE}",
+        clues=("token", "secret", "key", "credential"),
+        judge=credentials.is_assigned_token,
+        must_match=(
+            'API_KEY: "' + 'a8f5f167f44f4964"',
+            "deploy --token " + "abc123def456",
+            "client_secret=" + "7Fjfp0ZBr1KtDRbnfVdmIw",
+            "secretKey := '" + "k3yb0ardc4t'",
+            "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==",
+        ),
+        must_not_match=(
+            "API_KEY=$API_KEY",
+            'gh auth login --with-token < "$FILE"',
+            "max_tokens=200000",
+            "secretName: my-app-tls-2024",
+            "docker build --secret id=npmrc1,src=.npmrc .",
+            "token: ${{ secrets.GITHUB_TOKEN }}",
+            "--token <your-token>",
+            "--private-key ~/.ssh/id_ed25519",
+            "tokenizer: bert-base-uncased-v2",
+            "api_key=example-key-123456",
+            "signing-key: release-2024.asc",
+        ),
+    ),
+    Rule(
+        "login",
+        rf"""(?:\s-u|--user)[ =]\s{{0,2}}["']?[^\s:"'$]{{1,64}}:(?P<secret>[^\s"'`]{{1,{_LONGEST_VALUE}}})""",
+        clues=(" -u", "--user"),
+        judge=credentials.is_login,
+        must_match=("curl -u admin:" + "s3cr3tpw https://x.example", "curl --user 'bob:" + "hunter22' x"),
+        must_not_match=("docker run -u 100000:100000 x", "docker run --user node:node x", "curl -u me:$PASS x", "run -u $(id -u):$(id -g) c"),
+    ),
+    Rule(
+        "bare-hex",
+        r"""\s*["']?(?P<secret>(?:0x)?[0-9a-fA-F]{32,64})["']?\s*""",
+        whole=True,
+        must_match=(_HEX40, "5f4dcc3b5aa765d61d8327deb882cf99", (_HEX40 * 2)[:64].upper()),
+        must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12], "550e8400-e29b-41d4-a716-446655440000"),
+    ),
+    Rule(
+        "high-entropy",
+        r"""\s*["']?(?P<secret>[A-Za-z0-9+/_=-]{20,512})["']?\s*""",
+        judge=credentials.is_random,
+        whole=True,
+        must_match=("x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi", "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZg==", "q7w3k9z1m4x8c2v6b5n0p3l7"),
+        must_not_match=(
+            "sha512-" + "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+            "550e8400-e29b-41d4-a716-446655440000",
+            "src/components/LoginForm/index2",
+            "my-service-7d4b9c6f5d-x2x9z",
+            "ami-0abcdef1234567890",
+            "parseUtf8StringToBase64Encoded",
+            "us-central1-docker-pkg-dev-project1",
+        ),
+    ),
+)

@@ -35,12 +35,19 @@ class Finding:
 def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -> Finding | None:
     """The mark `secret` frees the value only: everything else of a hint is listed, logged and exported in the clear."""
     marked = meta.get("sensitivity") == "secret"
-    texts = [*_described(component, key, meta), *(() if marked else value_texts(value))]
+    texts = [*_described(component, key, meta), *(() if marked else _valued(key, value))]
     for field, text in texts:
         kind = find_secret(text) if len(text) >= _SHORTEST_SECRET else None
         if kind:
             return Finding(field, kind)
     return None
+
+
+def _valued(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A string also with its key: `env.DB_PASSWORD` gives away what the value alone does not."""
+    yield from value_texts(value)
+    if isinstance(value, str):
+        yield "value", f"{key}={value}"
 
 
 def _described(component: str, key: str, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:

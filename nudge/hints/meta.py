@@ -24,6 +24,12 @@ def parse_meta(raw: object, field: str = "meta") -> dict[str, Any]:
     return meta
 
 
+def completed(meta: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Parsed fields added to parsed meta, all in the order in which `parse_meta` writes them."""
+    merged = {**meta, **more}
+    return {name: merged[name] for name in _PARSERS if name in merged}
+
+
 def _parse_tags(raw: object, field: str) -> list[str]:
     return parse_list(raw, field, limits.MAX_TAGS, lambda tag, at: parse_text(tag, at, limits.MAX_TAG_CHARS, least=1))
 

@@ -15,13 +15,25 @@ from nudge.hints.scope import Scope
 from nudge.hints.ttl import SESSION, parse_ttl
 from nudge.hints.value import fresh, parse_value, search_text
 
-__all__ = ["Hint", "Identity", "hint_from_wire", "microseconds", "parse_meta", "parse_name", "parse_timestamp", "parse_ttl", "parse_value"]
+__all__ = [
+    "Hint",
+    "Identity",
+    "hint_from_wire",
+    "microseconds",
+    "next_version",
+    "parse_meta",
+    "parse_name",
+    "parse_timestamp",
+    "parse_ttl",
+    "parse_value",
+]
 
 # Component, key and the scope's key: what tells one variant from every other.
 Identity = tuple[str, str, str]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WIRE_FIELDS = ("value", "meta", "version", "created_at", "updated_at", "last_used_at", "use_count")
+_TIMES = ("created_at", "updated_at", "last_used_at")
+_WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +114,23 @@ class Hint:
         return wire
 
 
+def next_version(held: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
+    """The hint that takes the place of `held`: what it says is new, its history goes on, and its time never stands still."""
+    if held is None:
+        return Hint.of(component, key, value, meta, created_at=microseconds(now), updated_at=microseconds(now))
+    return Hint.of(
+        component,
+        key,
+        value,
+        meta,
+        version=held.version + 1,
+        created_at=held.created_at,
+        updated_at=microseconds(max(now, held.updated_at + 1e-6)),
+        last_used_at=held.last_used_at,
+        use_count=held.use_count,
+    )
+
+
 def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     """Where each text stands, for the reasons of a search; kept apart, so that `^` and `$` mean one of them."""
     labelled = [("component", component), ("key", key), ("value", search_text(value)), ("reason", meta.get("reason", ""))]
@@ -111,7 +140,7 @@ def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> tuple[
 def hint_from_wire(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
     """The inverse of `to_wire`, for input from anywhere: checked by the rules of a `set`; what is missing starts now."""
     given = parse_object(raw, path, _WIRE_FIELDS)
-    times = {name: parse_timestamp(given[name], f"{path}.{name}") for name in _WIRE_FIELDS if name.endswith("_at") and name in given}
+    times = {name: parse_timestamp(given[name], f"{path}.{name}") for name in _TIMES if name in given}
     updated_at = times.get("updated_at", microseconds(now))
     return Hint.of(
         component,

@@ -81,6 +81,7 @@ def search(
             if verdict.eligible:
                 found.append(judge(hint, [*passed, *verdict.reasons], now))
         if pace.due(hint):
+            found = rank(found, limit)  # a sort of thousands at the end would be one long step
             yield
     entries = []
     for ranked in rank(found, limit):

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from nudge.hints.admission import Admission
 from nudge.hints.change import Change, Decision
+from nudge.hints.fields import parse_name
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Hint, Identity, microseconds, parse_meta, parse_name, parse_value
+from nudge.hints.meta import completed, parse_meta
+from nudge.hints.model import Hint, Identity, next_version
 from nudge.hints.scope import Scope
-
-SOURCE = "tool-output"
+from nudge.hints.value import fresh, parse_value
 
 Found = tuple[object, object, object, object]  # component, key, value, meta
+
+_SOURCE = "tool-output"
+_WITHHELD = "[REDACTED:secret]"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A tool, and the one scope in which it may add, change and remove."""
+
+    scope: Scope
+    added_by: str
+    default_ttl: dict[str, str]
+
+    def owns(self, hint: Hint) -> bool:
+        mine = hint.meta.get("source") == _SOURCE and hint.meta.get("added_by") == self.added_by
+        return mine and hint.scope.key == self.scope.key
+
+    def stamped(self, meta: dict[str, Any]) -> dict[str, Any]:
+        scope = {"scope": self.scope.wire} if self.scope.size else {}
+        return completed({**self.default_ttl, **meta}, source=_SOURCE, added_by=self.added_by, **scope)
 
 
 @dataclass(slots=True)
@@ -23,9 +44,63 @@ class _Report:
     updated: list[dict[str, Any]] = field(default_factory=list)
     removed: list[dict[str, Any]] = field(default_factory=list)
     kept: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[dict[str, Any]] = field(default_factory=list)
     unchanged: int = 0
+    skipped: list[dict[str, Any]] = field(default_factory=list)
 
     def to_wire(self) -> dict[str, Any]:
         lists = {"added": self.added, "updated": self.updated, "removed": self.removed, "kept": self.kept}
         return {**lists, "unchanged": self.unchanged, **({"skipped": self.skipped} if self.skipped else {})}
+
+
+def decide_sync(index: HintIndex, admission: Admission, now: float, owner: Owner, found: Iterable[Found]) -> Decision:
+    report = _Report()
+    wanted = _admitted(_read(found, owner, now), admission, report)
+    settled = [_settle(index.live(identity, now), new, now, owner, report) for identity, new in wanted.items()]
+    gone = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in wanted]
+    report.removed = [_entry(hint) for hint in gone]
+    change = Change(tuple(hint for hint in settled if hint), tuple(hint.identity for hint in gone))
+    return Decision(admission.make_room(index, change, now), report.to_wire())
+
+
+def _read(found: Iterable[Found], owner: Owner, now: float) -> dict[Identity, Hint]:
+    """Of two finds with one name the first counts: a tool looks at its best source first."""
+    wanted: dict[Identity, Hint] = {}
+    for index, (component, key, value, meta) in enumerate(found):
+        at = f"found[{index}]"
+        name, parsed = parse_name(component, f"{at}.component"), parse_value(value, f"{at}.value")
+        stamped = owner.stamped(parse_meta(meta, f"{at}.meta"))
+        hint = next_version(None, name, parse_name(key, f"{at}.key"), parsed, stamped, now)
+        wanted.setdefault(hint.identity, hint)
+    return wanted
+
+
+def _admitted(wanted: dict[Identity, Hint], admission: Admission, report: _Report) -> dict[Identity, Hint]:
+    """One secret in one manifest must not hide everything else."""
+    admitted = {}
+    for identity, hint in wanted.items():
+        finding = admission.secret_in(hint)
+        if finding:
+            report.skipped.append({"component": hint.component, "key": hint.key, "reason": f"{finding.field} {finding.phrase()}"})
+        else:
+            admitted[identity] = hint
+    return admitted
+
+
+def _settle(held: Hint | None, new: Hint, now: float, owner: Owner, report: _Report) -> Hint | None:
+    """The hint to put, or None when what is held stays."""
+    if held is None:
+        report.added.append(_entry(new))
+        return new
+    if not owner.owns(held):
+        report.kept.append(_entry(held))
+        return None
+    if (held.value, held.meta) == (new.value, new.meta):
+        report.unchanged += 1
+        return None
+    report.updated.append(_entry(new))
+    return next_version(held, new.component, new.key, new.value, new.meta, now)
+
+
+def _entry(hint: Hint) -> dict[str, Any]:
+    value = _WITHHELD if hint.secret else fresh(hint.value)
+    return {"component": hint.component, "key": hint.key, "value": value, "reason": hint.meta.get("reason", "")}

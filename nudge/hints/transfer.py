@@ -12,7 +12,7 @@ from nudge.clock import iso
 from nudge.errors import Invalid
 from nudge.hints.admission import Admission
 from nudge.hints.change import Change, Decision
-from nudge.hints.fields import parse_choice, parse_name, parse_object, parse_text, require
+from nudge.hints.fields import parse_choice, parse_name, parse_object, parse_text, printable, require
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Hint, Identity, hint_from_wire, parse_timestamp
 from nudge.hints.pace import Pace
@@ -77,7 +77,7 @@ class _Report:
 def decide_import(
     index: HintIndex, admission: Admission, now: float, payload: object, mode: object
 ) -> Generator[None, None, Decision]:
-    """Reading pauses, settling does not: the store may change during a pause, and the decision is about what is there at its end."""
+    """Reading pauses, settling does not: the store may change during a pause, and what counts is what it holds at the end."""
     chosen = parse_choice(mode, "mode", MODES)
     incoming = yield from _read(payload, now, admission)
     report = _settle(index, now, incoming, chosen)
@@ -155,8 +155,7 @@ def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field=path)
     for name, content in raw.items():
-        parse_name(name, path)
-        yield name, content, f"{path}.{name}"
+        yield parse_name(name, f"{path}.{printable(name)}"), content, f"{path}.{name}"
 
 
 def _read_hint(component: str, key: str, raw: object, now: float, path: str) -> tuple[Hint, bool]:

@@ -10,7 +10,7 @@ from nudge.hints.fields import parse_text
 
 SESSION = "session"
 
-_NUMBER = r"([0-9]{1,9}(?:[.,][0-9]{1,9})?)"
+_NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _DURATION = re.compile(rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?")
 _UNIT_SECONDS = (7 * 86_400, 86_400, 3_600, 60, 1)
 _RULE = 'must be "session" or a duration in weeks, days, hours, minutes and seconds such as PT2H or P1DT12H'
@@ -30,8 +30,10 @@ def parse_ttl(raw: object, field: str = "meta.ttl") -> float | None:
 
 
 def _seconds(text: str) -> float | None:
-    found = _DURATION.fullmatch(text)
-    given = [(number.replace(",", "."), unit) for number, unit in zip(found.groups(), _UNIT_SECONDS, strict=True) if number] if found else []
+    """None when it is no duration, or has a fraction before its last part."""
+    found = _DURATION.fullmatch(text.replace(",", "."))
+    parts = zip(found.groups(), _UNIT_SECONDS, strict=True) if found else ()
+    given = [(number, unit) for number, unit in parts if number]
     if not given or any("." in number for number, _ in given[:-1]):
         return None
     return sum(float(number) * unit for number, unit in given)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from nudge import __version__, limits
-from nudge.errors import NudgeError
+from nudge.errors import HandingOver, NudgeError
 from nudge.interfaces import gate, jsonrpc, rest, wire
 from nudge.interfaces.facts import call_from, facts_from
 from nudge.interfaces.mcp import McpServer
@@ -44,9 +44,9 @@ class HttpServer:
     async def listen_unix(self, path: str) -> None:
         await self._listen(self._serve_unix, 1e9, lambda runner: web.UnixSite(runner, path))
 
-    async def listen_tcp(self, first: int) -> int | None:
-        """Bind the first free port from `first` on; None when none of them is."""
-        for port in range(first, min(first + limits.PORTS_TRIED, 65_536)):
+    async def listen_tcp(self, ports: Iterable[int]) -> int | None:
+        """Bind the first port that is free; None when none of them is."""
+        for port in ports:
             with suppress(OSError):
                 await self._listen(self._serve_tcp, limits.KEEPALIVE, lambda runner, port=port: web.TCPSite(runner, "127.0.0.1", port))
                 return port
@@ -111,6 +111,8 @@ class HttpServer:
             return await handler(request)
         except EnvNeeded as asked:
             return _json({"names": asked.names}, _ENV_NEEDED)
+        except HandingOver:
+            return _retry_later()
         except wire.WireError as error:
             return _json(jsonrpc.error_response(None, error.code, error.message))
         except NudgeError as error:
@@ -172,10 +174,9 @@ class _PatientServer(web.Server):
         super().connection_made(handler, transport)
         if len(self._connections) > limits.MAX_CONNECTIONS:
             transport.abort()
-        before = self.requests_count
-        self._loop.call_later(limits.HEADERS_TIMEOUT, self._close_if_silent, handler, transport, before)
+        self._loop.call_later(limits.HEADERS_TIMEOUT, self._close_if_silent, handler, transport)
 
-    def _close_if_silent(self, handler: RequestHandler, transport: asyncio.Transport, _before: int) -> None:
+    def _close_if_silent(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         if handler in self._connections and handler._request_count == 0 and not handler._request_in_progress:
             transport.abort()
 

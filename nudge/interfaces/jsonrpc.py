@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, NudgeError
+from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, HandingOver, NudgeError
 from nudge.limits import MAX_BATCH
 from nudge.service.app import App
 from nudge.service.call import Call, EnvNeeded
@@ -47,7 +47,7 @@ async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, A
     request_id = message.get("id")
     try:
         result = await app.execute(message["method"], message.get("params"), call)
-    except EnvNeeded:
+    except (EnvNeeded, HandingOver):
         raise
     except NudgeError as error:
         return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}

@@ -25,7 +25,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from pydantic import BaseModel, ValidationError
 
 from nudge import __version__
-from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, NudgeError
+from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, HandingOver, NudgeError
 from nudge.interfaces.jsonrpc import error_response
 from nudge.service.app import App
 from nudge.service.call import Call, EnvNeeded
@@ -90,7 +90,7 @@ class McpServer:
         exchange = _Exchange(request_id)
         try:
             return await serve_one(self._server, exchange, method, params, connection=connection, lifespan_state=facts)
-        except (EnvNeeded, MCPError, ValidationError):
+        except (EnvNeeded, HandingOver, MCPError, ValidationError):
             raise
         except Exception:
             _log.exception("MCP request failed")
@@ -109,6 +109,8 @@ class McpServer:
         arguments = _as_agent(operation, params.arguments or {}, call)
         try:
             return _result(await self._app.execute(operation.name, arguments, call))
+        except HandingOver:
+            raise
         except NudgeError as error:
             told = {"code": error.code, "reason": error.reason, "message": error.message, **error.data}
             return _result({"error": told}, failed=True)

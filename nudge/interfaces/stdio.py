@@ -38,6 +38,10 @@ class Pipe:
         self.closed = not received
         self._buffer += received
 
+    def put_back(self, lines: list[bytes]) -> None:
+        """Lines that were taken and not handled, for the next reader."""
+        self._buffer = b"".join(line + b"\n" for line in lines) + self._buffer
+
     def lines(self) -> Iterator[bytes | None]:
         """Complete lines so far; None stands for one that was over the limit and is gone."""
         while True:

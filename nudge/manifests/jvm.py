@@ -14,7 +14,7 @@ _POM = "pom.xml"
 _BUILDS = ("build.gradle", "build.gradle.kts")
 _SETTINGS = ("settings.gradle", "settings.gradle.kts")
 _PROJECT_NAME = re.compile(r"""^[ \t]*rootProject\.name[ \t]*=[ \t]*["'](?P<name>[^"'\n]+)["']""", re.MULTILINE)
-_INCLUDE = re.compile(r"^[ \t]*include\b(?P<projects>[^\n]*(?:[,(][ \t]*\n[^\n]*)*)", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*include\b(?P<projects>(?:[^\n]*[,(][ \t]*\n)*[^\n]*)", re.MULTILINE)
 _QUOTED = re.compile(r"""["']:?([\w:./-]+)["']""")
 
 _MAVEN_PLUGINS = {

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-STARTING, READY = "starting", "ready"
+STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
 
 class Endpoint:
@@ -48,14 +48,11 @@ def publish(directory: str, endpoint: Endpoint) -> None:
     replace_file(os.path.join(directory, paths.ENDPOINT), json.dumps(endpoint.to_wire()).encode())
 
 
-def withdraw(directory: str, generation: str) -> None:
-    """Remove the sign-post, if it is still ours."""
+def withdraw(directory: str, ours: Endpoint) -> None:
+    """Say that we are gone, if the sign-post is still ours; the port stays written there for the next one."""
     current = read(directory)
-    if current is not None and current.generation == generation:
-        try:
-            os.unlink(os.path.join(directory, paths.ENDPOINT))
-        except OSError:
-            pass
+    if current is not None and current.generation == ours.generation:
+        publish(directory, Endpoint(ours.pid, ours.port, None, ours.started, ours.generation, ours.version, STOPPED))
 
 
 def read_token(directory: str) -> str | None:

@@ -69,7 +69,7 @@ def not_answering(published: Endpoint) -> Unavailable:
 
 
 def _check_patience(waited: float, patience: float, published: Endpoint | None, *, starting: bool) -> None:
-    starting = starting or published is None or published.state == endpoint.STARTING
+    starting = starting or published is None or published.state != endpoint.READY
     if waited < (patience if starting else min(patience, limits.CALL_TIMEOUT)):
         return
     if published is not None and not starting:

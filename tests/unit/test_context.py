@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nudge import limits
@@ -126,6 +126,9 @@ class TestRepoIdentity:
         with pytest.raises(ValueError):
             normalise_repo(raw)
 
+    @example(":]:[")
+    @example("h:a/..git")
+    @example("/./C:\\x")
     @given(st.text(alphabet="aBİΣ/\\:.git@[] %~\t-C") | st.text())
     def test_a_normal_form_is_its_own_normal_form(self, raw: str) -> None:
         """Normalising twice changes nothing, for any text at all."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 
 from nudge import __version__
-from nudge.interfaces.cli import verbs
+from nudge.interfaces.cli import exits, verbs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nudge.interfaces.cli.verbs import Verb
-
-USAGE = 2
 
 _HEAD = """\
 Nudge: the shared memory of the coding agents on one machine.
@@ -44,16 +42,20 @@ def without_verb(words: Sequence[str], place: int | None) -> int:
     if stray is not None:
         return _refuse(f"{stray} needs a verb before it; try: nudge --help")
     print(f"nudge {__version__}" if "--version" in words else grouped_help(), end="\n" if "--version" in words else "")
-    return 0
+    return exits.DONE
 
 
-def unknown_verb(word: str) -> int:
+def unknown_verb(words: Sequence[str], place: int) -> int:
+    stray = _stray_flag(words[:place])
+    if stray is not None:
+        return _refuse(f"{stray} needs a verb before it; try: nudge --help")
     from difflib import get_close_matches
 
     known = [name for verb in verbs.VERBS if not verb.hidden for name in (verb.name, *verb.aliases)]
+    word = words[place]
     near = get_close_matches(word, known, n=1, cutoff=0.5)
     advice = f"did you mean: nudge {near[0]}" if near else "try: nudge --help"
-    return _refuse(f"there is no verb {ascii(word)}; {advice}")
+    return _refuse(f"there is no verb {word!a}; {advice}")
 
 
 def grouped_help() -> str:
@@ -88,4 +90,4 @@ def _flags(words: Sequence[str]) -> Iterator[str]:
 
 def _refuse(message: str) -> int:
     print(f"nudge: {message}", file=sys.stderr)
-    return USAGE
+    return exits.USAGE

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from nudge.interfaces.cli.verbs import Verb
 
+# `error` below reads these messages, so they stay English; and looking for a translation costs each start 1 ms.
+argparse._ = str  # type: ignore[attr-defined]
+
 _REQUIRED = "the following arguments are required: "
 _UNKNOWN = "unrecognized arguments: "
 _WIDEST_HELP = 110
@@ -45,39 +48,44 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
 
+    def format_usage(self) -> str:
+        """Without the list of flags: each has its own line below."""
+        return f"usage: {' '.join([self.prog, *(_usage_of(action) for action in self._get_positional_actions())])} [options]\n"
+
+    def format_help(self) -> str:
+        self.usage = self.format_usage().removeprefix("usage: ").rstrip()
+        return super().format_help()
+
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
             raise Usage(f"missing {message.removeprefix(_REQUIRED)}")
         if message.startswith(_UNKNOWN):
             raise Usage(*self._unknown(message.removeprefix(_UNKNOWN)))
-        raise Usage(message.removeprefix("argument "))
+        raise Usage(message.removeprefix("argument "), f"see: {self.prog} --help")
 
     def _unknown(self, words: str) -> tuple[str, str]:
         if not words.startswith("-"):
-            return f"one argument too many: {ascii(words)}", "quote a value that has spaces"
+            return f"one argument too many: {words!a}", "quote a value that has spaces"
         from difflib import get_close_matches
 
         flag = words.split()[0].partition("=")[0]
         near = get_close_matches(flag, list(self._option_string_actions), n=1)
-        return f"unknown option {ascii(flag)}", f"did you mean: {near[0]}" if near else f"try: {self.prog} --help"
+        return f"unknown option {flag!a}", f"did you mean: {near[0]}" if near else f"try: {self.prog} --help"
 
 
-def new_parser(verb: Verb, examples: Sequence[str]) -> Parser:
-    """A parser that knows the global flags; the verb's own are added by its module."""
-    parser = Parser(verb, examples)
+def add_global_flags(parser: Parser) -> None:
     common = parser.add_argument_group("anywhere on the line")
     common.add_argument("-p", "--port", type=port, metavar="PORT", help="the server's port, when it is not the usual one")
     common.add_argument("--json", action="store_true", help="print the exact result object")
     common.add_argument("-h", "--help", action="help", help="show this help")
     common.add_argument("--version", action="version", version=f"nudge {__version__}", help="print the version")
-    return parser
 
 
 def whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{ascii(text)} is not a whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!a} is not a whole number") from None
 
 
 def port(text: str) -> int:
@@ -94,7 +102,7 @@ def fraction(text: str) -> float:
     except ValueError:
         number = float("nan")
     if number - number != 0:
-        raise argparse.ArgumentTypeError(f"{ascii(text)} is not a number")
+        raise argparse.ArgumentTypeError(f"{text!a} is not a number")
     return number
 
 
@@ -102,7 +110,7 @@ def pair(text: str) -> tuple[str, str]:
     """NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise argparse.ArgumentTypeError(f"{ascii(text)} is not NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!a} is not NAME=VALUE")
     return name, value
 
 
@@ -116,13 +124,18 @@ def items(text: str) -> list[str]:
 
 def globs(text: str) -> list[str]:
     """Like `items`, but a comma inside braces belongs to the pattern."""
-    found, depth, start = [], 0, 0
-    for index, char in enumerate(text + ","):
-        depth += (char == "{") - (char == "}" and depth > 0)
-        if char == "," and (depth == 0 or index == len(text)):
-            found.append(text[start:index].strip())
-            start = index + 1
-    return items(",".join(found)) if not any(found) else [pattern for pattern in found if pattern]
+    found, depth = [""], 0
+    for char in text:
+        depth = max(0, depth + (char == "{") - (char == "}"))
+        if char == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += char
+    return [pattern.strip() for pattern in found if pattern.strip()] or items("")
+
+
+def _usage_of(positional: argparse.Action) -> str:
+    return f"[{positional.metavar}]" if positional.nargs == "?" else str(positional.metavar)
 
 
 def _terminal_width() -> int:

@@ -7,17 +7,14 @@ import os
 import sys
 
 from nudge.errors import NudgeError
-from nudge.interfaces.cli.parsing import Usage, new_parser
+from nudge.interfaces.cli import exits
+from nudge.interfaces.cli.parsing import Parser, Usage, add_global_flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nudge.interfaces.cli.parsing import Parser
     from nudge.interfaces.cli.verbs import Verb
-
-USAGE = 2
-BROKEN_PIPE = 141
 
 
 def run(verb: Verb, words: Sequence[str]) -> int:
@@ -33,8 +30,9 @@ def run(verb: Verb, words: Sequence[str]) -> int:
 
 def parser_of(verb: Verb) -> Parser:
     module = importlib.import_module(verb.module)
-    parser = new_parser(verb, module.EXAMPLES)
+    parser = Parser(verb, module.EXAMPLES)
     module.configure(parser)
+    add_global_flags(parser)
     return parser
 
 
@@ -52,8 +50,10 @@ def _parsed_and_run(verb: Verb, words: Sequence[str]) -> int:
 
 
 def _refuse(verb: Verb, error: Usage, example: str) -> int:
-    print(f"nudge {verb.name}: {error.message}; {error.advice or f'try: {example}'}", file=sys.stderr)
-    return USAGE
+    from nudge.interfaces.cli.render import visible
+
+    print(visible(f"nudge {verb.name}: {error.message}; {error.advice or f'try: {example}'}"), file=sys.stderr)
+    return exits.USAGE
 
 
 def _flush() -> None:
@@ -65,4 +65,4 @@ def _flush() -> None:
 def _quietly() -> int:
     """The interpreter flushes once more at exit, and would complain about the same pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+    return exits.BROKEN_PIPE

@@ -1,0 +1,119 @@
+"""When a value that stands where a credential would stand is one. The rules of `secrets` find the place, this judges what is there."""
+
+from __future__ import annotations
+
+import re
+
+# Where a secret would be, but is not: a variable, a template, a file, a mask, code, a structure, or a word that stands for one.
+_STANDS_FOR_IT = r"""(?x)
+    \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[REDACTED:
+  | [*xX.\#•_-]+\Z
+  | (?:\.{0,2}|~)[/\\] | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
+  | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z | id_(?:rsa|ed25519|ecdsa)\Z
+  | (?:sha\d+|md5|env|vault|file|secretref|arn|ref)[:-]
+  | [A-Za-z_][\w.]{0,200}[(\[] | (?:[A-Za-z_]+\.){1,20}[A-Za-z_]\w*\Z | [a-z]+=[^=]
+  | (?i:example|change|placeholder|your|dummy|replace|insert|sample|redacted|todo|none|null|true|false|undefined)
+"""
+# Words and small numbers, joined: the name of a thing, not its secret.
+_NAME = r"(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*\Z"
+_patterns: dict[str, re.Pattern[str]] = {}
+
+
+def _matches(pattern: str, text: str) -> bool:
+    compiled = _patterns.get(pattern) or _patterns.setdefault(pattern, re.compile(pattern))
+    return compiled.match(text) is not None
+
+
+def is_literal(found: re.Match[str]) -> bool:
+    return not _matches(_STANDS_FOR_IT, found["secret"])
+
+
+def _is_assigned(found: re.Match[str]) -> bool:
+    """A name and a blank before the value mean something only behind dashes: `--token abc`, not "the token abc"."""
+    if not found["gap"].isspace():
+        return True
+    before = found.string[max(0, found.start() - 40) : found.start()].split()
+    return bool(before) and before[-1].startswith("-") and not found.string[found.start() - 1].isspace()
+
+
+def _is_password(found: re.Match[str]) -> bool:
+    """People choose words as passwords, so a long enough word counts; a short one is more likely a type, a default or prose."""
+    value = found["secret"]
+    enough = 12 if value.isalpha() else 20 if _matches(_NAME, value) and not value.isdigit() else 6
+    return len(value) >= enough and is_literal(found)
+
+
+def _is_token(found: re.Match[str]) -> bool:
+    """Machines make tokens and keys: what reads as the name of a thing is one."""
+    value = found["secret"]
+    if len(value) < 8 or value.isdigit() or any(map(str.isspace, value)):
+        return False
+    named = _matches(_NAME, value) and not (value.isalpha() and value.islower() and len(value) >= 20)
+    return not named and is_literal(found)
+
+
+def is_assigned_password(found: re.Match[str]) -> bool:
+    return _is_assigned(found) and _is_password(found)
+
+
+def is_assigned_token(found: re.Match[str]) -> bool:
+    return _is_assigned(found) and _is_token(found)
+
+
+def is_login(found: re.Match[str]) -> bool:
+    return not found["secret"].isdigit() and _is_password(found)  # `docker run -u 100000:100000` names a user and a group
+
+
+def is_authorization(found: re.Match[str]) -> bool:
+    mixed_case = found["secret"].isalpha() and not _matches("[A-Z]?(?:[a-z]+|[A-Z]+)\\Z", found["secret"])
+    return _is_token(found) or (len(found["secret"]) >= 8 and mixed_case and is_literal(found))
+
+
+def is_jwt(found: re.Match[str]) -> bool:
+    """Three dotted words are a JWT only when the first is JSON that names an algorithm."""
+    import binascii
+    import json
+
+    encoded = found["header"]
+    encoded = encoded[encoded.find("eyJ") :]
+    try:
+        header = json.loads(binascii.a2b_base64(encoded.translate({45: "+", 95: "/"}) + "=="))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(header, dict) and "alg" in header
+
+
+# Names, paths, UUIDs, digests, and the ids clouds and builds make: a word, a dash and some hex.
+_ORDINARY = r"[/.~]|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|(?:sha\d+|md5)-|[a-z][a-z0-9-]*-(?:[0-9a-f]{8,17}|[0-9a-f]{40})\Z"
+
+
+def is_random(found: re.Match[str]) -> bool:
+    """Made by a machine: long runs without separators, in which words are rare or digits are scattered."""
+    runs = re.findall("[A-Za-z0-9]+", found["secret"])
+    text = "".join(runs)
+    if len(text) < 8 * len(runs) or text.isalpha() or text.isdigit() or _matches(_ORDINARY, found["secret"]):
+        return False
+    if _entropy(text) < 3:
+        return False
+    if text != text.lower() and text != text.upper():
+        return _wordiness(text) < 0.6
+    return len(re.findall(r"(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d", text)) >= len(text) / 4
+
+
+def is_aws_secret(found: re.Match[str]) -> bool:
+    text = found["secret"]
+    all_sorts = any(map(str.isdigit, text)) and text.lower() != text != text.upper()
+    return all_sorts and text[0] != "/" and _entropy(text) >= 4.2 and _wordiness(text) < 0.6
+
+
+def _wordiness(text: str) -> float:
+    """How much of the text reads as words in lower or Camel case."""
+    return sum(map(len, re.findall("[A-Z]?[a-z]{2,}", text))) / len(text)
+
+
+def _entropy(text: str) -> float:
+    """Shannon's, in bits per character."""
+    from math import log2
+
+    shares = [text.count(char) / len(text) for char in set(text)]
+    return -sum(share * log2(share) for share in shares)

@@ -1,0 +1,36 @@
+"""Nothing to return, and what would help instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nudge import limits
+from nudge.errors import NotFound
+from nudge.hints.index import HintIndex
+from nudge.hints.model import Hint
+from nudge.hints.scope import Verdict
+from nudge.hints.value import fresh
+
+
+def no_variant_here(component: str, key: str, refused: list[tuple[Hint, Verdict]]) -> NotFound:
+    """The nearest miss first: the one that fails the fewest conditions."""
+    nearest = sorted(refused, key=lambda pair: (len(pair[1].reasons), pair[0].scope.key))[: limits.MAX_WHY_NOT]
+    why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in nearest]
+    variants = "its one variant does" if len(refused) == 1 else f"none of its {len(refused)} variants does"
+    return _not_found(f"{component}/{key} exists, but {variants} not apply here", component, key, why_not)
+
+
+def no_such_hint(index: HintIndex, now: float, component: str, key: str) -> NotFound:
+    known = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
+    if not known:
+        return _not_found(f"component {component} is not known", component, key, [])
+    return _not_found(f"{component} has no key {key}", component, key, [], known_keys=known[: limits.MAX_KNOWN_KEYS])
+
+
+def no_such_variant(component: str, key: str, held: list[Hint]) -> NotFound:
+    scopes = [fresh(hint.scope.wire) for hint in held[: limits.MAX_WHY_NOT]]
+    return _not_found(f"{component}/{key} has no variant with that scope", component, key, [], scopes=scopes)
+
+
+def _not_found(message: str, component: str, key: str, why_not: list[dict[str, Any]], **more: Any) -> NotFound:
+    return NotFound(message, component=component, key=key, why_not=why_not, **more)

@@ -1,0 +1,179 @@
+"""The hint store: pure and in memory. A write is decided here, logged by the caller, then applied; nothing else changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from typing import Any
+
+from nudge import limits
+from nudge.context import Context
+from nudge.errors import Conflict, Invalid
+from nudge.hints import sync, transfer
+from nudge.hints.admission import Admission
+from nudge.hints.change import Change, Decision
+from nudge.hints.fields import parse_name, parse_text, parse_whole
+from nudge.hints.index import HintIndex
+from nudge.hints.meta import completed, parse_meta
+from nudge.hints.misses import no_such_hint, no_such_variant, no_variant_here
+from nudge.hints.model import Hint, microseconds, next_version
+from nudge.hints.ranking import Ranked, judge, rank
+from nudge.hints.scope import parse_scope
+from nudge.hints.search import Filters, search
+from nudge.hints.ttl import SESSION, parse_ttl
+from nudge.hints.value import parse_value
+
+__all__ = ["Change", "Decision", "HintStore"]
+
+
+class HintStore:
+    def __init__(
+        self,
+        session_id: str,
+        created_at: float,
+        *,
+        max_hints: int = limits.MAX_HINTS,
+        secret_guard: bool = True,
+        default_ttl: str = SESSION,
+    ) -> None:
+        parse_ttl(default_ttl, "default_ttl")
+        self.session_id, self.created_at = session_id, created_at
+        self._index = HintIndex()
+        self._admission = Admission(secret_guard, max_hints)
+        self._default_ttl = {} if default_ttl == SESSION else {"ttl": default_ttl}
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def hints(self) -> list[Hint]:
+        """All that are held, expired ones too until they are swept."""
+        return list(self._index)
+
+    def apply(self, change: Change) -> None:
+        self._index.apply(change)
+
+    # Writes
+
+    def decide_set(
+        self, now: float, component: object, key: object, value: object, meta: object = None, if_match_version: int | None = None
+    ) -> Decision:
+        name, label = parse_name(component, "component"), parse_name(key, "key")
+        parsed = completed({**self._default_ttl, **parse_meta(meta)})
+        new = next_version(None, name, label, parse_value(value), parsed, now)
+        self._admission.refuse_secret(new)
+        held = self._index.live(new.identity, now)
+        _check_version(new, held, if_match_version)
+        hint = new if held is None else next_version(held, name, label, new.value, parsed, now)
+        change = self._admission.make_room(self._index, Change((hint,)), now)
+        return Decision(change, {"hint": hint.to_wire()})
+
+    def decide_delete(self, now: float, component: object, key: object, scope: object = None) -> Decision:
+        """Every variant, or the one with this scope; `{}` is the scope of the variant that applies everywhere."""
+        name, label = parse_name(component, "component"), parse_name(key, "key")
+        wanted = None if scope is None else parse_scope(scope, "scope").key
+        held = sorted(self._index.variants(name, label, now), key=lambda hint: hint.scope.key)
+        gone = [hint for hint in held if wanted in (None, hint.scope.key)]
+        if not gone:
+            raise no_such_variant(name, label, held) if held else no_such_hint(self._index, now, name, label)
+        previous = [hint.to_wire() for hint in gone]
+        change = Change(removals=tuple(hint.identity for hint in gone))
+        return Decision(change, {"deleted": True, "previous": previous if len(previous) > 1 else previous[0]})
+
+    def decide_bump(
+        self, now: float, component: object, key: object, context: Context | None = None, delta: object = 1
+    ) -> Decision:
+        """Credit for an outcome. It is no new version, and no longer life."""
+        credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
+        if credit == 0:
+            raise Invalid("must not be 0", field="delta")
+        held = self._best(now, component, key, context).hint
+        count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
+        hint = replace(held, use_count=count, last_used_at=microseconds(now) if credit > 0 else held.last_used_at)
+        return Decision(Change((hint,)), {"hint": hint.to_wire()})
+
+    def decide_import(self, now: float, payload: object, mode: object = "merge") -> Generator[None, None, Decision]:
+        return transfer.decide_import(self._index, self._admission, now, payload, mode)
+
+    def decide_sync(self, now: float, scope: object, added_by: object, found: Iterable[sync.Found]) -> Decision:
+        tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
+        owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
+        return sync.decide_sync(self._index, self._admission, now, owner, found)
+
+    def decide_sweep(self, now: float) -> Change:
+        return Change(removals=tuple(hint.identity for hint in self._index.expired(now)))
+
+    # Reads
+
+    def get(self, now: float, component: object, key: object, context: Context | None = None) -> dict[str, Any]:
+        found = self._best(now, component, key, context)
+        return {"hint": found.hint.to_wire(), "match_explain": found.explain(now)}
+
+    def query(
+        self,
+        now: float,
+        *,
+        component: object = None,
+        keys: object = None,
+        tags: object = None,
+        regex: object = None,
+        context: Context | None = None,
+        limit: object = None,
+    ) -> Generator[None, None, dict[str, Any]]:
+        filters = Filters.parse(component, keys, tags, regex)
+        most = parse_whole(limits.DEFAULT_QUERY_LIMIT if limit is None else limit, "limit", 1, limits.MAX_QUERY_LIMIT)
+        found = yield from search(self._index, now, filters, context or Context(), most)
+        return {"hints": found}
+
+    def list_components(self, now: float, component: object = None, context: Context | None = None) -> dict[str, Any]:
+        """Everything there is, whatever the context, which only marks what applies."""
+        if component is None:
+            return {"components": _counted(hint for hint in self._index if hint.live_at(now))}
+        held = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
+        held.sort(key=lambda hint: hint.identity)
+        return {"components": _counted(held), "hints": [_listed(hint, context or Context()) for hint in held]}
+
+    def export(self, now: float, *, component: object = None, reveal: bool = False) -> Generator[None, None, dict[str, Any]]:
+        """What is live at the first step; secrets without their value unless they are to be revealed."""
+        chosen = self._index if component is None else self._index.component(parse_name(component, "component"))
+        components = yield from transfer.export_components([hint for hint in chosen if hint.live_at(now)], reveal)
+        return {"payload": transfer.payload_of(components, self.session_id, self.created_at)}
+
+    def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
+        """The variables that scopes there ask for: the only ones a caller need send."""
+        hints = self._index if component is None else self._index.component(component)
+        return frozenset(name for hint in hints if key in (None, hint.key) for name in hint.scope.env_names)
+
+    def _best(self, now: float, component: object, key: object, context: Context | None) -> Ranked:
+        name, label = parse_name(component, "component"), parse_name(key, "key")
+        here = context or Context()
+        checked = [(hint, hint.scope.check(here)) for hint in self._index.variants(name, label, now)]
+        eligible = [judge(hint, verdict.reasons, now) for hint, verdict in checked if verdict.eligible]
+        if not eligible:
+            raise no_variant_here(name, label, checked) if checked else no_such_hint(self._index, now, name, label)
+        best = rank(eligible, 1)[0]
+        rivals = [f"best of {len(eligible)} variants that apply"] if len(eligible) > 1 else []
+        return replace(best, reasons=[*best.reasons, *rivals])
+
+
+def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:
+    """0 asks for a hint that is not there yet."""
+    if expected is None:
+        return
+    parse_whole(expected, "if_match_version", 0, limits.MAX_VERSION)
+    actual = held.version if held else 0
+    if expected != actual:
+        found = f"is at version {actual}" if actual else "does not exist with this scope"
+        said = f"{new.component}/{new.key} {found}, not {expected}: read it again, then retry"
+        raise Conflict(said, expected=expected, actual=actual)
+
+
+def _counted(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+    counts: dict[str, int] = {}
+    for hint in hints:
+        counts[hint.component] = counts.get(hint.component, 0) + 1
+    return [{"name": name, "hint_count": counts[name]} for name in sorted(counts)]
+
+
+def _listed(hint: Hint, context: Context) -> dict[str, Any]:
+    verdict = hint.scope.check(context)
+    return {"key": hint.key, "hint": hint.to_wire(), "eligible": verdict.eligible, "reasons": verdict.reasons}

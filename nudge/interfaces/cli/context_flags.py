@@ -1,0 +1,59 @@
+"""Where the caller stands: found out by itself, unless a flag says otherwise."""
+
+from __future__ import annotations
+
+import os
+
+from nudge import context
+from nudge.errors import Invalid
+from nudge.interfaces.cli.parsing import Usage, pair
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import Any
+
+    from nudge.interfaces.cli.parsing import Parser
+
+
+def add(parser: Parser) -> None:
+    group = parser.add_argument_group("context (taken from where you are, unless given)")
+    group.add_argument("--cwd", metavar="DIR", help="directory; its repo and branch are used too")
+    group.add_argument("--repo", help="git:org/repo, a clone URL or file:///path")
+    group.add_argument("--branch", help="branch")
+    group.add_argument("--os", choices=context.OS_NAMES, help="operating system")
+    group.add_argument("--env", type=pair, action="append", metavar="NAME=VALUE", help="environment variable (repeatable)")
+
+
+def read(arguments: Namespace) -> dict[str, Any]:
+    """The context to send. The environment is not in it: the server asks for the names that a scope needs."""
+    found = context.resolve(None if arguments.cwd is None else absolute(arguments.cwd)).to_wire()
+    known = found if arguments.cwd is not None else {name: text for name, text in found.items() if _is_sendable(name, text)}
+    given = {name: getattr(arguments, name) for name in ("repo", "branch", "os")}
+    return known | {name: value for name, value in given.items() if value is not None}
+
+
+def absolute(path: str) -> str:
+    """`~/x` and `x` as full paths, also where `~` was out of the shell's sight."""
+    try:
+        return os.path.abspath(expanded(path))
+    except FileNotFoundError:
+        raise Usage(f"{path} is relative, and the directory you are in is gone", "give an absolute path") from None
+
+
+def expanded(path: str) -> str:
+    """`~/` with the home that the account has, even where HOME is not set."""
+    if path != "~" and not path.startswith("~/"):
+        return path
+    from nudge.runtime import paths
+
+    return paths.home() + path[1:]
+
+
+def _is_sendable(name: str, found: Any) -> bool:
+    """A directory whose name is no text (a stray byte, a newline) is as good as unknown; it must not fail every command."""
+    try:
+        context.Context.parse({name: found})
+    except Invalid:
+        return False
+    return True

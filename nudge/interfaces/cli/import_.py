@@ -1,0 +1,95 @@
+"""`nudge import`: hints from a file, from stdin, or from the session before this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from nudge import limits
+from nudge.errors import Invalid, NotFound
+from nudge.interfaces.cli import exits, render
+from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.console import Console
+from nudge.interfaces.cli.parsing import Usage
+from nudge.runtime import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import Any
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = (
+    "nudge import ./hints.json",
+    "nudge import ./hints.json --mode skip",
+    "cat hints.json | nudge import -",
+    "nudge import --previous",
+)
+
+
+def configure(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE", nargs="?", help="what nudge export wrote; - is stdin")
+    parser.add_argument("--previous", action="store_true", help="the hints of the session before this one")
+    parser.add_argument(
+        "--mode",
+        choices=("merge", "replace", "skip"),
+        default="merge",
+        help="merge: the newer wins; skip: what is here stays; replace: only the file's hints remain (merge)",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    payload = _payload(*_source(arguments))
+    result = connect(arguments).call("nudge.import", {"payload": payload, "mode": arguments.mode})
+    console.result(result, _lines(console.pen, result))
+    return exits.DONE
+
+
+def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
+    yield pen.done(f"imported {render.counted(result['imported'], 'hint')}, skipped {result['skipped']}")
+    for skipped in result.get("reasons", ()):
+        yield f"  {render.name_of(skipped['component'], skipped['key'])}: {render.visible(skipped['reason'])}"
+
+
+def _source(arguments: Namespace) -> tuple[str, bytes]:
+    """What it is called, and its bytes."""
+    if arguments.previous == (arguments.file is not None):
+        raise Usage("FILE and --previous exclude each other" if arguments.previous else "missing FILE")
+    if arguments.previous:
+        return "the previous session", _previous()
+    name = "stdin" if arguments.file == "-" else arguments.file
+    return name, _limited(name, None if arguments.file == "-" else arguments.file)
+
+
+def _previous() -> bytes:
+    path = os.path.join(paths.runtime_dir(), paths.PREVIOUS)
+    if not os.path.exists(path):
+        raise NotFound("no earlier session is kept; the first one ends when no nudge process has run for a while")
+    return _limited("the previous session", path)
+
+
+def _limited(name: str, path: str | None) -> bytes:
+    """A file's content, or that of stdin; one byte too many tells that there is more than the server takes."""
+    try:
+        with sys.stdin.buffer if path is None else open(path, "rb") as file:
+            content = file.read(limits.MAX_IMPORT_BODY_BYTES + 1)
+    except OSError as error:
+        raise Usage(f"cannot read {name}: {error.strerror}", "name a file that nudge export wrote") from None
+    if len(content) > limits.MAX_IMPORT_BODY_BYTES:
+        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_BODY_BYTES // limits.MIB} MiB; import it in parts")
+    return content
+
+
+def _payload(name: str, content: bytes) -> Any:
+    """The document; also as `nudge export --json` wraps it."""
+    import json
+
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"{name} is not JSON: {error}; it must be what nudge export writes") from None
+    wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
+    return document["payload"] if wrapped else document

@@ -1,0 +1,84 @@
+"""`nudge scan`: hints that nobody has to write. Manifests are read, nothing in them is run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nudge import context, manifests
+from nudge.errors import Invalid
+from nudge.interfaces.cli import exits, render
+from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.console import Console
+from nudge.interfaces.cli.context_flags import absolute
+from nudge.interfaces.cli.parsing import Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import Any
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = ("nudge scan", "nudge scan --dry-run", "nudge scan ~/code/api")
+
+_OUTCOMES = (("added", "+", "green"), ("updated", "~", "yellow"), ("removed", "-", "red"), ("kept", "=", "dim"))
+
+
+def configure(parser: Parser) -> None:
+    parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="any directory of the repo (this one)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be set, and set nothing")
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    folder = absolute(arguments.directory)
+    if not os.path.isdir(folder):
+        raise Usage(f"{folder} is not a directory", "name one, or leave it out for the one you are in")
+    here = context.resolve(folder)
+    if here.repo is None:
+        raise Invalid(f"{folder} is in no git repository; go into one, or name one: nudge scan DIR")
+    found, problems = manifests.find_commands_with_problems(Path(_root(folder)), here.project)
+    params = {"repo": here.repo, "found": [_entry(command) for command in found], "dry_run": arguments.dry_run}
+    result = connect(arguments).call("nudge.scan", params)
+    console.result(result, _lines(console.pen, result, dry_run=arguments.dry_run))
+    for problem in [*problems, *map(_skipped, result.get("skipped", ()))]:
+        console.remark(f"passed over: {render.visible(problem)}")
+    return exits.DONE
+
+
+def _skipped(entry: dict[str, Any]) -> str:
+    return f"{entry['component']}/{entry['key']}: {entry['reason']}"
+
+
+def _entry(command: manifests.Found) -> dict[str, Any]:
+    value = {"type": "command", "cmd": command.cmd}
+    return {"component": command.component, "key": command.key, "value": value, "reason": command.reason}
+
+
+def _root(folder: str) -> str:
+    """The nearest directory at or above that git calls a work tree."""
+    for parent in (Path(folder), *Path(folder).parents):
+        if (parent / ".git").is_file() or (parent / ".git" / "HEAD").is_file():
+            return os.fspath(parent)
+    return folder
+
+
+def _lines(pen: render.Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+    rows = [(mark, style, entry) for outcome, mark, style in _OUTCOMES for entry in result[outcome]]
+    names = [render.name_of(entry["component"], entry["key"]) for _, _, entry in rows]
+    width = render.widest(names)
+    for name, (mark, style, entry) in zip(names, rows, strict=True):
+        reason = render.visible(entry.get("reason") or "")
+        value = pen.clip(render.visible(render.bare_value(entry["value"])), width + len(reason) + 6)
+        yield f"{pen.paint(style, mark)} {render.padded(name, width)}  {value}  {pen.paint('dim', reason)}".rstrip()
+    yield _summary(pen, result, dry_run=dry_run)
+
+
+def _summary(pen: render.Pen, result: dict[str, Any], *, dry_run: bool) -> str:
+    counts = [f"{len(result[outcome])} {outcome}" for outcome, _, _ in _OUTCOMES] + [f"{result['unchanged']} unchanged"]
+    told = ", ".join(counts)
+    if dry_run:
+        return f"nothing was set (--dry-run); it would be: {told}"
+    return pen.done(told + (" (kept: set by a person or an agent)" if result["kept"] else ""))

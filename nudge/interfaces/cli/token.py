@@ -1,0 +1,31 @@
+"""`nudge token`: what a script sends as `Authorization: Bearer`. Never starts a server."""
+
+from __future__ import annotations
+
+from nudge.errors import Unavailable
+from nudge.interfaces.cli import exits
+from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.console import Console
+from nudge.runtime import endpoint, paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = ("nudge token", 'curl -H "Authorization: Bearer $(nudge token)" ...')
+
+
+def configure(parser: Parser) -> None:
+    del parser
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    running = connect(arguments).status() is not None
+    token = endpoint.read_token(paths.runtime_dir()) if running else None
+    if token is None:
+        raise Unavailable("no server runs; start one with: nudge serve")
+    console.result({"token": token}, [token])
+    return exits.DONE

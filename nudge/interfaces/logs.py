@@ -1,0 +1,33 @@
+"""The server's log: bounded, rotating, owner-only, and never with a value in it."""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+
+from nudge.errors import StorageFailed
+from nudge.limits import MIB
+from nudge.runtime import paths
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING, "error": logging.ERROR}
+
+
+def configure(level: str) -> None:
+    root = logging.getLogger()
+    root.handlers[:] = [_handler()]
+    root.setLevel(_LEVELS[level])
+
+
+def _handler() -> logging.Handler:
+    """A log that cannot be written is no reason not to serve."""
+    directory = paths.log_dir()
+    try:
+        paths.ensure_private_dir(directory)
+        path = os.path.join(directory, "nudge.log")
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        handler: logging.Handler = logging.handlers.RotatingFileHandler(path, maxBytes=MIB, backupCount=3, delay=True)
+    except (OSError, StorageFailed):
+        return logging.NullHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))
+    return handler

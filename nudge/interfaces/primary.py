@@ -1,0 +1,294 @@
+"""PRIMARY: the process that holds the lock, and with it the store. Composed here, and taken apart here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nudge import __version__, limits
+from nudge.clock import boot_seconds, iso
+from nudge.config import Settings
+from nudge.errors import HandingOver, NotFound, NudgeError, StorageFailed
+from nudge.interfaces.http import HttpServer
+from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.stdio import Pipe
+from nudge.interfaces.stdio_server import StdioServer
+from nudge.runtime import endpoint, ensure, paths
+from nudge.runtime.endpoint import Endpoint
+from nudge.runtime.lock import FileLock
+from nudge.runtime.version import is_newer
+from nudge.service.app import App
+from nudge.service.session import Session, keep_as_previous, open_in_memory, open_session
+
+_log = logging.getLogger(__name__)
+_WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
+_SUCCESSOR_PATIENCE = 1.0  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
+_DRAIN = 0.25
+_SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
+
+CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
+
+
+class Primary:
+    """One PRIMARY's life. `run` returns True when the role went to another while our own client is still there."""
+
+    def __init__(self, directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, *,
+                 owner: str, pipe: Pipe | None = None, auth: bool = True, on_ready: Callable[[Endpoint], None] = lambda _: None):  # fmt: skip
+        self._directory, self._lock, self._settings, self._announced = directory, lock, settings, announced
+        self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
+        self._membership = FileLock(os.path.join(directory, paths.MEMBERS))
+        self._parent = os.getppid()
+        self._why: str | None = None
+        self._last_call = boot_seconds()
+        self._app: App
+        self._http: HttpServer
+        self._stdio: StdioServer | None = None
+        self._leaving: asyncio.Event
+        self._role_asked: asyncio.Event
+        self._awaiting_successor = False
+        self._forget = False
+
+    def run(self) -> bool:
+        return asyncio.run(self._main())
+
+    async def _main(self) -> bool:
+        self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
+        self._app = App(self._open_session(), self._confirm_role)
+        self._app.describe, self._app.request_stop = self._describe, self._stop_asked
+        mcp = McpServer(self._app)
+        self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
+        self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
+        if self._pipe is not None:
+            self._stdio = StdioServer(self._pipe, mcp, self._settings.tools, lambda: self._leave_because("client left"))
+            self._stdio.start()
+        self._listen_to_signals()
+        await self._bind()
+        watch = asyncio.create_task(self._watch())
+        await self._leaving.wait()
+        watch.cancel()
+        return await self._leave()
+
+    # Taking the role
+
+    def _open_session(self) -> Session:
+        if self._lock is None:
+            return open_in_memory(self._settings)
+        session = open_session(self._directory, self._settings)
+        self._membership.acquire(shared=True, wait=True)
+        return session
+
+    def _token(self) -> str:
+        return endpoint.ensure_token(self._directory) if self._lock is not None else os.urandom(32).hex()
+
+    async def _bind(self) -> None:
+        """Listen, then publish. A PRIMARY without a lock (no usable directory) serves its own client only."""
+        if self._lock is None:
+            return
+        path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
+        if len(os.fsencode(path)) <= _SOCKET_PATH_MOST and sys.platform != "win32":
+            self._remove_old_sockets()
+            await self._http.listen_unix(path)
+            os.chmod(path, 0o600)
+            self._announced.socket = path
+        else:
+            self._announced.socket = None
+        self._announced.port = await self._http.listen_tcp(self._ports())
+        self._announced.state = endpoint.READY
+        endpoint.publish(self._directory, self._announced)
+        self._on_ready(self._announced)
+
+    def _ports(self) -> Iterator[int]:
+        """The last PRIMARY's port first, so that scripts go on working; then the configured one and those after it."""
+        first = self._settings.port
+        usual = range(first, min(first + limits.PORTS_TRIED, 65_536))
+        if self._announced.port in usual:
+            yield self._announced.port
+        yield from usual
+
+    def _remove_old_sockets(self) -> None:
+        """We hold the lock: any other socket here belongs to a PRIMARY that was killed."""
+        for name in os.listdir(self._directory):
+            if name.startswith("s-") and name.endswith(".sock"):
+                os.unlink(os.path.join(self._directory, name))
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            try:
+                loop.add_signal_handler(number, self._leave_because, "signal")
+            except (NotImplementedError, RuntimeError, ValueError):
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._leave_because, "signal"))
+
+    # Holding the role
+
+    def _confirm_role(self) -> None:
+        """Asked before every acknowledged write: do we still hold the lock that the path names?"""
+        if self._lock is None or self._lock.holds_path():
+            return
+        paths.ensure_private_dir(self._directory)
+        fresh = FileLock(self._lock.path)
+        if not fresh.acquire():
+            self._leave_because("another PRIMARY")
+            raise HandingOver("another server took over; send it again")
+        self._lock.release()
+        self._lock = fresh
+        endpoint.ensure_token(self._directory)
+        endpoint.publish(self._directory, self._announced)
+        self._app.rewrite_log()
+
+    async def _watch(self) -> None:
+        beat = boot_seconds()
+        while True:
+            await asyncio.sleep(_WATCH)
+            try:
+                self._confirm_role()
+                await self._mend_sign_posts()
+                if boot_seconds() - beat >= limits.HEARTBEAT:
+                    beat = boot_seconds()
+                    self._app.tick()
+            except HandingOver:
+                return
+            except NudgeError as error:
+                self._app.last_error = error.message
+            self._leave_if_alone()
+
+    async def _mend_sign_posts(self) -> None:
+        """Somebody may remove the endpoint file or the socket under us; both can be made anew."""
+        if self._lock is None:
+            return
+        published = endpoint.read(self._directory)
+        if published is None or published.generation != self._announced.generation:
+            endpoint.publish(self._directory, self._announced)
+        path = self._announced.socket
+        if path and not os.path.exists(path):
+            await self._http.listen_unix(path)
+            os.chmod(path, 0o600)
+
+    def _leave_if_alone(self) -> None:
+        if self._owner == CLIENT and os.getppid() != self._parent:
+            self._leave_because("client left")
+        idle = boot_seconds() - self._last_call
+        if self._owner == DETACHED and not self._http.members.present() and idle >= self._settings.idle_exit:
+            self._leave_because("idle")
+
+    def _called(self) -> None:
+        self._last_call = boot_seconds()
+
+    # Giving the role away
+
+    def _leave_because(self, why: str) -> None:
+        if self._why is None:
+            self._why = why
+            self._leaving.set()
+
+    def _asked_for_role(self, asked: dict[str, Any]) -> bool:
+        """A successor that we started, or newer code: nobody else."""
+        ours = asked.get("generation") == self._announced.generation
+        if self._awaiting_successor and ours:
+            self._role_asked.set()
+            return True
+        if self._why is None and ours and is_newer(str(asked.get("version", "")), __version__):
+            self._leave_because("newer version")
+            return True
+        return False
+
+    def _stop_asked(self, force: bool, forget: bool) -> dict[str, Any]:
+        if self._owner == CLIENT and not force:
+            client = (self._stdio.client if self._stdio else None) or "an MCP client"
+            raise NotFound(f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force")
+        self._forget = forget
+        asyncio.get_running_loop().call_later(0.01, self._leave_because, "stop")
+        return {"stopping": True, "pid": os.getpid()}
+
+    async def _leave(self) -> bool:
+        """Successor first, then refuse, drain, close, and let go of the lock last."""
+        demoted = self._why in ("newer version", "another PRIMARY") and self._pipe is not None and not self._pipe.closed
+        if not demoted:
+            self._exit_whatever_happens()
+        if self._why in ("client left", "signal") and self._owner != DETACHED and self._lock and self._http.members.present():
+            await self._raise_successor()
+        self._http.refusing = True
+        if self._stdio is not None:
+            await self._stdio.finish(_DRAIN if demoted else 0.1)
+        await self._drain()
+        await self._http.close()
+        self._let_go(handing_over=self._role_asked.is_set() or demoted)
+        return demoted
+
+    def _exit_whatever_happens(self) -> None:
+        timer = threading.Timer(limits.LEAVE_TIMEOUT - 0.1, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+
+    async def _raise_successor(self) -> None:
+        """It imports while we still serve; when it is ready it asks."""
+        self._awaiting_successor = True
+        try:
+            await asyncio.to_thread(ensure.spawn_detached, self._directory, successor_of=self._announced.generation)
+            await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_PATIENCE)
+        except (TimeoutError, OSError):
+            _log.info("the successor is not ready yet; it will find the lock free")
+
+    async def _drain(self) -> None:
+        until = boot_seconds() + _DRAIN
+        while self._http.in_flight and boot_seconds() < until:
+            await asyncio.sleep(0.002)
+
+    def _let_go(self, *, handing_over: bool) -> None:
+        session = self._app.session
+        if self._lock is None:
+            return
+        if self._why != "another PRIMARY":
+            self._remove_socket()
+            self._close_session(session)
+            if not handing_over:
+                endpoint.withdraw(self._directory, self._announced)
+        self._membership.release()
+        self._lock.release()
+
+    def _close_session(self, session: Session) -> None:
+        if session.log is None:
+            return
+        try:
+            self._app.tick()
+            if self._forget:
+                keep_as_previous(self._directory, session)
+                os.unlink(session.log.path)
+        except (OSError, StorageFailed) as error:
+            _log.warning("closing the session: %s", error)
+        session.log.close()
+
+    def _remove_socket(self) -> None:
+        if self._announced.socket:
+            try:
+                os.unlink(self._announced.socket)
+            except OSError:
+                pass
+
+    # About itself
+
+    def _describe(self) -> dict[str, Any]:
+        session = self._app.session
+        now = session.clock.now()
+        return {
+            "role": "PRIMARY", "pid": os.getpid(), "port": self._announced.port, "socket": self._announced.socket,
+            "version": __version__, "started": self._announced.started, "generation": self._announced.generation,
+            "owner": self._owner, "client": self._stdio.client if self._stdio else None, "uptime": round(now - self._born(), 1),
+            "session": {"id": session.id, "created": iso(session.store.created_at), "grace": self._settings.session_grace,
+                        "read_only": session.read_only},
+            "members": self._http.members.to_wire(), "hints": len(session.store), "calls": self._app.calls,
+            "log_bytes": session.log.size if session.log else 0,
+            "durability": "process" if session.log else "none", "spool": None,
+            "last_error": self._app.last_error,
+        }  # fmt: skip
+
+    def _born(self) -> float:
+        return self._app.session.clock.offset + self._started
+
+    _started = boot_seconds()

@@ -1,0 +1,377 @@
+"""Strict JSON in, compact JSON out.
+
+Two speeds: `decode` and `encode` are for the event loop and small messages; `decode_slow` and `encode_slow` are for a worker
+thread and large ones. The C code of `json` keeps the interpreter lock from start to end of a call, which on 16 MiB would stall
+the event loop, so they hand it pieces that take well under a millisecond each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from codecs import utf_8_decode
+from json.decoder import scanstring  # type: ignore[attr-defined]  # missing from the stubs only
+from math import isinf
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from nudge import limits
+from nudge.errors import INVALID_REQUEST, PARSE_ERROR, NudgeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TITLES = {PARSE_ERROR: "Parse error", INVALID_REQUEST: "Invalid Request"}
+_REASONS = {PARSE_ERROR: "E_PARSE", INVALID_REQUEST: "E_REQUEST"}
+
+
+class WireError(NudgeError):
+    """A message that never reaches an operation: not JSON at all, or JSON that two readers could understand in two ways."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{_TITLES[code]}: {message}")
+        self.code = code
+        self.reason = _REASONS[code]
+
+
+def _refuse(message: str) -> NoReturn:
+    raise WireError(INVALID_REQUEST, message)
+
+
+def _broken(what: str, position: int) -> WireError:
+    return WireError(PARSE_ERROR, f"{what} at {position}")
+
+
+# --- what both speeds refuse ---
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        _refuse_repeated_key()
+    return members
+
+
+def _refuse_repeated_key() -> NoReturn:
+    _refuse("an object has the same key twice")
+
+
+def _integer(literal: str) -> int:
+    if len(literal.lstrip("-")) > limits.MAX_INTEGER_DIGITS:
+        _refuse(f"an integer has more than {limits.MAX_INTEGER_DIGITS} digits")
+    return int(literal)
+
+
+def _real(literal: str) -> float:
+    if len(literal) > limits.MAX_NUMBER_CHARS:
+        _refuse(f"a number has more than {limits.MAX_NUMBER_CHARS} characters")
+    number = float(literal)
+    if isinf(number):
+        _refuse("a number is too large")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise WireError(PARSE_ERROR, f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant)
+
+# --- small messages ---
+
+# An open string runs to the end: were it no match, each quote behind it would start another search of the whole rest.
+_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z|\\\Z)', re.DOTALL)
+_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def decode(body: bytes) -> Any:
+    """The value in `body`, or `WireError`. For messages up to `limits.SMALL_JSON_BYTES`; larger ones are for `decode_slow`."""
+    if body.count(b"[") + body.count(b"{") > limits.MAX_JSON_DEPTH:
+        _check_depth(body)
+    try:
+        value = _DECODER.decode(body.decode())
+    except json.JSONDecodeError as error:
+        raise _broken(error.msg, error.pos) from None
+    except UnicodeDecodeError as error:
+        raise _broken("invalid UTF-8", error.start) from None
+    if _SURROGATE.search(body):
+        _check_text(_ENCODER.encode(value))
+    return value
+
+
+def _check_depth(body: bytes) -> None:
+    """Each round takes the innermost pairs away; what is left is too deep, or not closed and the parser's to report."""
+    brackets = _STRINGS.sub(b"", body).translate(_TO_SQUARE, _NOT_BRACKETS)
+    for _ in range(limits.MAX_JSON_DEPTH):
+        if not brackets:
+            return
+        brackets = brackets.replace(b"[]", b"")
+    if brackets.startswith(b"[") and (b"]" in brackets or len(brackets) > limits.MAX_JSON_DEPTH):
+        _refuse_depth()
+
+
+def _refuse_depth() -> NoReturn:
+    _refuse(f"nested deeper than {limits.MAX_JSON_DEPTH}")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        _refuse("a string has half of a surrogate pair")
+
+
+# --- large messages ---
+
+# Every repetition is bounded: a match of 16 MiB of blanks or digits would keep the interpreter lock as long as `json` does.
+_BLANKS = rb"[ \t\n\r]{0,99}+"
+_PLAIN = rb'"([^"\\\x00-\x1f]{0,4096}+)"'
+_SPACE = re.compile(rb"[ \t\n\r]{1,4096}+")
+_DIGITS = rb"(-?[0-9][0-9.eE+-]{0,%d}+)" % limits.MAX_NUMBER_CHARS
+_VALUE = re.compile(_BLANKS + rb"(?:" + _PLAIN + rb"|" + _DIGITS + rb"|(true|false|null)|([\[{]))")
+_KEY = re.compile(_BLANKS + _PLAIN + _BLANKS + rb":")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_IS_STRING, _IS_NUMBER, _IS_WORD = 1, 2, 3  # groups of _VALUE
+_WORDS = {b"true": True, b"false": False, b"null": None}
+_WINDOW = 4 * limits.KIB
+_WINDOW_BRACKETS = 256  # the C scanner recurses for each, and must stay far from the interpreter's limit
+
+
+def decode_slow(body: bytes) -> Any:
+    """`decode` for a worker thread: slower in all, but other threads run meanwhile.
+
+    Only a large body can reach the bounds that it adds: on separators, on the members of one container, on one string.
+    """
+    _check_separators(body)
+    scanner = _Scanner(body)
+    try:
+        value, end = scanner.value(0, 0)
+    except json.JSONDecodeError as error:
+        raise WireError(PARSE_ERROR, error.msg) from None
+    except UnicodeDecodeError:
+        raise WireError(PARSE_ERROR, "invalid UTF-8") from None
+    if scanner.skip_space(end) != len(body):
+        raise _broken("Extra data", end)
+    return value
+
+
+def _check_separators(body: bytes) -> None:
+    """Three bytes can ask for an object of sixty: memory by the hundred MiB, and one long pause to free it."""
+    pieces = (body[start : start + limits.MIB] for start in range(0, len(body), limits.MIB))
+    if sum(piece.count(b",") + piece.count(b"[") + piece.count(b"{") for piece in pieces) > limits.MAX_JSON_SEPARATORS:
+        _refuse("too many values in one message; send it in parts")
+
+
+class _Scanner:
+    """Recursive descent of bounded depth; the C scanner takes over wherever a whole container fits into a window."""
+
+    __slots__ = ("_body", "_window_from")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._window_from = 0
+
+    def value(self, at: int, depth: int) -> tuple[Any, int]:
+        found = _VALUE.match(self._body, at)
+        if found is None:
+            return self._odd_value(at, depth)
+        kind, end = found.lastindex, found.end()
+        if kind == _IS_STRING:
+            return str(found[1], "utf-8"), end
+        if kind == _IS_NUMBER:
+            return self._number(found[2], end), end
+        if kind == _IS_WORD:
+            return _WORDS[found[3]], end
+        return self._container(end - 1, depth + 1)
+
+    def _odd_value(self, at: int, depth: int) -> tuple[Any, int]:
+        """A string that has escapes or is long, or a value behind many blanks."""
+        start = self.skip_space(at)
+        if self._byte(start) == b'"':
+            return self._string(start + 1)
+        if start > at and _VALUE.match(self._body, start):
+            return self.value(start, depth)
+        raise _broken("Expecting value", start)
+
+    def _number(self, literal: bytes, end: int) -> int | float:
+        text = literal.decode()
+        found = _NUMBER.fullmatch(text)
+        if found is None and len(text) <= limits.MAX_NUMBER_CHARS:
+            raise _broken("Malformed number", end - len(text))
+        return _integer(text) if found and found.lastindex is None else _real(text)
+
+    def _string(self, start: int) -> tuple[str, int]:
+        end = self._closing_quote(start)
+        raw = self._body[start : end + 1]
+        text, _ = scanstring(raw.decode(), 0, True)
+        if _SURROGATE.search(raw):
+            _check_text(text)
+        return text, end + 1
+
+    def _closing_quote(self, start: int) -> int:
+        """The next quote behind an even number of backslashes."""
+        begin, limit = start, start + limits.MAX_BODY_BYTES
+        while (quote := self._body.find(b'"', begin, limit)) >= 0:
+            before = self._body[begin:quote]
+            if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
+                return quote
+            begin = quote + 1
+        if limit < len(self._body):
+            _refuse(f"a string is longer than {limits.MAX_BODY_BYTES} bytes")
+        raise _broken("Unterminated string", start - 1)
+
+    def _container(self, start: int, depth: int) -> tuple[Any, int]:
+        if depth > limits.MAX_JSON_DEPTH:
+            _refuse_depth()
+        if start >= self._window_from:
+            whole = self._in_window(start, depth)
+            if whole is not None:
+                return whole
+            # Those right behind lie in the same long container: trying each of them would repeat the work at every level.
+            self._window_from = start + _WINDOW // 8
+        return self._members(start + 1, depth) if self._byte(start) == b"{" else self._items(start + 1, depth)
+
+    def _in_window(self, start: int, depth: int) -> tuple[Any, int] | None:
+        """The container that starts here, if the C scanner finds nothing wrong with it in the next few KiB."""
+        window = self._body[start : start + _WINDOW]
+        if window.count(b"[") + window.count(b"{") > _WINDOW_BRACKETS:
+            return None
+        try:
+            text, _ = utf_8_decode(window, "strict", False)
+            value, end = _DECODER.raw_decode(text)
+        except (json.JSONDecodeError, UnicodeDecodeError, WireError):
+            return None  # cut short or wrong: the exact way tells which
+        size = end if text.isascii() else len(text[:end].encode())
+        nested = window.count(b"[", 0, size) + window.count(b"{", 0, size)
+        if depth + nested - 1 > limits.MAX_JSON_DEPTH:
+            return None
+        if _SURROGATE.search(window, 0, size):
+            _check_text(_ENCODER.encode(value))
+        return value, start + size
+
+    def _members(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+        members: dict[str, Any] = {}
+        more, at = self._first(at, b"}")
+        while more:
+            key, at = self._key(at)
+            if key in members:
+                _refuse_repeated_key()
+            members[key], at = self.value(at, depth)
+            more, at = self._next(at, b"}", len(members))
+        return members, at
+
+    def _items(self, at: int, depth: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        more, at = self._first(at, b"]")
+        while more:
+            item, at = self.value(at, depth)
+            items.append(item)
+            more, at = self._next(at, b"]", len(items))
+        return items, at
+
+    def _key(self, at: int) -> tuple[str, int]:
+        found = _KEY.match(self._body, at)
+        if found:
+            return str(found[1], "utf-8"), found.end()
+        start = self.skip_space(at)
+        if self._byte(start) != b'"':
+            raise _broken("Expecting property name enclosed in double quotes", start)
+        key, end = self._string(start + 1)
+        end = self.skip_space(end)
+        if self._byte(end) != b":":
+            raise _broken("Expecting ':' delimiter", end)
+        return key, end + 1
+
+    def _first(self, at: int, closing: bytes) -> tuple[bool, int]:
+        """Whether the container has a member at all, and where to read on."""
+        at = self.skip_space(at)
+        return (False, at + 1) if self._byte(at) == closing else (True, at)
+
+    def _next(self, at: int, closing: bytes, members: int) -> tuple[bool, int]:
+        """Whether another member follows, and where to read on."""
+        at = self.skip_space(at)
+        byte = self._byte(at)
+        if byte == closing:
+            return False, at + 1
+        if byte != b",":
+            raise _broken("Expecting ',' delimiter", at)
+        if members >= limits.MAX_JSON_MEMBERS:
+            _refuse(f"an object or array has more than {limits.MAX_JSON_MEMBERS} members")
+        return True, at + 1
+
+    def _byte(self, at: int) -> bytes:
+        return self._body[at : at + 1]
+
+    def skip_space(self, at: int) -> int:
+        while space := _SPACE.match(self._body, at):
+            at = space.end()
+        return at
+
+
+# --- out ---
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+_ARRAYS = (list, tuple)
+_SIZED = (str, dict, list, tuple)
+_PIECE = 4 * limits.KIB  # characters and values that the C encoder may take at once
+
+
+def encode(result: Any) -> bytes:
+    """Compact UTF-8, for answers of everyday size."""
+    return _ENCODER.encode(result).encode()
+
+
+def encode_slow(result: Any) -> bytes:
+    """`encode` for a worker thread: the same bytes, made in pieces so that other threads run meanwhile."""
+    return b"".join([piece.encode() for piece in _pieces(result)])
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    if _fits_piece(value):
+        yield _ENCODER.encode(value)
+    elif isinstance(value, dict):
+        yield from _object_pieces(value)
+    elif isinstance(value, str):
+        yield from _string_pieces(value)
+    else:
+        yield from _array_pieces(value)
+
+
+def _fits_piece(value: Any) -> bool:
+    """Stops counting as soon as it knows, so that a large container costs no more than a small one."""
+    left, waiting = _PIECE, [value]
+    while waiting and left >= 0:
+        part = waiting.pop()
+        kind = type(part)
+        left -= len(part) if kind in _SIZED else 1
+        if kind is dict and left >= 0:
+            waiting += part.values()
+        elif kind in _ARRAYS and left >= 0:
+            waiting += part
+    return left >= 0
+
+
+def _object_pieces(members: dict[str, Any]) -> Iterator[str]:
+    before = "{"
+    for key, value in members.items():
+        yield f"{before}{_ENCODER.encode(key)}:"
+        yield from _pieces(value)
+        before = ","
+    yield "}"
+
+
+def _array_pieces(items: list[Any] | tuple[Any, ...]) -> Iterator[str]:
+    before = "["
+    for item in items:
+        yield before
+        yield from _pieces(item)
+        before = ","
+    yield "]"
+
+
+def _string_pieces(text: str) -> Iterator[str]:
+    yield '"'
+    for start in range(0, len(text), _PIECE):
+        yield _ENCODER.encode(text[start : start + _PIECE])[1:-1]
+    yield '"'

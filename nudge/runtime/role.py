@@ -1,0 +1,208 @@
+"""`nudge serve`: find out whether to be PRIMARY or PROXY, and be it. Nothing heavy is imported before the lock is won."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from nudge import __version__, config, limits
+from nudge.clock import boot_seconds, iso
+from nudge.errors import NudgeError, StorageFailed
+from nudge.interfaces.proxy import Proxy
+from nudge.interfaces.stdio import Pipe, take_over
+from nudge.runtime import endpoint, ensure, paths
+from nudge.runtime.connection import Connection, Lost, TimedOut
+from nudge.runtime.lock import FileLock
+from nudge.runtime.version import is_newer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from nudge.config import Settings
+    from nudge.runtime.endpoint import Endpoint
+
+_PROBE_GUARD = 0.02  # seconds in which somebody's look at the lock may make it seem taken
+_SUCCESSION = 5.0
+
+
+def serve(options: Any) -> int:
+    """The verb. `options`: port, http_only, detach, successor, no_auth, tools, no_secret_guard."""
+    settings = _settings(options)
+    directory = paths.runtime_dir()
+    try:
+        paths.ensure_private_dir(directory)
+    except StorageFailed as error:
+        return _serve_from_memory(directory, settings, options, error)
+    if options.successor:
+        return _succeed(directory, settings, options)
+    link = _answering(directory)
+    if link is not None:
+        return _second(link, directory, settings, options)
+    lock = _try_lock(directory)
+    if lock is None:
+        return 0 if options.detach else _follow(directory, settings, options)
+    return _lead(lock, directory, settings, options)
+
+
+def _settings(options: Any) -> Settings:
+    settings = config.load()
+    if options.port is not None:
+        settings.port = options.port
+    if options.tools is not None:
+        settings.tools = options.tools
+    if options.no_secret_guard:
+        settings.secret_guard = False
+    return settings
+
+
+def _answering(directory: str) -> Connection | None:
+    """A connection to the PRIMARY that the sign-post names, if somebody listens there."""
+    published = endpoint.read(directory)
+    if published is None or published.state != endpoint.READY:
+        return None
+    try:
+        return Connection(published, endpoint.read_token(directory))
+    except (Lost, TimedOut, NudgeError):
+        return None
+
+
+def _try_lock(directory: str) -> FileLock | None:
+    """Somebody who only looks whether the lock is free holds a share of it for an instant: try for a little longer than that."""
+    lock = FileLock(os.path.join(directory, paths.LOCK))
+    until = boot_seconds() + _PROBE_GUARD
+    while not lock.acquire():
+        if boot_seconds() > until:
+            return None
+        time.sleep(0.001)
+    return lock
+
+
+# There is a PRIMARY already
+
+
+def _second(link: Connection, directory: str, settings: Settings, options: Any) -> int:
+    if is_newer(__version__, link.endpoint.version or ""):
+        ensure.spawn_detached(directory, successor_of=link.endpoint.generation)
+    if options.detach:
+        return 0
+    if _at_terminal(options):
+        _say_where(link.endpoint, "A Nudge server is already running")
+        return 0
+    return Proxy(take_over(), settings, directory).run(link)
+
+
+def _follow(directory: str, settings: Settings, options: Any) -> int:
+    """Somebody else is just becoming PRIMARY: wait for its sign-post."""
+    pipe = None if _at_terminal(options) else take_over()
+    try:
+        link = ensure.connect(directory, start=settings.autostart)
+    except NudgeError as error:
+        if pipe is None:
+            raise
+        sys.stderr.write(f"nudge: {error.message}\n")
+        return Proxy(pipe, settings, directory).run()
+    if pipe is None:
+        _say_where(link.endpoint, "A Nudge server is already running")
+        return 0
+    return Proxy(pipe, settings, directory).run(link)
+
+
+# We are PRIMARY
+
+
+def _lead(lock: FileLock, directory: str, settings: Settings, options: Any) -> int:
+    announced = _announce(directory)
+    owner, pipe = "detached", None
+    if not options.detach:
+        owner, pipe = ("terminal", None) if _at_terminal(options) else ("client", take_over())
+    if options.detach:
+        os.chdir("/")
+    demoted = _run_primary(directory, lock, settings, announced, options, owner, pipe)
+    if demoted and pipe is not None:
+        return Proxy(pipe, settings, directory).run()
+    return 0
+
+
+def _announce(directory: str) -> Endpoint:
+    """Say that we are starting, before the second that the imports take; keep the last one's port in sight."""
+    last = endpoint.read(directory)
+    announced = endpoint.Endpoint(
+        pid=os.getpid(), port=last.port if last else None, socket=None, started=iso(time.time()),
+        generation=os.urandom(6).hex(), version=__version__, state=endpoint.STARTING,
+    )  # fmt: skip
+    endpoint.publish(directory, announced)
+    return announced
+
+
+def _run_primary(
+    directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, options: Any, owner: str, pipe: Pipe | None
+) -> bool:
+    from nudge.interfaces import logs
+    from nudge.interfaces.primary import Primary
+
+    logs.configure(settings.log_level)
+    if options.no_auth:
+        sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
+    greet: Callable[[Endpoint], None] = _greet if owner == "terminal" else lambda _: None
+    return Primary(
+        directory, lock, settings, announced, owner=owner, pipe=pipe, auth=not options.no_auth, on_ready=greet
+    ).run()
+
+
+def _succeed(directory: str, settings: Settings, options: Any) -> int:
+    """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
+    import nudge.interfaces.primary  # noqa: F401
+
+    link = _answering(directory)
+    if link is not None and link.endpoint.generation == options.successor:
+        _ask_for_role(link, options.successor)
+    lock = FileLock(os.path.join(directory, paths.LOCK))
+    until = boot_seconds() + _SUCCESSION
+    while not lock.acquire():
+        published = endpoint.read(directory)
+        if boot_seconds() > until or (published is not None and published.generation != options.successor):
+            return 0
+        time.sleep(0.001)
+    options.detach = True
+    return _lead(lock, directory, settings, options)
+
+
+def _ask_for_role(link: Connection, generation: str) -> None:
+    import json
+
+    body = json.dumps({"generation": generation, "version": __version__}).encode()
+    try:
+        link.exchange("/role", body, {}, boot_seconds() + limits.CALL_TIMEOUT)
+    except (Lost, TimedOut):
+        pass
+    link.close()
+
+
+def _serve_from_memory(directory: str, settings: Settings, options: Any, error: StorageFailed) -> int:
+    """No directory to meet in: our own client is still served, from memory alone; a server for others cannot be."""
+    if options.detach or options.successor or _at_terminal(options):
+        raise error
+    sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
+    announced = endpoint.Endpoint(os.getpid(), None, None, iso(time.time()), os.urandom(6).hex(), __version__, endpoint.STARTING)
+    _run_primary(directory, None, settings, announced, options, "client", take_over())
+    return 0
+
+
+# At a terminal
+
+
+def _at_terminal(options: Any) -> bool:
+    return bool(options.http_only) or sys.stdin is None or sys.stdin.isatty()
+
+
+def _greet(published: Endpoint) -> None:
+    _say_where(published, "Nudge is serving")
+    sys.stderr.write("  try:    nudge set demo hello world && nudge get demo hello\n  stop:   Ctrl-C\n")
+
+
+def _say_where(published: Endpoint, what: str) -> None:
+    sys.stderr.write(f"{what} (pid {published.pid}, version {published.version})\n")
+    sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} (token: nudge token)\n  socket: {published.socket}\n")

@@ -1,0 +1,89 @@
+"""Whose command it is, which one is believed, and that the answer is always the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+from nudge.manifests import find_commands, find_commands_with_problems
+
+from .planting import plant, planted, reasons
+
+TESTED = json.dumps({"name": "app", "scripts": {"test": "jest"}})
+
+
+def test_runner_then_script_then_language(tmp_path: Path) -> None:
+    """Each kind of manifest answers only what the ones before it do not."""
+    root = plant(
+        tmp_path,
+        {
+            "Makefile": "test:\n",
+            "package.json": json.dumps({"name": "app", "scripts": {"test": "jest", "lint": "eslint"}}),
+            "go.mod": "module example.com/app\n",
+            "compose.yaml": "services:\n  app:\n    build: .\n",
+        },
+    )
+    assert reasons(root) == {
+        "app test": "Makefile:1",
+        "app lint": "package.json:1",
+        "app build": "go.mod:1",
+        "app format": "go.mod:1",
+        "app run": "compose.yaml:1",
+    }
+
+
+def test_makefile_belongs_to_the_package_beside_it(tmp_path: Path) -> None:
+    """One package in the directory names it, in the spelling of its manifest."""
+    python, rust = '[project]\nname = "pydantic_core"\n', '[package]\nname = "pydantic-core"\n'
+    found = planted(tmp_path / "checkout", {"Makefile": "lint:\n", "pyproject.toml": python, "Cargo.toml": rust})
+    assert found["pydantic_core lint"] == "make lint"
+    assert {name.split()[0] for name in found} == {"pydantic_core"}
+
+
+def test_several_packages_in_one_directory(tmp_path: Path) -> None:
+    """Each keeps its own commands; what is nobody's in particular belongs to the directory."""
+    files = {"Makefile": "test:\n", "pyproject.toml": '[project]\nname = "api"\n', "pytest.ini": "", "package.json": TESTED}
+    assert planted(tmp_path / "repo", files) == {"repo test": "make test", "api test": "pytest", "app test": "npm test"}
+
+
+def test_same_name_twice(tmp_path: Path) -> None:
+    """The shallower package keeps the name, the other is called by its path: neither is lost."""
+    assert planted(tmp_path, {"a/x/package.json": TESTED, "web/package.json": TESTED, "z/package.json": TESTED}) == {
+        "app test": "npm --prefix web test",
+        "z test": "npm --prefix z test",
+        "a/x test": "npm --prefix a/x test",
+    }
+
+
+def test_root_can_be_named(tmp_path: Path) -> None:
+    """A worktree's directory has a name of its own; the caller knows the repo's."""
+    root = plant(tmp_path / "fix-123", {"Makefile": "test:\n"})
+    assert [found.component for found in find_commands(root, name="shop")] == ["shop"]
+    assert [found.component for found in find_commands(root)] == ["fix-123"]
+
+
+def test_cwd_is_where_the_package_is(tmp_path: Path) -> None:
+    """`cwd` tells where the package lives; the command itself runs from the root."""
+    root = plant(tmp_path / "r", {"Makefile": "test:\n", "web/package.json": TESTED})
+    assert {found.component: found.cwd for found in find_commands(root)} == {"r": ".", "app": "web"}
+
+
+def test_same_tree_same_answer(tmp_path: Path) -> None:
+    """The order in which files were made, or the disk lists them, changes nothing; neither does asking again."""
+    package = {"Makefile": "test:\nlint:\n", "package.json": TESTED}
+    files = {f"{letter}/{name}": text for letter in "dbca" for name, text in package.items()}
+    answers = []
+    for seed in range(3):
+        names = list(files)
+        random.Random(seed).shuffle(names)  # noqa: S311
+        root = plant(tmp_path / str(seed) / "repo", {name: files[name] for name in names})
+        answers += [find_commands(root), find_commands(root)]
+    assert all(answer == answers[0] for answer in answers)
+    assert len(answers[0]) == 8
+
+
+def test_empty_and_missing_root(tmp_path: Path) -> None:
+    """Nothing there is no commands; a root that is gone is a problem, not an error."""
+    assert find_commands_with_problems(tmp_path) == ([], [])
+    assert find_commands_with_problems(tmp_path / "gone") == ([], [".: No such file or directory"])

@@ -1,0 +1,171 @@
+"""Compose files, and CI steps for what nothing else answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nudge.manifests.meaning import meaning
+
+from .planting import plant, planted, reasons
+
+SERVICES = "services:\n  api:\n    build: .\n  db:\n    image: postgres\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "run"),
+    [
+        (["compose.yaml"], "docker compose up"),
+        (["compose.yml", "docker-compose.yml"], "docker compose up"),
+        (["docker-compose.dev.yml"], "docker compose -f docker-compose.dev.yml up"),
+        (["deploy/compose.yaml"], "docker compose -f deploy/compose.yaml up"),
+    ],
+)
+def test_compose_file(tmp_path: Path, files: list[str], run: str) -> None:
+    """A file that compose would not find by itself is named."""
+    found = planted(tmp_path / "x", dict.fromkeys(files, SERVICES))
+    assert run in found.values()
+    assert found["api run"] == f"{run} api"
+
+
+def test_several_compose_variants(tmp_path: Path) -> None:
+    """Which of several files go together is not for us to guess."""
+    assert planted(tmp_path, {"compose.dev.yml": SERVICES, "compose.prod.yml": SERVICES}) == {}
+
+
+@pytest.mark.parametrize(
+    ("cmd", "key"),
+    [
+        ("python -m pytest -q", "test"),
+        ("uv run pytest", "test"),
+        ("cargo test --all", "test"),
+        ("npm run test", "test"),
+        ("make -j2 check", "test"),
+        ("./gradlew --no-daemon check", "test"),
+        ("mvn -B verify", "test"),
+        ("python tests/runtests.py", "test"),
+        ("ruff check .", "lint"),
+        ("ruff format --check .", "lint"),
+        ("ruff format .", "format"),
+        ("cargo fmt --all -- --check", "lint"),
+        ("npx eslint src", "lint"),
+        ("yarn lint", "lint"),
+        ("cargo build --release", "build"),
+        ("./mvnw -B package", "build"),
+        ("pip install pytest", None),
+        ("npm ci", None),
+        ("npm publish", None),
+        ("sudo make test", None),
+        ("echo pytest", None),
+        ("python -m 'unbalanced", None),
+        ("./scripts/bootstrap.sh", None),
+    ],
+)
+def test_meaning_of_a_step(cmd: str, key: str | None) -> None:
+    """Only what clearly checks or builds is understood; a formatter that only looks is a linter."""
+    assert meaning(cmd) == key
+
+
+WORKFLOW = """
+    name: CI
+    on: [push]
+    defaults:
+      run:
+        working-directory: .
+    jobs:
+      lint:
+        runs-on: ubuntu-latest
+        steps:
+        - uses: actions/checkout@v4
+        - run: pip install ruff   # not typed
+        - {name: flow, run: pytest}
+        - name: Lint
+          env:
+            RUFF: "1"
+          run: ruff check src   # the linter
+      web:
+        defaults:
+          run:
+            working-directory: web
+        steps:
+          - name: Test
+            run: |
+              npm ci
+              npx vitest run
+          - run: npx prettier --write .
+            working-directory: ./web
+      test:
+        steps:
+          - run: ${{ matrix.python }} -m pytest
+          - run: pytest --token $TOKEN
+          - run: pytest | tee log
+          - shell: pwsh
+            run: pytest -p windows
+          - env:
+              KEY: ${{ secrets.KEY }}
+            run: pytest --live
+          - run: |
+              a
+              b
+              c
+              pytest long
+          - run: "python -m pytest \\"tests/unit\\""
+          - run: >-
+              python -m build
+              --wheel
+    """
+
+
+def test_workflow_steps(tmp_path: Path) -> None:
+    """Steps a person could type, in their directory; no expressions, secrets, pipes, other shells or scripts."""
+    root = plant(tmp_path / "x", {".github/workflows/ci.yml": WORKFLOW, "web/README": ""})
+    assert planted(root, {}) == {
+        "x lint": "ruff check src",
+        "x test": 'python -m pytest "tests/unit"',
+        "x build": "python -m build --wheel",
+        "web test": "cd web && npx vitest run",
+        "web format": "cd web && npx prettier --write .",
+    }
+    assert reasons(root) == {
+        "x lint": ".github/workflows/ci.yml:16",
+        "x test": ".github/workflows/ci.yml:43",
+        "x build": ".github/workflows/ci.yml:44",
+        "web test": ".github/workflows/ci.yml:23",
+        "web format": ".github/workflows/ci.yml:26",
+    }
+
+
+def _job(*runs: str) -> str:
+    return "jobs:\n  a:\n    steps:\n" + "".join(f"      - run: {run}\n" for run in runs)
+
+
+def test_workflows_that_check_come_first(tmp_path: Path) -> None:
+    """ci.yml says how the project is tested, a benchmark only when nothing better does, a release never."""
+    files = {
+        ".github/workflows/bench.yml": _job("pytest bench", "cargo build"),
+        ".github/workflows/ci.yml": _job("pytest"),
+        ".github/workflows/release.yml": _job("ruff check ."),
+    }
+    assert planted(tmp_path / "x", files) == {"x test": "pytest", "x build": "cargo build"}
+
+
+def test_workflow_is_believed_last(tmp_path: Path) -> None:
+    """CI fills gaps: a language's default is nearer to what a person types."""
+    files = {"go.mod": "module x\n", ".github/workflows/ci.yml": _job("go test -race ./...")}
+    assert planted(tmp_path, files)["x test"] == "go test ./..."
+
+
+def test_cd_belongs_to_the_next_line(tmp_path: Path) -> None:
+    """`cd` is not lost from a step of several lines, and a step that leaves the repo is not taken."""
+    steps = """
+        jobs:
+          a:
+            steps:
+              - run: |
+                  cd web
+                  pytest
+              - working-directory: ../x
+                run: ruff check
+        """
+    assert planted(tmp_path / "x", {".github/workflows/ci.yml": steps}) == {"x test": "cd web && pytest"}
