@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from nudge.limits import MAX_REASONS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
-
-from nudge.limits import MAX_REASONS
 
 
 def explain(matched: bool, score: float | None, components: Mapping[str, float], reasons: Sequence[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ MAX_IMPORT_BODY_BYTES = 16 * MIB
 MAX_STDIO_LINE_BYTES = 1 * MIB
 MAX_JSON_DEPTH = 64
 MAX_BATCH = 100
+FAST_JSON_BYTES = 64 * KIB  # larger bodies are decoded off the event loop
 MAX_INTEGER_DIGITS = 30
 MAX_NUMBER_CHARS = 1_000  # of a number with a fraction or an exponent
 MAX_JSON_SEPARATORS = 2_000_000  # commas and opening brackets in one message

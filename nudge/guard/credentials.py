@@ -1,4 +1,4 @@
-"""When a value that stands where a credential would stand is one. The rules of `secrets` find the place, this judges what is there."""
+"""Whether what stands in a credential's place is one. The rules of `secrets` find the place, this judges the value."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import re
 
 # Where a secret would be, but is not: a variable, a template, a file, a mask, code, a structure, or a word that stands for one.
 _STANDS_FOR_IT = r"""(?x)
-    \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[REDACTED:
+    \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | :
   | [*xX.\#•_-]+\Z
   | (?:\.{0,2}|~)[/\\] | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
   | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z | id_(?:rsa|ed25519|ecdsa)\Z
   | (?:sha\d+|md5|env|vault|file|secretref|arn|ref)[:-]
-  | [A-Za-z_][\w.]{0,200}[(\[] | (?:[A-Za-z_]+\.){1,20}[A-Za-z_]\w*\Z | [a-z]+=[^=]
-  | (?i:example|change|placeholder|your|dummy|replace|insert|sample|redacted|todo|none|null|true|false|undefined)
+  | [A-Za-z_][\w.]{0,200}[(\[] | (?:[A-Za-z_]+\d{0,5}\.){1,20}[A-Za-z_]\w*\Z | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
+  | (?i:example|placeholder|dummy|sample|redacted|your|my[-_]|change[-_ ]?(?:me|it|this)|(?:replace|insert)[-_ ]?(?:me|with))
+  | (?i:todo|none|null|nil|true|false|undefined)(?:\W|\Z)
 """
 # Words and small numbers, joined: the name of a thing, not its secret.
-_NAME = r"(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*\Z"
+_NAME = r"_{0,2}(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*[.:,!?]?\Z"
+# What makes a `key` one that opens something; a cache key or a public one opens nothing.
+_OPENS = (
+    *("access", "account", "api", "app", "auth", "deploy", "encryption", "license", "master", "private", "service", "shared"),
+    *("signing", "storage"),
+)
 _patterns: dict[str, re.Pattern[str]] = {}
 
 
@@ -39,25 +45,33 @@ def _is_assigned(found: re.Match[str]) -> bool:
 def _is_password(found: re.Match[str]) -> bool:
     """People choose words as passwords, so a long enough word counts; a short one is more likely a type, a default or prose."""
     value = found["secret"]
-    enough = 12 if value.isalpha() else 20 if _matches(_NAME, value) and not value.isdigit() else 6
+    if value.isalpha():
+        enough = 12 if value.islower() else 16
+    else:
+        enough = 20 if _matches(_NAME, value) and not value.isdigit() else 6
     return len(value) >= enough and is_literal(found)
 
 
 def _is_token(found: re.Match[str]) -> bool:
     """Machines make tokens and keys: what reads as the name of a thing is one."""
     value = found["secret"]
-    if len(value) < 8 or value.isdigit() or any(map(str.isspace, value)):
+    if len(value) < 8 or value.isdigit() or len(value.split()) > 1:
         return False
     named = _matches(_NAME, value) and not (value.isalpha() and value.islower() and len(value) >= 20)
     return not named and is_literal(found)
 
 
 def is_assigned_password(found: re.Match[str]) -> bool:
-    return _is_assigned(found) and _is_password(found)
+    return _is_password(found) and _is_assigned(found)
 
 
 def is_assigned_token(found: re.Match[str]) -> bool:
-    return _is_assigned(found) and _is_token(found)
+    return _is_token(found) and _is_assigned(found) and _opens_something(found)
+
+
+def _opens_something(found: re.Match[str]) -> bool:
+    before = found.string[max(0, found.start() - 16) : found.start()]
+    return len(found["name"]) > len("key") or before.lower().rstrip(" _-").endswith(_OPENS)
 
 
 def is_login(found: re.Match[str]) -> bool:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MARK = "[REDACTED:"
-_LONGEST_VALUE = 256  # characters of an unquoted value that a pattern looks at
+_LONGEST_VALUE = 64  # characters of an unquoted value that are judged
 
 
 class Rule:
@@ -78,26 +78,26 @@ def find_secret(text: str) -> str | None:
 
 def redact(text: str) -> str:
     """The text with `[REDACTED:kind]` in place of each credential."""
+    lowered = text.lower()
     for rule in RULES:
-        text = _redact(rule, text)
+        redacted = _redact(rule, text, lowered)
+        if redacted is not text:
+            text, lowered = redacted, redacted.lower()
     return text
 
 
-def _redact(rule: Rule, text: str) -> str:
+def _redact(rule: Rule, text: str, lowered: str) -> str:
     kept, at = [], 0
-    for start, end in rule.spans(text, text.lower()):
+    for start, end in rule.spans(text, lowered):
         kept += [text[at:start], _MARK, rule.kind, "]"]
         at = end
-    return "".join([*kept, text[at:]])
+    return "".join([*kept, text[at:]]) if kept else text
 
 
 _PASSWORD = r"(?:passw(?:or)?d|passphrase|(?<![a-z])pass|(?<!\$)pwd)"
-_KEY = (
-    "(?:token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?"
-    "|(?:api|app|access|account|auth|deploy|encryption|license|master|private|service|shared|signing|storage)[_ -]?key)"
-)
+_KEY = "(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|key)"
 _GAP = r"""(?P<gap>["'\\]{0,3}\s{0,3}(?:=>|:=|==?|:)\s{0,3}|[ \t]{1,3})"""
-_VALUE = rf"""["'\\]{{0,3}}(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+_VALUE = rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
 _HEX40 = "9fceb02d0ae598e95dc970b74767f19372d61af8"
 
 RULES: tuple[Rule, ...] = (
@@ -220,7 +220,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "url-credentials",
-        rf"""://[^\s:/?#@"'<>`]{{0,128}}:(?P<secret>[^\s/"'<>`]{{1,{_LONGEST_VALUE}}})@""",
+        r"""://[^\s:/?#@"'<>`]{0,128}:(?P<secret>[^\s/"'<>`]{1,256})@""",
         clues=("://",),
         judge=credentials.is_literal,
         must_match=(
@@ -242,7 +242,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "authorization-header",
-        r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:basic|token|apikey)?|\bbearer)\s{0,3}"""
+        r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:basic|token|apikey)?\s{0,3}|\bbearer\s{1,3})"""
         rf"""(?P<secret>[A-Za-z0-9._~+/=${{<%*-]{{1,{_LONGEST_VALUE}}})""",
         clues=("authorization", "bearer"),
         judge=credentials.is_authorization,
@@ -318,14 +318,14 @@ RULES: tuple[Rule, ...] = (
         clues=(" -u", "--user"),
         judge=credentials.is_login,
         must_match=("curl -u admin:" + "s3cr3tpw https://x.example", "curl --user 'bob:" + "hunter22' x"),
-        must_not_match=("docker run -u 100000:100000 x", "docker run --user node:node x", "curl -u me:$PASS x", "run -u $(id -u):$(id -g) c"),
+        must_not_match=("podman run -u 100000:100000 x", "run --user node:node x", "curl -u me:$PASS x", "-u $(id -u):$(id -g)"),
     ),
     Rule(
         "bare-hex",
         r"""\s*["']?(?P<secret>(?:0x)?[0-9a-fA-F]{32,64})["']?\s*""",
         whole=True,
         must_match=(_HEX40, "5f4dcc3b5aa765d61d8327deb882cf99", (_HEX40 * 2)[:64].upper()),
-        must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12], "550e8400-e29b-41d4-a716-446655440000"),
+        must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12]),
     ),
     Rule(
         "high-entropy",

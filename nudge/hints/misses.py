@@ -16,8 +16,8 @@ def no_variant_here(component: str, key: str, refused: list[tuple[Hint, Verdict]
     """The nearest miss first: the one that fails the fewest conditions."""
     nearest = sorted(refused, key=lambda pair: (len(pair[1].reasons), pair[0].scope.key))[: limits.MAX_WHY_NOT]
     why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in nearest]
-    variants = "its one variant does" if len(refused) == 1 else f"none of its {len(refused)} variants does"
-    return _not_found(f"{component}/{key} exists, but {variants} not apply here", component, key, why_not)
+    outcome = "does not apply here" if len(refused) == 1 else f"none of its {len(refused)} variants applies here"
+    return _not_found(f"{component}/{key} exists, but {outcome}", component, key, why_not)
 
 
 def no_such_hint(index: HintIndex, now: float, component: str, key: str) -> NotFound:

@@ -49,7 +49,7 @@ def is_same_user(transport: object) -> bool:
     if sys.platform == "linux":
         raw = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return bool(struct.unpack("3i", raw)[1] == os.getuid())
-    if sys.platform == "darwin":
+    if sys.platform == "darwin":  # pragma: no cover
         raw = link.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid, groups
         return bool(struct.unpack_from("=II", raw)[1] == os.getuid())
     return True

@@ -23,7 +23,6 @@ from nudge.service.app import App
 from nudge.service.call import EnvNeeded
 
 _log = logging.getLogger(__name__)
-_FAST_BODY = 64 * limits.KIB
 _ENV_NEEDED = 428
 
 Answer = web.StreamResponse
@@ -197,7 +196,7 @@ async def _body(request: web.BaseRequest, most: int = limits.MAX_IMPORT_BODY_BYT
 
 
 async def _decoded(body: bytes) -> Any:
-    return wire.decode(body) if len(body) <= _FAST_BODY else await asyncio.to_thread(wire.decode_slow, body)
+    return wire.decode(body) if len(body) <= limits.FAST_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, body)
 
 
 def _check_size(body: bytes, payload: object) -> None:

@@ -28,8 +28,9 @@ from nudge.service.session import Session, keep_as_previous, open_in_memory, ope
 
 _log = logging.getLogger(__name__)
 _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
-_SUCCESSOR_PATIENCE = 1.0  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
-_DRAIN = 0.25
+_SUCCESSOR_PATIENCE = 0.9  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
+_LAST_MOMENT = 1.2  # seconds after which the process ends wherever it is; leaves room for a busy machine
+_DRAIN = 0.1
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
@@ -38,8 +39,10 @@ CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
 class Primary:
     """One PRIMARY's life. `run` returns True when the role went to another while our own client is still there."""
 
-    def __init__(self, directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, *,
-                 owner: str, pipe: Pipe | None = None, auth: bool = True, on_ready: Callable[[Endpoint], None] = lambda _: None):  # fmt: skip
+    def __init__(
+        self, directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, *,
+        owner: str, pipe: Pipe | None = None, auth: bool = True, on_ready: Callable[[Endpoint], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self._directory, self._lock, self._settings, self._announced = directory, lock, settings, announced
         self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
         self._membership = FileLock(os.path.join(directory, paths.MEMBERS))
@@ -49,6 +52,7 @@ class Primary:
         self._app: App
         self._http: HttpServer
         self._stdio: StdioServer | None = None
+        self._loop: asyncio.AbstractEventLoop
         self._leaving: asyncio.Event
         self._role_asked: asyncio.Event
         self._awaiting_successor = False
@@ -59,13 +63,14 @@ class Primary:
 
     async def _main(self) -> bool:
         self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
         self._app = App(self._open_session(), self._confirm_role)
         self._app.describe, self._app.request_stop = self._describe, self._stop_asked
         mcp = McpServer(self._app)
         self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
         self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
         if self._pipe is not None:
-            self._stdio = StdioServer(self._pipe, mcp, self._settings.tools, lambda: self._leave_because("client left"))
+            self._stdio = StdioServer(self._pipe, mcp, self._settings.tools, self._client_gone)
             self._stdio.start()
         self._listen_to_signals()
         await self._bind()
@@ -107,8 +112,9 @@ class Primary:
         """The last PRIMARY's port first, so that scripts go on working; then the configured one and those after it."""
         first = self._settings.port
         usual = range(first, min(first + limits.PORTS_TRIED, 65_536))
-        if self._announced.port in usual:
-            yield self._announced.port
+        last = self._announced.port
+        if last is not None and last in usual:
+            yield last
         yield from usual
 
     def _remove_old_sockets(self) -> None:
@@ -118,7 +124,7 @@ class Primary:
                 os.unlink(os.path.join(self._directory, name))
 
     def _listen_to_signals(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
             try:
                 loop.add_signal_handler(number, self._leave_because, "signal")
@@ -182,6 +188,11 @@ class Primary:
 
     # Giving the role away
 
+    def _client_gone(self) -> None:
+        """Called on a thread of the pipe's: the end is set from here, so that no busy event loop can put it off."""
+        self._exit_whatever_happens()
+        self._loop.call_soon_threadsafe(self._leave_because, "client left")
+
     def _leave_because(self, why: str) -> None:
         if self._why is None:
             self._why = why
@@ -203,7 +214,7 @@ class Primary:
             client = (self._stdio.client if self._stdio else None) or "an MCP client"
             raise NotFound(f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force")
         self._forget = forget
-        asyncio.get_running_loop().call_later(0.01, self._leave_because, "stop")
+        self._loop.call_later(0.01, self._leave_because, "stop")
         return {"stopping": True, "pid": os.getpid()}
 
     async def _leave(self) -> bool:
@@ -215,16 +226,19 @@ class Primary:
             await self._raise_successor()
         self._http.refusing = True
         if self._stdio is not None:
-            await self._stdio.finish(_DRAIN if demoted else 0.1)
+            await self._stdio.finish(_DRAIN)
         await self._drain()
         await self._http.close()
         self._let_go(handing_over=self._role_asked.is_set() or demoted)
         return demoted
 
     def _exit_whatever_happens(self) -> None:
-        timer = threading.Timer(limits.LEAVE_TIMEOUT - 0.1, os._exit, (0,))
+        """A thread ends the process in time; should the machine be too busy to run it, the kernel's alarm does."""
+        timer = threading.Timer(_LAST_MOMENT, os._exit, (0,))
         timer.daemon = True
         timer.start()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, (_LAST_MOMENT + limits.LEAVE_TIMEOUT) / 2)
 
     async def _raise_successor(self) -> None:
         """It imports while we still serve; when it is ready it asks."""

@@ -11,6 +11,7 @@ from nudge.limits import MAX_STDIO_LINE_BYTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 _CHUNK = 65_536
 
@@ -84,7 +85,7 @@ def take_over() -> Pipe:
     return Pipe(reader, writer)
 
 
-def wait_readable(*sources: object, timeout: float | None = None) -> list[object]:
+def wait_readable(*sources: Any, timeout: float | None = None) -> list[Any]:
     """Those of `sources` (descriptors, or objects with `fileno`) that have something to read."""
     ready, _, _ = select.select(sources, [], [], timeout)
     return list(ready)

@@ -18,7 +18,7 @@ from nudge.interfaces.jsonrpc import error_response
 from nudge.interfaces.mcp import Facts, McpServer
 from nudge.interfaces.proxy import caller_context
 from nudge.interfaces.stdio import Pipe, wait_readable
-from nudge.limits import MIB
+from nudge.limits import FAST_JSON_BYTES, MIB
 from nudge.service.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _MANY_TRIES = 3
 
 
 class StdioServer:
-    """Serves one pipe from PRIMARY's event loop."""
+    """Serves one pipe from PRIMARY's event loop. `on_gone` is called on one of its threads."""
 
     def __init__(self, pipe: Pipe, mcp: McpServer, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ):
         self._pipe, self._mcp, self._tools, self._on_gone, self._environ = pipe, mcp, tools, on_gone, environ
@@ -70,14 +70,14 @@ class StdioServer:
                 self._loop.call_soon_threadsafe(self._begin, line)
             while self._unread > _MOST_UNREAD and not self._pipe.closed:
                 time.sleep(0.05)
-        self._loop.call_soon_threadsafe(self._on_gone)
+        self._on_gone()
 
     def _write(self) -> None:
         """The writer thread."""
         while (answer := self._answers.get()) is not None:
             if not self._pipe.write(answer):
                 self._pipe.closed = True
-                self._loop.call_soon_threadsafe(self._on_gone)
+                self._on_gone()
                 return
             self._unread -= len(answer)
 
@@ -105,7 +105,7 @@ class StdioServer:
     async def _answer(self, line: bytes | None) -> dict[str, Any] | None:
         if line is None:
             raise wire.WireError(-32700, "Parse error: a line has at most 1 MiB")
-        message = wire.decode(line) if len(line) < wire.FAST_BYTES else await asyncio.to_thread(wire.decode_slow, line)
+        message = wire.decode(line) if len(line) <= FAST_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
         env: dict[str, str | None] = {}
         for _ in range(_MANY_TRIES):
             try:

@@ -20,7 +20,6 @@ from nudge.errors import INVALID_REQUEST, PARSE_ERROR, NudgeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TITLES = {PARSE_ERROR: "Parse error", INVALID_REQUEST: "Invalid Request"}
 _REASONS = {PARSE_ERROR: "E_PARSE", INVALID_REQUEST: "E_REQUEST"}
 
 
@@ -28,17 +27,17 @@ class WireError(NudgeError):
     """A message that never reaches an operation: not JSON at all, or JSON that two readers could understand in two ways."""
 
     def __init__(self, code: int, message: str) -> None:
-        super().__init__(f"{_TITLES[code]}: {message}")
+        super().__init__(message)
         self.code = code
         self.reason = _REASONS[code]
 
 
 def _refuse(message: str) -> NoReturn:
-    raise WireError(INVALID_REQUEST, message)
+    raise WireError(INVALID_REQUEST, f"Invalid Request: {message}")
 
 
-def _broken(what: str, position: int) -> WireError:
-    return WireError(PARSE_ERROR, f"{what} at {position}")
+def _broken(what: str, at: int | None = None) -> WireError:
+    return WireError(PARSE_ERROR, f"Parse error: {what}" if at is None else f"Parse error: {what} at {at}")
 
 
 # --- what both speeds refuse ---
@@ -71,7 +70,7 @@ def _real(literal: str) -> float:
 
 
 def _constant(name: str) -> NoReturn:
-    raise WireError(PARSE_ERROR, f"{name} is not JSON")
+    raise _broken(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant)
@@ -148,9 +147,9 @@ def decode_slow(body: bytes) -> Any:
     try:
         value, end = scanner.value(0, 0)
     except json.JSONDecodeError as error:
-        raise WireError(PARSE_ERROR, error.msg) from None
+        raise _broken(error.msg) from None
     except UnicodeDecodeError:
-        raise WireError(PARSE_ERROR, "invalid UTF-8") from None
+        raise _broken("invalid UTF-8") from None
     if scanner.skip_space(end) != len(body):
         raise _broken("Extra data", end)
     return value

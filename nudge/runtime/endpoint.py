@@ -34,14 +34,15 @@ class Endpoint:
 
 def read(directory: str) -> Endpoint | None:
     """The published endpoint; None when there is none, or none that we would trust."""
-    fields = _read_owned(os.path.join(directory, paths.ENDPOINT))
+    raw = _read_owned(os.path.join(directory, paths.ENDPOINT))
     try:
-        fields = json.loads(fields) if fields else None
-        if not isinstance(fields, dict):
-            return None
-        return Endpoint(**{name: fields.get(name) for name in Endpoint.__slots__})
-    except (ValueError, TypeError):
+        fields = json.loads(raw or b"null")
+    except ValueError:
         return None
+    if not isinstance(fields, dict) or not isinstance(fields.get("pid"), int):
+        return None
+    values: dict[str, Any] = {name: fields.get(name) for name in Endpoint.__slots__}
+    return Endpoint(**values)
 
 
 def publish(directory: str, endpoint: Endpoint) -> None:

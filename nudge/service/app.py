@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.change import Change, Decision
@@ -133,7 +132,7 @@ class App:
 
     def _compact_when_due(self) -> None:
         log = self.session.log
-        if log is None or self._compacting is not None or log.size < max(limits.COMPACT_AT_BYTES, limits.COMPACT_RATIO * log.compacted):
+        if log is None or self._compacting is not None or not log.compaction_due:
             return
         self._compacting = asyncio.ensure_future(self._compact(log))
 

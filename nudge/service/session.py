@@ -138,7 +138,7 @@ def _end_and_begin(directory: str, settings: Settings, contents: LogContents) ->
     ended = _restore(settings, contents)
     keep_as_previous(directory, ended)
     now = ended.clock.now()
-    kept = [Change(puts=(hint,), removals=()) for hint in ended.store.hints() if hint.outlives_session(now)]
+    kept = [Change(puts=(hint,), removals=()) for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]
     return _begin(os.path.join(directory, paths.CHANGE_LOG), settings, ended.clock, kept)
 
 

@@ -1,8 +1,8 @@
 """The change log: every acknowledged change as one checksummed record, appended before it is applied.
 
 A frame is its length, its CRC-32 (4 bytes each, big-endian) and that many bytes of JSON; the first frame is the header. `write()`
-without `fsync` outlives the process, which is what a session needs. Reading stops at the first frame that is not whole: a death in the
-middle of a write costs that one change, of which nobody was told that it had been made.
+without `fsync` outlives the process, which is what a session needs. Reading stops at the first frame that is not whole: dying in
+the middle of a write costs that one change, of which nobody was told that it had been made.
 """
 
 from __future__ import annotations

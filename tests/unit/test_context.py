@@ -330,6 +330,12 @@ class TestConfigSyntax:
         assert git(repo, "config", "--null", "remote.origin.url") == "/srv/ends in blank \0"
         assert resolve(str(repo)).repo == "file:///srv/ends in blank "
 
+    def test_blanks_before_a_comment_do_not_count(self, tmp_path: Path) -> None:
+        """A comment is cut off together with the blanks that set it apart."""
+        repo = make_repo(tmp_path / "repo")
+        (repo / ".git" / "config").write_text('[remote "origin"]\n\turl = /srv/the repo \t # mirrored\n')
+        assert resolve(str(repo)).repo == "file:///srv/the repo"
+
 
 BROKEN: list[tuple[str, bytes]] = [
     ("HEAD", b""),

@@ -36,7 +36,9 @@ def commit(store: HintStore, decision: Decision) -> dict[str, Any]:
     return decision.result
 
 
-def put(store: HintStore, component: str, key: str, value: Any, meta: Any = None, now: float = NOW, **more: Any) -> dict[str, Any]:
+def put(
+    store: HintStore, component: str, key: str, value: Any, meta: Any = None, now: float = NOW, **more: Any
+) -> dict[str, Any]:
     hint: dict[str, Any] = commit(store, store.decide_set(now, component, key, value, meta, **more))["hint"]
     return hint
 

@@ -123,7 +123,26 @@ def test_ttl(text: str, seconds: float | None) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "P", "PT", "P1DT", "P1M", "P1Y", "PT0S", "P0D", "-PT1H", "PT-1H", "PT1.5H3M", "pt2h", "2h", "PT1H ", "P99999W", "PT1S1H", "Session", "P１D"],
+    [
+        "",
+        "P",
+        "PT",
+        "P1DT",
+        "P1M",
+        "P1Y",
+        "PT0S",
+        "P0D",
+        "-PT1H",
+        "PT-1H",
+        "PT1.5H3M",
+        "pt2h",
+        "2h",
+        "PT1H ",
+        "P99999W",
+        "PT1S1H",
+        "Session",
+        "P１D",
+    ],
 )
 def test_bad_ttl(text: str) -> None:
     """Months and years have no fixed length; nothing, less than nothing and more than a year are no lifetime."""

@@ -1,0 +1,28 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.harness import Machine
+
+
+@pytest.fixture
+def make_machine() -> Iterator[Callable[..., Machine]]:
+    made: list[Machine] = []
+
+    def make(**environ: str) -> Machine:
+        made.append(Machine(**environ))
+        return made[-1]
+
+    yield make
+    for machine in made:
+        machine.close()
+
+
+@pytest.fixture
+def machine(make_machine: Callable[..., Machine]) -> Machine:
+    """A runtime directory of its own; whatever runs in it ends with the test."""
+    return make_machine()

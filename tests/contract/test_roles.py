@@ -1,0 +1,218 @@
+"""Who is PRIMARY, who is PROXY, and what happens when they come and go. Real processes."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from nudge.limits import LEAVE_TIMEOUT
+from tests.harness import Machine, Stdio, eventually, is_alive
+
+
+def test_ten_at_once_make_one_primary_and_nine_proxies(machine: Machine) -> None:
+    """Ten `nudge serve` started together: one PRIMARY; a hint set through any is read through every other and by the CLI."""
+    clients = [machine.serve() for _ in range(10)]
+    for number, client in enumerate(clients):
+        client.initialize()
+        client.call("nudge_set_hint", component="c", key=f"k{number}", value=str(number), meta={"scope": {}})
+    for client in clients:
+        seen = [client.call("nudge_get_hint", component="c", key=f"k{number}")["hint"]["value"] for number in range(10)]
+        assert seen == [str(number) for number in range(10)]
+    status = machine.json("status")
+    assert status["pid"] in [client.pid for client in clients]
+    assert len(status["members"]) == 9
+    assert machine.json("get", "c", "k7")["hint"]["value"] == "7"
+    assert sorted(machine.pids()) == sorted(client.pid for client in clients)
+
+
+def _load(client: Stdio, key: str, stop: threading.Event, versions: list[int], failures: list[Any]) -> None:
+    while not stop.is_set():
+        result = client.tool("nudge_set_hint", component="load", key=key, value="x", meta={"scope": {}})
+        if result.get("isError"):
+            failures.append(result)
+        else:
+            versions.append(result["structuredContent"]["hint"]["version"])
+
+
+def test_killing_primary_fails_no_call_and_loses_no_hint(machine: Machine) -> None:
+    """`kill -9` of PRIMARY while PROXYs' clients call in a loop: no failed call, no acknowledged hint lost, versions unbroken."""
+    primary = machine.serve()
+    primary.initialize()
+    machine.ready()
+    clients = [machine.serve() for _ in range(3)]
+    ledgers: list[list[int]] = [[] for _ in clients]
+    failures: list[Any] = []
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=_load, args=(client, f"k{number}", stop, ledgers[number], failures))
+        for number, client in enumerate(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    victim = primary.pid
+    for _ in range(3):
+        lengths = [len(ledger) for ledger in ledgers]
+        eventually(lambda lengths=lengths: all(len(a) > b + 20 for a, b in zip(ledgers, lengths, strict=True)), "calls go on")
+        os.kill(victim, signal.SIGKILL)
+        victim = eventually(lambda victim=victim: _new_primary(machine, victim), "another PRIMARY")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for number, ledger in enumerate(ledgers):
+        assert ledger == list(range(1, len(ledger) + 1))
+        assert machine.json("get", "load", f"k{number}")["hint"]["version"] == len(ledger)
+
+
+def _new_primary(machine: Machine, old: int) -> int | None:
+    current = machine.endpoint()
+    return current.pid if current is not None and current.state == "ready" and current.pid != old else None
+
+
+def test_a_restarted_client_finds_its_hints(machine: Machine) -> None:
+    """PRIMARY's client quits and is started again inside the grace: the hints are there."""
+    client = machine.serve()
+    client.initialize()
+    client.call("nudge_set_hint", component="api", key="test", value="pytest -q", meta={"scope": {}})
+    assert client.quit() == 0
+    assert machine.pids() == []
+    again = machine.serve()
+    again.initialize()
+    assert again.call("nudge_get_hint", component="api", key="test")["hint"]["value"] == "pytest -q"
+
+
+def test_without_grace_the_session_ends_with_its_last_process(make_machine: Callable[..., Machine]) -> None:
+    """NUDGE_SESSION_GRACE=0: hints go with the last process, except those with a duration; the old session can be imported."""
+    machine = make_machine(NUDGE_SESSION_GRACE="0")
+    client = machine.serve()
+    client.initialize()
+    client.call("nudge_set_hint", component="api", key="test", value="pytest -q", meta={"scope": {}})
+    client.call("nudge_set_hint", component="api", key="flag", value="1", meta={"scope": {}, "ttl": "PT2H"})
+    client.quit()
+    again = machine.serve()
+    again.initialize()
+    assert again.tool("nudge_get_hint", component="api", key="test")["isError"]
+    assert again.call("nudge_get_hint", component="api", key="flag")["hint"]["value"] == "1"
+    assert machine.json("import", "--previous")["imported"] == 1
+    assert again.call("nudge_get_hint", component="api", key="test")["hint"]["value"] == "pytest -q"
+
+
+def test_without_grace_a_living_proxy_keeps_the_session(make_machine: Callable[..., Machine]) -> None:
+    """The last process, not PRIMARY, ends a session: a PROXY that is still there carries it over PRIMARY's death."""
+    machine = make_machine(NUDGE_SESSION_GRACE="0")
+    primary = machine.serve()
+    primary.initialize()
+    proxy = machine.serve()
+    proxy.initialize()
+    proxy.call("nudge_set_hint", component="api", key="test", value="pytest -q", meta={"scope": {}})
+    os.kill(primary.pid, signal.SIGKILL)
+    primary.process.wait()
+    assert machine.json("get", "api", "test")["hint"]["value"] == "pytest -q"
+    assert proxy.call("nudge_get_hint", component="api", key="test")["hint"]["value"] == "pytest -q"
+
+
+def test_the_role_moves_when_primarys_client_leaves(machine: Machine) -> None:
+    """PRIMARY's client closes stdin while PROXYs live: the role moves, the old process is gone within 1.5 s, no call fails."""
+    primary = machine.serve()
+    primary.initialize()
+    machine.ready()
+    proxies = [machine.serve() for _ in range(3)]
+    for proxy in proxies:
+        proxy.initialize()
+        proxy.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+    token = machine.cli("token").stdout
+    port = machine.ready().port
+    seconds = _seconds_to_exit(primary)
+    while primary.process.poll() is None:
+        assert proxies[0].call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
+    assert seconds.get(timeout=5) < LEAVE_TIMEOUT
+    for proxy in proxies:
+        assert proxy.call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
+    status = machine.json("status")
+    assert (status["owner"], status["port"]) == ("detached", port)
+    assert machine.cli("token").stdout == token
+
+
+def _seconds_to_exit(client: Stdio) -> queue.SimpleQueue[float]:
+    """Close the pipe; how long the process then lives, measured beside the calls that go on meanwhile."""
+    answer: queue.SimpleQueue[float] = queue.SimpleQueue()
+    began = time.monotonic()
+
+    def measure() -> None:
+        client.process.wait()
+        answer.put(time.monotonic() - began)
+
+    client.close_stdin()
+    threading.Thread(target=measure).start()
+    return answer
+
+
+def test_primary_alone_just_exits(machine: Machine) -> None:
+    """Nobody connected: PRIMARY ends with its client and leaves no process and no socket."""
+    client = machine.serve()
+    client.initialize()
+    machine.ready()
+    assert client.quit() == 0
+    assert machine.pids() == []
+    assert [name for name in os.listdir(machine.runtime) if name.endswith(".sock")] == []
+
+
+def test_a_detached_server_ends_when_idle(make_machine: Callable[..., Machine]) -> None:
+    """A detached PRIMARY without members and requests ends by itself."""
+    machine = make_machine(NUDGE_IDLE_EXIT="0.5")
+    machine.json("set", "a", "b", "c", "--global")
+    pid = machine.ready().pid
+    eventually(lambda: not is_alive(pid), "the idle server ends")
+    assert machine.lock_is_free()
+
+
+def test_stop_ends_a_detached_server_and_hints_stay(machine: Machine) -> None:
+    """`nudge stop` ends a detached server; the next command starts one that continues the session; --forget ends the session."""
+    machine.json("set", "a", "b", "c", "--global")
+    pid = machine.ready().pid
+    assert machine.cli("stop").returncode == 0
+    eventually(lambda: not is_alive(pid), "the server ends")
+    assert machine.json("get", "a", "b")["hint"]["value"] == "c"
+    assert machine.cli("stop", "--forget").returncode == 0
+    eventually(machine.lock_is_free, "the server ends")
+    assert machine.cli("get", "a", "b").returncode == 1
+
+
+def test_stop_leaves_a_clients_server_alone(machine: Machine) -> None:
+    """A PRIMARY inside a client is named and left alone without --force."""
+    client = machine.serve()
+    client.initialize()
+    machine.ready()
+    refused = machine.cli("stop")
+    assert refused.returncode != 0 and str(client.pid) in refused.stderr
+    assert client.process.poll() is None
+    assert machine.cli("stop", "--force").returncode == 0
+    assert client.process.wait(5) == 0
+
+
+def test_autostart_can_be_turned_off(make_machine: Callable[..., Machine]) -> None:
+    """NUDGE_AUTOSTART=0: a clear error and exit code 4 instead of a server."""
+    machine = make_machine(NUDGE_AUTOSTART="0")
+    refused = machine.cli("get", "a", "b")
+    assert refused.returncode == 4 and "nudge serve" in refused.stderr
+    assert machine.pids() == []
+
+
+def test_status_never_starts_a_server(machine: Machine) -> None:
+    """`status`, `stop` and `token` look; they never start."""
+    for verb in ("status", "stop", "token"):
+        assert machine.cli(verb).returncode == 4
+    assert machine.pids() == []
+
+
+def test_http_only_says_where_it_is_and_a_second_one_leaves(machine: Machine) -> None:
+    """At a terminal the second `serve` prints where PRIMARY is and exits 0."""
+    first = machine.http_only()
+    second = machine.cli("serve", "--http-only")
+    assert second.returncode == 0
+    assert str(first.pid) in second.stderr and str(first.port) in second.stderr

@@ -1,0 +1,203 @@
+"""Real processes for tests: one `Machine` is one runtime directory with everything that runs in it, and ends all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nudge.runtime import endpoint, lock, paths
+from nudge.runtime.endpoint import Endpoint
+
+NUDGE = [sys.executable, "-P", "-m", "nudge"]
+ROOT = Path(__file__).resolve().parent.parent
+PATIENCE = 20.0  # seconds; an upper bound on waiting for an event, never a pause
+
+
+def eventually(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+    """The first true value of `condition`; fails when it stays false."""
+    until = time.monotonic() + patience
+    while not (value := condition()):
+        if time.monotonic() > until:
+            raise AssertionError(f"not within {patience} s: {what}")
+        time.sleep(0.005)
+    return value
+
+
+class Stdio:
+    """An MCP client on the pipes of one `nudge serve`."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._buffer = b""
+        self._next_id = 0
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, message: Mapping[str, Any] | bytes) -> None:
+        assert self.process.stdin is not None
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self, patience: float = PATIENCE) -> dict[str, Any]:
+        """The next line from the server."""
+        assert self.process.stdout is not None
+        until = time.monotonic() + patience
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(until - time.monotonic(), 0))
+            if not ready:
+                raise AssertionError(f"no answer on stdio within {patience} s")
+            received = os.read(self.process.stdout.fileno(), 65_536)
+            if not received:
+                raise AssertionError("the server closed its stdout")
+            self._buffer += received
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        self._next_id += 1
+        self.send({"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": dict(params or {})})
+        answer = self.receive()
+        assert answer["id"] == self._next_id
+        return answer
+
+    def initialize(self) -> dict[str, Any]:
+        info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        answer = self.request("initialize", info)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """A tool call's result object."""
+        result: dict[str, Any] = self.request("tools/call", {"name": name, "arguments": arguments})["result"]
+        return result
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        """A tool call that must succeed; its structured content."""
+        result = self.tool(name, **arguments)
+        assert not result.get("isError"), result
+        return result["structuredContent"]
+
+    def close_stdin(self) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def quit(self) -> int:
+        """What a client does when it ends: close the pipe, wait."""
+        self.close_stdin()
+        return self.process.wait(PATIENCE)
+
+
+class Machine:
+    """One runtime directory and the processes in it."""
+
+    def __init__(self, **environ: str) -> None:
+        self.base = Path(tempfile.mkdtemp(prefix="nt-", dir="/tmp"))  # short: a socket path has 104 bytes
+        self.home = self.base / "home"
+        self.home.mkdir()
+        self.runtime = str(self.base / "run")
+        self.environ = {
+            "HOME": str(self.home), "PATH": os.environ["PATH"], "NUDGE_RUNTIME_DIR": self.runtime, "LANG": "C.UTF-8",
+            "NUDGE_PORT": str(20_000 + secrets.randbelow(40_000)), "NUDGE_LOG_LEVEL": "info", **environ,
+        }  # fmt: skip
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def spawn(self, *arguments: str, stdin: int = subprocess.PIPE, cwd: str | None = None, **environ: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*NUDGE, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**self.environ, **environ}, cwd=cwd or str(self.base), start_new_session=True,
+        )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def serve(self, *arguments: str, cwd: str | None = None, **environ: str) -> Stdio:
+        return Stdio(self.spawn("serve", *arguments, cwd=cwd, **environ))
+
+    def http_only(self, *arguments: str, **environ: str) -> Endpoint:
+        """A PRIMARY that belongs to no client; ready when this returns."""
+        self.spawn("serve", "--http-only", *arguments, stdin=subprocess.DEVNULL, **environ)
+        return self.ready()
+
+    def cli(self, *arguments: str, cwd: str | None = None, stdin: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*NUDGE, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False,
+            env={**self.environ, **environ}, cwd=cwd or str(self.base), **({"stdin": subprocess.DEVNULL} if stdin is None else {}),
+        )  # type: ignore[call-overload,no-any-return]  # fmt: skip
+
+    def json(self, *arguments: str, **options: Any) -> Any:
+        done = self.cli(*arguments, "--json", **options)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return json.loads(done.stdout)
+
+    def endpoint(self) -> Endpoint | None:
+        return endpoint.read(self.runtime)
+
+    def ready(self) -> Endpoint:
+        """The published PRIMARY, once there is one."""
+
+        def published() -> Endpoint | None:
+            current = self.endpoint()
+            return current if current is not None and current.state == endpoint.READY else None
+
+        found: Endpoint = eventually(published, "a PRIMARY publishes its endpoint")
+        return found
+
+    def lock_is_free(self) -> bool:
+        return lock.is_free(os.path.join(self.runtime, paths.LOCK))
+
+    def pids(self) -> list[int]:
+        """Every living process that works in this directory, detached ones too."""
+        mark = f"NUDGE_RUNTIME_DIR={self.runtime}".encode()
+        return [pid for pid in _all_pids() if mark in _environ_of(pid) and pid != os.getpid()]
+
+    def close(self) -> None:
+        for _ in range(50):
+            for pid in self.pids():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for process in self.processes:
+                if process.poll() is None and process.returncode is None:
+                    process.kill()
+                process.wait()
+                for stream in (process.stdin, process.stdout, process.stderr):
+                    if stream is not None:
+                        with contextlib.suppress(OSError):
+                            stream.close()
+            if not self.pids():
+                break
+        shutil.rmtree(self.base, ignore_errors=True)
+
+
+def _all_pids() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def _environ_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def is_alive(pid: int) -> bool:
+    """Running, not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

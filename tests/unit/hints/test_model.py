@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from nudge.clock import iso
+from nudge.errors import Invalid, ScopeInvalid
+from nudge.hints.change import Change
+from nudge.hints.model import Hint, hint_from_wire, next_version, parse_timestamp
+
+from .builders import DAY, NOW
+
+META = {"reason": "why", "tags": ["a"], "ttl": "P1D", "scope": {"branch": ["dev"]}}
+
+
+def hint_at(now: float, **more: Any) -> Hint:
+    return Hint.of("api", "build", "make", dict(META), created_at=now, updated_at=now, **more)
+
+
+def test_wire_form() -> None:
+    """Times are ISO, counts appear once there are any, and names stay outside."""
+    fresh = hint_at(NOW).to_wire()
+    assert fresh == {"value": "make", "meta": META, "version": 1, "created_at": iso(NOW), "updated_at": iso(NOW)}
+    used = hint_at(NOW, last_used_at=NOW, use_count=2).to_wire()
+    assert (used["last_used_at"], used["use_count"]) == (iso(NOW), 2)
+
+
+def test_wire_form_is_a_copy() -> None:
+    """What is done to an answer does not reach the hint."""
+    hint = hint_at(NOW)
+    hint.to_wire()["meta"]["scope"]["branch"].append("main")
+    assert hint.meta == META
+
+
+@pytest.mark.parametrize("now", [NOW, NOW + 0.123456, 1_700_000_000.000001, 4_000_000_000.999999])
+def test_wire_round_trip(now: float) -> None:
+    """A hint read back from its wire form is the same hint, to the last digit of its times."""
+    hint = hint_at(now, last_used_at=now, use_count=3, version=12)
+    assert hint_from_wire("api", "build", json.loads(json.dumps(hint.to_wire())), NOW + 99) == hint
+
+
+def test_what_is_missing_starts_now() -> None:
+    """A hand-written hint needs a value only."""
+    hint = hint_from_wire("api", "build", {"value": "make"}, NOW)
+    assert (hint.version, hint.created_at, hint.updated_at, hint.last_used_at, hint.use_count) == (1, NOW, NOW, None, 0)
+
+
+def test_creation_is_never_after_the_update() -> None:
+    """A hint that says only when it was updated was not created later."""
+    hint = hint_from_wire("api", "build", {"value": "make", "updated_at": iso(NOW - DAY)}, NOW)
+    assert hint.created_at == hint.updated_at == NOW - DAY
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ("make", "hint"),
+        ({}, "hint.value"),
+        ({"value": "make", "component": "api"}, "hint.component"),
+        ({"value": "make", "version": 0}, "hint.version"),
+        ({"value": "make", "version": True}, "hint.version"),
+        ({"value": "make", "use_count": -1}, "hint.use_count"),
+        ({"value": "make", "created_at": "yesterday"}, "hint.created_at"),
+        ({"value": "make", "updated_at": 1_800_000_000}, "hint.updated_at"),
+        ({"value": "make", "last_used_at": None}, "hint.last_used_at"),
+        ({"value": "make", "last_used_at": "1969-12-31T23:59:59Z"}, "hint.last_used_at"),
+        ({"value": "make", "last_used_at": "2200-01-01T00:00:00Z"}, "hint.last_used_at"),
+        ({"value": "make", "meta": {"priority": 11}}, "hint.meta.priority"),
+        ({"value": {"type": "path", "abs": "x"}}, "hint.value.abs"),
+    ],
+)
+def test_bad_wire_form_is_refused_by_field(raw: Any, field: str) -> None:
+    """Each field of a hint from outside is checked, and the refusal names it."""
+    with pytest.raises(Invalid) as refused:
+        hint_from_wire("api", "build", raw, NOW)
+    assert refused.value.field == field
+
+
+def test_bad_glob_keeps_its_error() -> None:
+    """A bad glob is a bad scope wherever it comes from."""
+    with pytest.raises(ScopeInvalid) as refused:
+        hint_from_wire("api", "build", {"value": "make", "meta": {"scope": {"cwd_glob": ["../x"]}}}, NOW)
+    assert refused.value.field == "hint.meta.scope.cwd_glob[0]"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2027-01-15T08:00:00Z", NOW),
+        ("2027-01-15T08:00:00", NOW),
+        ("2027-01-15T09:30:00+01:30", NOW),
+        ("2027-01-15T08:00:00.5Z", NOW + 0.5),
+        ("2027-01-15T08:00:00.123456+00:00", NOW + 0.123456),
+    ],
+)
+def test_timestamp(text: str, seconds: float) -> None:
+    """`Z`, an offset or neither; fractions are kept."""
+    assert parse_timestamp(text, "at") == seconds
+
+
+def test_expiry_counts_from_the_update() -> None:
+    """A hint lives until its update plus its lifetime, that moment excluded."""
+    hint = hint_at(NOW)
+    assert hint.live_at(NOW + DAY - 0.001)
+    assert not hint.live_at(NOW + DAY)
+
+
+def test_session_hint_has_no_expiry() -> None:
+    """Without a duration only the end of the session ends it."""
+    hint = Hint.of("api", "build", "make", {}, created_at=NOW, updated_at=NOW)
+    assert hint.expires_at is None and hint.live_at(NOW * 2)
+
+
+def test_time_never_stands_still() -> None:
+    """Each version is later than the one before, also when the clock is not."""
+    held = hint_at(NOW)
+    for _ in range(100):
+        later = next_version(held, "api", "build", "make", {}, NOW)
+        assert later.updated_at > held.updated_at
+        assert later.to_wire()["updated_at"] > held.to_wire()["updated_at"]
+        held = later
+
+
+def test_change_survives_its_record() -> None:
+    """A change written as JSON and read back is equal, floats included."""
+    change = Change((hint_at(NOW + 1 / 3, last_used_at=NOW + 1 / 7, use_count=1),), (("api", "x", "{}"),))
+    again = Change.from_record(json.loads(json.dumps(change.to_record())))
+    assert again == change
+    assert again.puts[0].scope.key == change.puts[0].scope.key
+    assert again.puts[0].texts == change.puts[0].texts
+
+
+def test_empty_change_is_false() -> None:
+    """Nothing to log is easy to see."""
+    assert not Change()
+    assert Change(removals=(("a", "b", "{}"),))

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.context import Context
+from nudge.errors import Invalid
+from nudge.hints.store import HintStore
+
+from .builders import NOW, finish, found_by, new_store, put
+
+
+@pytest.fixture
+def store() -> HintStore:
+    store = new_store()
+    put(store, "api", "build", "docker compose build router", {"tags": ["build", "docker"], "priority": 9})
+    put(store, "api", "test", "pytest -q", {"tags": ["test"], "priority": 8, "reason": "fast suite"})
+    put(store, "web", "build", {"type": "command", "cmd": "npm run build"}, {"tags": ["build"], "priority": 7})
+    put(store, "web", "ports", {"type": "json", "data": {"http": 8080}}, {"priority": 6, "scope": {"os": ["linux"]}})
+    return store
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({}, ["api/build", "api/test", "web/build"]),
+        ({"component": "web"}, ["web/build"]),
+        ({"component": "nope"}, []),
+        ({"keys": ["build"]}, ["api/build", "web/build"]),
+        ({"keys": ["test", "nope", "build"]}, ["api/build", "api/test", "web/build"]),
+        ({"tags": ["docker"]}, ["api/build"]),
+        ({"tags": ["docker", "test", "nope"]}, ["api/build", "api/test"]),
+        ({"tags": ["nope"]}, []),
+        ({"component": "api", "keys": ["test"], "tags": ["build"]}, []),
+        ({"component": "web", "tags": ["build"]}, ["web/build"]),
+        ({"keys": ["build"], "tags": ["docker"]}, ["api/build"]),
+        ({"regex": "dock.*build"}, ["api/build"]),
+        ({"regex": "^web$"}, ["web/build"]),
+        ({"regex": "run build$"}, ["web/build"]),
+        ({"regex": "SUITE"}, []),
+        ({"regex": "(?i)SUITE"}, ["api/test"]),
+        ({"regex": "^docker$"}, ["api/build"]),
+        ({"component": "api", "regex": "build"}, ["api/build"]),
+        ({"limit": 2}, ["api/build", "api/test"]),
+        ({"component": "web", "context": Context(os="linux"), "regex": '"http":8080'}, ["web/ports"]),
+    ],
+)
+def test_filters(store: HintStore, query: dict[str, Any], found: list[str]) -> None:
+    """All filters must hold; one of the keys and one of the tags is enough; only what applies is found, best first."""
+    assert found_by(store, **query) == found
+
+
+def test_entry(store: HintStore) -> None:
+    """Each find has its names, the hint, the score and why it was found."""
+    [entry] = finish(store.query(NOW, tags=["docker"], regex="router"))["hints"]
+    assert (entry["component"], entry["key"]) == ("api", "build")
+    assert entry["hint"] == store.get(NOW, "api", "build")["hint"]
+    assert entry["score"] == entry["match_explain"]["score"] == 0.38
+    assert entry["match_explain"]["reasons"] == [
+        "tag docker",
+        "regex found in value",
+        "no scope: applies everywhere",
+        "priority 9",
+    ]
+
+
+def test_all_variants_that_apply_are_found() -> None:
+    """Variants are finds of their own, ranked."""
+    store = new_store()
+    put(store, "api", "build", "anywhere")
+    put(store, "api", "build", "linux", {"scope": {"os": ["linux"]}})
+    put(store, "api", "build", "darwin", {"scope": {"os": ["darwin"]}})
+    found = finish(store.query(NOW, context=Context(os="linux")))["hints"]
+    assert [entry["hint"]["value"] for entry in found] == ["linux", "anywhere"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"component": ""}, "component"),
+        ({"keys": []}, "keys"),
+        ({"keys": "build"}, "keys"),
+        ({"keys": [1]}, "keys[0]"),
+        ({"tags": []}, "tags"),
+        ({"tags": ["x", ""]}, "tags[1]"),
+        ({"tags": [f"t{i}" for i in range(101)]}, "tags"),
+        ({"regex": ""}, "regex"),
+        ({"regex": 5}, "regex"),
+        ({"regex": "("}, "regex"),
+        ({"regex": "(a)\\1"}, "regex"),
+        ({"regex": "x" * 300}, "regex"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 101}, "limit"),
+        ({"limit": True}, "limit"),
+    ],
+)
+def test_bad_filter_is_refused_by_field(store: HintStore, query: dict[str, Any], field: str) -> None:
+    """Each parameter is checked, and the refusal names it."""
+    with pytest.raises(Invalid) as refused:
+        finish(store.query(NOW, **query))
+    assert refused.value.field == field
+
+
+def test_search_pauses() -> None:
+    """A walk over many hints, or over much text, lets others have their turn."""
+    many, heavy = new_store(), new_store()
+    for index in range(2 * limits.HINTS_PER_BREATH):
+        put(many, f"c{index // 100}", f"k{index}", "x")
+    for index in range(3):
+        put(heavy, "c", f"k{index}", "x" * (limits.CHARS_PER_BREATH - 2))
+    assert sum(1 for _ in many.query(NOW)) >= 2
+    assert sum(1 for _ in heavy.query(NOW, regex="never")) >= 3
+
+
+def test_writes_during_a_pause_do_not_disturb() -> None:
+    """A query answers from the moment it began."""
+    store = new_store()
+    for index in range(limits.HINTS_PER_BREATH + 1):
+        put(store, "c", f"k{index:03}", "x")
+    steps = store.query(NOW, limit=100)
+    next(steps)
+    for hint in store.hints():
+        store.apply(store.decide_delete(NOW, hint.component, hint.key).change)
+    put(store, "d", "new", "x")
+    assert len(finish(steps)["hints"]) == 100

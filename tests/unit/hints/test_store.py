@@ -1,0 +1,460 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.clock import iso
+from nudge.context import Context
+from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, SecretRejected
+
+from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, new_store, put
+
+LINUX, DARWIN, WINDOWS = (Context(os=name) for name in ("linux", "darwin", "windows"))
+
+
+# set
+
+
+def test_first_set() -> None:
+    """A new hint is version 1, created and updated now, and comes back whole."""
+    hint = put(new_store(), "api", "build", "make", {"priority": 7})
+    assert hint == {"value": "make", "meta": {"priority": 7}, "version": 1, "created_at": iso(NOW), "updated_at": iso(NOW)}
+
+
+def test_same_scope_replaces() -> None:
+    """Value and meta are replaced whole; version rises; creation and counts stay."""
+    store = new_store()
+    put(store, "api", "build", "make", {"priority": 7, "tags": ["x"], "scope": {"os": ["linux", "darwin"]}})
+    commit(store, store.decide_bump(NOW + 1, "api", "build", LINUX))
+    hint = put(store, "api", "build", "make all", {"scope": {"os": ["darwin", "linux"]}}, now=NOW + 2)
+    assert hint == {
+        "value": "make all",
+        "meta": {"scope": {"os": ["darwin", "linux"]}},
+        "version": 2,
+        "created_at": iso(NOW),
+        "updated_at": iso(NOW + 2),
+        "last_used_at": iso(NOW + 1),
+        "use_count": 1,
+    }
+    assert len(store) == 1
+
+
+def test_other_scope_adds_a_variant() -> None:
+    """The same key with another scope is another hint, with its own version."""
+    store = new_store()
+    put(store, "api", "dir", "/srv", {"scope": {"os": ["linux"]}})
+    assert put(store, "api", "dir", "/Users", {"scope": {"os": ["darwin"]}})["version"] == 1
+    assert len(store) == 2
+
+
+def test_deciding_changes_nothing() -> None:
+    """A decision that is not applied leaves no trace."""
+    store = new_store()
+    put(store, "api", "build", "make", {"tags": ["x"]})
+    before = exported(store)
+    store.decide_set(NOW + 1, "api", "build", "other")
+    store.decide_set(NOW + 1, "new", "build", "other")
+    store.decide_delete(NOW + 1, "api", "build")
+    store.decide_bump(NOW + 1, "api", "build")
+    finish(store.decide_import(NOW + 1, before, "replace"))
+    store.decide_sync(NOW + 1, {}, "scan", [("api", "x", "y", {})])
+    assert exported(store) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("", "build", "make"), "component"),
+        (("api", 5, "make"), "key"),
+        (("api", "build", ""), "value"),
+        (("api", "build", "make", {"priority": 0}), "meta.priority"),
+        (("api", "build", "make", None, -1), "if_match_version"),
+        (("api", "build", "make", None, True), "if_match_version"),
+        (("api", "build", "make", None, "1"), "if_match_version"),
+    ],
+)
+def test_bad_argument_is_refused_by_field(arguments: tuple[Any, ...], field: str) -> None:
+    """Each argument is checked, and the refusal names it."""
+    with pytest.raises(Invalid) as refused:
+        new_store().decide_set(NOW, *arguments)
+    assert refused.value.field == field
+
+
+def test_matching_version_passes() -> None:
+    """The version the caller has read lets its write pass, and 0 asks for a new hint."""
+    store = new_store()
+    assert put(store, "api", "build", "make", if_match_version=0)["version"] == 1
+    assert put(store, "api", "build", "make", if_match_version=1)["version"] == 2
+
+
+@pytest.mark.parametrize(
+    ("expected", "scope", "actual"), [(0, {}, 2), (1, {}, 2), (3, {}, 2), (2, {"os": ["linux"]}, 0), (1, {"os": ["linux"]}, 0)]
+)
+def test_other_version_conflicts(expected: int, scope: dict[str, Any], actual: int) -> None:
+    """Any other version is a conflict that tells both; it is the version of the variant with the same scope."""
+    store = new_store()
+    put(store, "api", "build", "make")
+    put(store, "api", "build", "make")
+    with pytest.raises(Conflict) as refused:
+        store.decide_set(NOW, "api", "build", "x", {"scope": scope}, if_match_version=expected)
+    assert refused.value.data == {"expected": expected, "actual": actual}
+
+
+# TTL
+
+
+def test_expired_hint_is_nowhere() -> None:
+    """From the moment it expires a hint is seen by no read, counted nowhere and changed by no write."""
+    store = new_store()
+    put(store, "api", "build", "make", {"ttl": "PT1H", "tags": ["t"]})
+    then = NOW + 3_600
+    assert store.get(then - 1, "api", "build")["hint"]["value"] == "make"
+    for read in (store.get, store.decide_bump, store.decide_delete):
+        with pytest.raises(NotFound, match="component api is not known"):
+            read(then, "api", "build")
+    assert finish(store.query(then)) == {"hints": []}
+    assert store.list_components(then) == {"components": []}
+    assert store.list_components(then, "api") == {"components": [], "hints": []}
+    assert exported(store, then)["components"] == {}
+
+
+def test_set_after_expiry_starts_anew() -> None:
+    """An expired hint does not exist: version 1, fresh counts, and 0 matches."""
+    store = new_store()
+    put(store, "api", "build", "make", {"ttl": "PT1H"})
+    commit(store, store.decide_bump(NOW, "api", "build"))
+    hint = put(store, "api", "build", "make", now=NOW + DAY, if_match_version=0)
+    assert hint == {"value": "make", "meta": {}, "version": 1, "created_at": iso(NOW + DAY), "updated_at": iso(NOW + DAY)}
+
+
+def test_set_renews_the_ttl_and_use_does_not() -> None:
+    """Life is counted from the last set."""
+    store = new_store()
+    put(store, "api", "build", "make", {"ttl": "PT1H"})
+    commit(store, store.decide_bump(NOW + 3_000, "api", "build"))
+    with pytest.raises(NotFound):
+        store.get(NOW + 3_600, "api", "build")
+    put(store, "api", "build", "make", {"ttl": "PT1H"}, now=NOW + 3_599)
+    assert store.get(NOW + 7_000, "api", "build")["hint"]["value"] == "make"
+
+
+def test_sweep_frees_what_expired() -> None:
+    """A sweep removes expired hints and nothing else."""
+    store = new_store()
+    put(store, "api", "short", "x", {"ttl": "PT1S"})
+    put(store, "api", "long", "x", {"ttl": "P1D"})
+    put(store, "api", "session", "x")
+    assert not store.decide_sweep(NOW)
+    store.apply(store.decide_sweep(NOW + 1))
+    assert sorted(hint.key for hint in store.hints()) == ["long", "session"]
+
+
+def test_default_ttl_is_written_down() -> None:
+    """A default duration becomes the hint's own; the default `session` does not, and what is given wins."""
+    store = new_store(default_ttl="PT1H")
+    assert put(store, "api", "a", "x")["meta"] == {"ttl": "PT1H"}
+    assert put(store, "api", "b", "x", {"ttl": "session"})["meta"] == {"ttl": "session"}
+    assert put(new_store(), "api", "c", "x")["meta"] == {}
+
+
+def test_bad_default_ttl() -> None:
+    """A setting that no hint could have is refused at the start."""
+    with pytest.raises(Invalid, match="default_ttl"):
+        new_store(default_ttl="forever")
+
+
+# Quotas
+
+
+def test_quota_of_hints() -> None:
+    """The last place can be taken, the next hint is refused with what to do; changing what is there goes on."""
+    store = new_store(max_hints=2)
+    put(store, "a", "x", "1")
+    put(store, "b", "x", "1")
+    with pytest.raises(QuotaExceeded, match=r"limit of 2 hints .* NUDGE_MAX_HINTS") as refused:
+        store.decide_set(NOW, "c", "x", "1")
+    assert refused.value.data == {"limit": "hints", "max": 2}
+    assert put(store, "a", "x", "2")["version"] == 2
+
+
+def test_quota_of_a_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One component cannot fill the store; its variants count."""
+    monkeypatch.setattr(limits, "MAX_HINTS_PER_COMPONENT", 2)
+    store = new_store()
+    put(store, "a", "x", "1")
+    put(store, "a", "x", "1", {"scope": {"os": ["linux"]}})
+    with pytest.raises(QuotaExceeded, match="per component"):
+        store.decide_set(NOW, "a", "y", "1")
+    put(store, "b", "y", "1")
+
+
+def test_quota_of_components(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of components is bounded too, and a deleted one makes room."""
+    monkeypatch.setattr(limits, "MAX_COMPONENTS", 2)
+    store = new_store()
+    put(store, "a", "x", "1")
+    put(store, "b", "x", "1")
+    with pytest.raises(QuotaExceeded, match="2 components"):
+        store.decide_set(NOW, "c", "x", "1")
+    commit(store, store.decide_delete(NOW, "a", "x"))
+    assert put(store, "c", "x", "1")["version"] == 1
+
+
+def test_expired_hints_make_room() -> None:
+    """What expired does not count, and the write that needs its place frees it."""
+    store = new_store(max_hints=2)
+    put(store, "a", "x", "1", {"ttl": "PT1S"})
+    put(store, "b", "x", "1", {"ttl": "PT1S"})
+    put(store, "c", "x", "1", now=NOW + 1)
+    assert [hint.component for hint in store.hints()] == ["c"]
+
+
+# The secret guard
+
+
+@pytest.mark.parametrize(
+    ("component", "key", "value", "meta", "field"),
+    [
+        ("api", "k", AWS_KEY, {}, "value"),
+        ("api", "env.DB_PASSWORD", "correct-horse-9battery", {}, "value"),
+        ("api", "k", {"type": "command", "cmd": f"deploy {AWS_KEY}"}, {}, "value.cmd"),
+        ("api", "k", {"type": "path", "abs": f"/home/{AWS_KEY}"}, {}, "value.abs"),
+        ("api", "k", {"type": "template", "format": "jinja", "body": AWS_KEY}, {}, "value.body"),
+        ("api", "k", {"type": "template", "format": "jinja", "body": "x", "defaults": {"a": AWS_KEY}}, {}, "value.defaults"),
+        ("api", "k", {"type": "json", "data": [{"a": ["x", AWS_KEY]}]}, {}, "value.data"),
+        ("api", "k", {"type": "json", "data": {AWS_KEY: 1}}, {}, "value.data"),
+        ("api", "k", {"type": "json", "data": {"db_password": "correct-horse-9battery"}}, {}, "value.data"),
+        (AWS_KEY, "k", "x", {}, "component"),
+        ("api", AWS_KEY, "x", {}, "key"),
+        ("api", "k", "x", {"reason": f"see {AWS_KEY}"}, "meta.reason"),
+        ("api", "k", "x", {"tags": ["ok", AWS_KEY]}, "meta.tags[1]"),
+        ("api", "k", "x", {"added_by": AWS_KEY}, "meta.added_by"),
+        ("api", "k", "x", {"scope": {"env_match": {"KEY": ["a", AWS_KEY]}}}, "meta.scope.env_match.KEY"),
+    ],
+)
+def test_secret_is_rejected(component: str, key: str, value: Any, meta: dict[str, Any], field: str) -> None:
+    """Wherever it hides, a secret is refused by field and kind, and is not repeated."""
+    with pytest.raises(SecretRejected) as refused:
+        new_store().decide_set(NOW, component, key, value, meta)
+    assert refused.value.field == field
+    assert refused.value.data["kind"]
+    assert AWS_KEY not in str(refused.value.to_wire())
+
+
+def test_rejection_tells_the_override() -> None:
+    """Whoever means it is told how to say so."""
+    with pytest.raises(SecretRejected, match="--allow-secret"):
+        new_store().decide_set(NOW, "api", "k", AWS_KEY)
+
+
+def test_marked_secret_is_kept() -> None:
+    """`sensitivity: secret` lets the value pass, and only the value."""
+    store = new_store()
+    assert put(store, "api", "k", AWS_KEY, {"sensitivity": "secret"})["value"] == AWS_KEY
+    with pytest.raises(SecretRejected, match="only the value"):
+        store.decide_set(NOW, "api", "k", "x", {"sensitivity": "secret", "reason": AWS_KEY})
+
+
+def test_guard_can_be_off() -> None:
+    """Without the guard everything passes."""
+    assert put(new_store(secret_guard=False), "api", "k", AWS_KEY)["value"] == AWS_KEY
+
+
+# get
+
+
+def test_each_system_gets_its_own() -> None:
+    """One key, one variant per operating system, and each caller gets the one that applies."""
+    store = new_store()
+    for name, path in (("linux", "/srv"), ("darwin", "/Users/dev"), ("windows", "c:\\code")):
+        put(store, "http-proxy", "directory", path, {"scope": {"os": [name]}})
+    found = [store.get(NOW, "http-proxy", "directory", here)["hint"]["value"] for here in (LINUX, DARWIN, WINDOWS)]
+    assert found == ["/srv", "/Users/dev", "c:\\code"]
+
+
+def test_more_specific_variant_wins() -> None:
+    """Where several apply, the better score is returned and the reasons say that there was a choice."""
+    store = new_store()
+    put(store, "api", "build", "anywhere")
+    put(store, "api", "build", "here", {"scope": {"os": ["linux"]}})
+    answer = store.get(NOW, "api", "build", LINUX)
+    assert answer["hint"]["value"] == "here"
+    assert answer["match_explain"]["reasons"] == ["os=linux allowed", "best of 2 variants that apply"]
+    assert store.get(NOW, "api", "build", DARWIN)["hint"]["value"] == "anywhere"
+
+
+def test_use_outweighs_age() -> None:
+    """A variant that keeps working beats one that is merely there."""
+    store = new_store()
+    put(store, "api", "build", "used", {"scope": {"env_required": ["A"]}})
+    put(store, "api", "build", "new", {"scope": {"env_required": ["B"]}}, now=NOW + 1)
+    here = Context(env={"A": "", "B": ""})
+    assert store.get(NOW + 1, "api", "build", here)["hint"]["value"] == "new"
+    commit(store, store.decide_bump(NOW + 1, "api", "build", Context(env={"A": ""})))
+    assert store.get(NOW + 1, "api", "build", here)["hint"]["value"] == "used"
+
+
+def test_unknown_component() -> None:
+    """The miss says that the component itself is unknown."""
+    with pytest.raises(NotFound, match="component api is not known") as missed:
+        new_store().get(NOW, "api", "build")
+    assert missed.value.data == {"component": "api", "key": "build", "why_not": []}
+
+
+def test_unknown_key_suggests_known_ones() -> None:
+    """The miss names what the component does have, a few of them."""
+    store = new_store()
+    for index in range(12):
+        put(store, "api", f"k{index:02}", "x")
+    with pytest.raises(NotFound, match="api has no key build") as missed:
+        store.get(NOW, "api", "build")
+    assert missed.value.data["known_keys"] == [f"k{index:02}" for index in range(10)]
+
+
+def test_why_not() -> None:
+    """A miss by scope tells each variant's scope and what stood in the way, the nearest first."""
+    store = new_store()
+    put(store, "api", "build", "a", {"scope": {"branch": ["dev"], "os": ["darwin"]}})
+    put(store, "api", "build", "b", {"scope": {"branch": ["dev"]}})
+    with pytest.raises(NotFound, match="none of its 2 variants applies here") as missed:
+        store.get(NOW, "api", "build", Context(branch="main", os="linux"))
+    assert missed.value.data["why_not"] == [
+        {"scope": {"branch": ["dev"]}, "reasons": ["branch=main, needs dev"]},
+        {"scope": {"branch": ["dev"], "os": ["darwin"]}, "reasons": ["branch=main, needs dev", "os=linux, needs darwin"]},
+    ]
+
+
+def test_why_not_is_bounded() -> None:
+    """A key with many variants does not answer a miss with all of them."""
+    store = new_store()
+    for index in range(30):
+        put(store, "api", "build", "x", {"scope": {"branch": [f"b{index}"]}})
+    with pytest.raises(NotFound) as missed:
+        store.get(NOW, "api", "build")
+    assert len(missed.value.data["why_not"]) == limits.MAX_WHY_NOT
+
+
+# bump
+
+
+def test_bump_counts_use() -> None:
+    """Credit raises the count and the time of use, and nothing else."""
+    store = new_store()
+    before = put(store, "api", "build", "make")
+    hint = commit(store, store.decide_bump(NOW + 5, "api", "build", delta=4))["hint"]
+    assert hint == {**before, "use_count": 4, "last_used_at": iso(NOW + 5)}
+    assert store.get(NOW + 5, "api", "build")["hint"] == hint
+
+
+def test_negative_bump() -> None:
+    """Credit can be taken back, never below nothing, and that is no use."""
+    store = new_store()
+    put(store, "api", "build", "make")
+    commit(store, store.decide_bump(NOW + 5, "api", "build", delta=2))
+    hint = commit(store, store.decide_bump(NOW + 9, "api", "build", delta=-5))["hint"]
+    assert "use_count" not in hint
+    assert hint["last_used_at"] == iso(NOW + 5)
+
+
+def test_bump_credits_what_get_returns() -> None:
+    """The context decides which variant gets the credit."""
+    store = new_store()
+    put(store, "api", "build", "l", {"scope": {"os": ["linux"]}})
+    put(store, "api", "build", "d", {"scope": {"os": ["darwin"]}})
+    assert commit(store, store.decide_bump(NOW, "api", "build", DARWIN))["hint"]["value"] == "d"
+    assert "use_count" not in store.get(NOW, "api", "build", LINUX)["hint"]
+    with pytest.raises(NotFound):
+        store.decide_bump(NOW, "api", "build", WINDOWS)
+
+
+@pytest.mark.parametrize("delta", [0, 1_001, -1_001, True, 1.0, "1", None])
+def test_bad_delta(delta: object) -> None:
+    """A credit is a whole number other than 0, of bounded size."""
+    store = new_store()
+    put(store, "api", "build", "make")
+    with pytest.raises(Invalid) as refused:
+        store.decide_bump(NOW, "api", "build", delta=delta)
+    assert refused.value.field == "delta"
+
+
+# delete
+
+
+def test_delete_one() -> None:
+    """What was deleted comes back once more, and is gone with its component."""
+    store = new_store()
+    hint = put(store, "api", "build", "make", {"tags": ["t"]})
+    assert commit(store, store.decide_delete(NOW, "api", "build")) == {"deleted": True, "previous": hint}
+    assert len(store) == 0
+    assert store.list_components(NOW) == {"components": []}
+
+
+def test_delete_takes_all_variants() -> None:
+    """Without a scope every variant goes, and all are told in the order of their scopes."""
+    store = new_store()
+    everywhere = put(store, "api", "build", "x")
+    linux = put(store, "api", "build", "y", {"scope": {"os": ["linux"]}})
+    assert commit(store, store.decide_delete(NOW, "api", "build"))["previous"] == [linux, everywhere]
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize(("scope", "left"), [({}, "y"), ({"os": ["linux"]}, "x")])
+def test_delete_one_variant(scope: dict[str, Any], left: str) -> None:
+    """A scope picks its variant; the empty one picks the variant that applies everywhere."""
+    store = new_store()
+    put(store, "api", "build", "x")
+    put(store, "api", "build", "y", {"scope": {"os": ["linux"]}})
+    commit(store, store.decide_delete(NOW, "api", "build", scope))
+    assert [hint.value for hint in store.hints()] == [left]
+
+
+def test_delete_nothing() -> None:
+    """What is not there cannot be deleted; a wrong scope is told the ones there are."""
+    store = new_store()
+    put(store, "api", "build", "x", {"scope": {"os": ["linux"]}})
+    with pytest.raises(NotFound, match="api has no key test"):
+        store.decide_delete(NOW, "api", "test")
+    with pytest.raises(NotFound, match="no variant with that scope") as missed:
+        store.decide_delete(NOW, "api", "build", {})
+    assert missed.value.data["scopes"] == [{"os": ["linux"]}]
+
+
+# list
+
+
+def test_list_components() -> None:
+    """Components by name, with how many hints each has, variants counted."""
+    store = new_store()
+    put(store, "b", "x", "1")
+    put(store, "a", "x", "1")
+    put(store, "a", "x", "1", {"scope": {"os": ["linux"]}})
+    assert store.list_components(NOW) == {"components": [{"name": "a", "hint_count": 2}, {"name": "b", "hint_count": 1}]}
+
+
+def test_list_one_component_whatever_the_context() -> None:
+    """Every variant is shown; the context only marks which apply, and why not."""
+    store = new_store()
+    linux = put(store, "a", "x", "1", {"scope": {"os": ["linux"]}})
+    plain = put(store, "a", "b", "1")
+    put(store, "other", "x", "1")
+    assert store.list_components(NOW, "a", DARWIN) == {
+        "components": [{"name": "a", "hint_count": 2}],
+        "hints": [
+            {"key": "b", "hint": plain, "eligible": True, "reasons": ["no scope: applies everywhere"]},
+            {"key": "x", "hint": linux, "eligible": False, "reasons": ["os=darwin, needs linux"]},
+        ],
+    }
+
+
+def test_env_names() -> None:
+    """Only the variables that scopes ask for, everywhere or at one place."""
+    store = new_store()
+    put(store, "a", "x", "1", {"scope": {"env_required": ["CI"]}})
+    put(store, "a", "y", "1", {"scope": {"env_match": {"MODE": "1"}}})
+    put(store, "b", "x", "1", {"scope": {"env_required": ["HOME"]}})
+    assert store.env_names() == {"CI", "MODE", "HOME"}
+    assert store.env_names("a") == {"CI", "MODE"}
+    assert store.env_names("a", "y") == {"MODE"}
+    assert store.env_names("none") == frozenset()

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.clock import iso
+from nudge.errors import Invalid, QuotaExceeded, ScopeInvalid
+
+from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, load, new_store, payload_with, put
+
+OLD, NEW = iso(NOW - DAY), iso(NOW - 1)
+
+
+# Export
+
+
+def test_shape_of_an_export() -> None:
+    """Names sorted; a key holds its hint, or its variants in the order of their scopes."""
+    store = new_store()
+    second = put(store, "b", "x", "1")
+    plain = put(store, "a", "y", "1")
+    linux = put(store, "a", "y", "2", {"scope": {"os": ["linux"]}})
+    first = put(store, "a", "x", "3")
+    payload = exported(store, NOW + 5)
+    assert payload == {
+        "schema_version": "1.0",
+        "created_at": iso(NOW),
+        "session_id": "session-1",
+        "components": {"a": {"hints": {"x": first, "y": [linux, plain]}}, "b": {"hints": {"x": second}}},
+    }
+    assert list(payload["components"]) == ["a", "b"]
+    assert list(payload["components"]["a"]["hints"]) == ["x", "y"]
+
+
+def test_export_of_one_component() -> None:
+    """A part of the store; of a component that is not there, nothing."""
+    store = new_store()
+    put(store, "a", "x", "1")
+    put(store, "b", "x", "1")
+    assert list(exported(store, component="b")["components"]) == ["b"]
+    assert exported(store, component="c")["components"] == {}
+
+
+def test_secrets_stay_here() -> None:
+    """A secret leaves without its value, unless it is to be revealed."""
+    store = new_store()
+    hint = put(store, "a", "x", AWS_KEY, {"sensitivity": "secret"})
+    redacted = exported(store)["components"]["a"]["hints"]["x"]
+    assert redacted == {**{name: content for name, content in hint.items() if name != "value"}, "redacted": True}
+    assert exported(store, reveal=True)["components"]["a"]["hints"]["x"] == hint
+
+
+def test_export_pauses() -> None:
+    """A large export lets others have their turn."""
+    store = new_store()
+    for index in range(limits.HINTS_PER_BREATH * 2):
+        put(store, f"c{index // 100}", f"k{index}", "x")
+    assert sum(1 for _ in store.export(NOW)) >= 2
+
+
+# Import
+
+
+def test_round_trip() -> None:
+    """What was exported, read into an empty store, is exported again the same: counts, times, variants and all."""
+    store = new_store()
+    put(
+        store,
+        "a",
+        "x",
+        {"type": "json", "data": {"n": [1.5, None]}},
+        {"ttl": "P1D", "tags": ["t"], "confidence": 0.25},
+        now=NOW + 1 / 3,
+    )
+    put(store, "a", "x", "linux", {"scope": {"os": ["linux"], "repo": ["git:o/a", "git:o/b"]}})
+    put(store, "a", "x", "linux again", {"scope": {"os": ["linux"], "repo": ["git:o/a", "git:o/b"]}})
+    commit(store, store.decide_bump(NOW + 2 / 3, "a", "x"))
+    payload = exported(store, NOW + 1)
+    other = new_store()
+    assert load(other, payload, now=NOW + 99) == {"imported": 2, "skipped": 0, "reasons": []}
+    assert exported(other, NOW + 99) == payload
+    assert sorted(map(repr, other.hints())) == sorted(map(repr, store.hints()))
+
+
+def test_merge_takes_the_newer() -> None:
+    """The newer update wins and brings its fields; an equal or older one is left out with the reason."""
+    store = new_store()
+    load(store, payload_with({"x": {"value": "old", "updated_at": OLD, "version": 9, "use_count": 3}}))
+    assert load(store, payload_with({"x": {"value": "same", "updated_at": OLD}})) == {
+        "imported": 0,
+        "skipped": 1,
+        "reasons": [{"component": "api", "key": "x", "reason": "not newer than the one here"}],
+    }
+    load(store, payload_with({"x": {"value": "new", "updated_at": NEW, "version": 2}}))
+    hint = store.get(NOW, "api", "x")["hint"]
+    assert (hint["value"], hint["version"], "use_count" in hint) == ("new", 2, False)
+
+
+def test_skip_keeps_what_is_here() -> None:
+    """Only what is missing comes in."""
+    store = new_store()
+    put(store, "api", "x", "mine", now=NOW - 2 * DAY)
+    report = load(store, payload_with({"x": {"value": "theirs"}, "y": {"value": "new"}}), "skip")
+    assert report == {"imported": 1, "skipped": 1, "reasons": [{"component": "api", "key": "x", "reason": "already here"}]}
+    assert store.get(NOW, "api", "x")["hint"]["value"] == "mine"
+
+
+def test_replace_makes_the_store_the_payload() -> None:
+    """Everything else goes, and what is older wins too."""
+    store = new_store()
+    put(store, "api", "x", "mine")
+    put(store, "api", "x", "variant", {"scope": {"os": ["linux"]}})
+    put(store, "web", "y", "mine")
+    load(store, payload_with({"x": {"value": "theirs", "updated_at": OLD}}), "replace")
+    assert [(hint.component, hint.key, hint.value) for hint in store.hints()] == [("api", "x", "theirs")]
+
+
+def test_list_and_single_are_both_read() -> None:
+    """A key may hold a hint or a list of variants."""
+    store = new_store()
+    variants = [{"value": "a"}, {"value": "b", "meta": {"scope": {"os": ["linux"]}}}]
+    assert load(store, payload_with({"x": {"value": "1"}, "y": variants, "z": []}))["imported"] == 3
+
+
+def test_redacted_hint_is_skipped() -> None:
+    """A hint without its value cannot be used, and says so; `redacted: false` is an ordinary hint."""
+    store = new_store()
+    report = load(
+        store, payload_with({"x": {"redacted": True, "meta": {"sensitivity": "secret"}}, "y": {"value": "1", "redacted": False}})
+    )
+    assert (report["imported"], report["skipped"]) == (1, 1)
+    assert "without its value" in report["reasons"][0]["reason"]
+
+
+def test_secret_is_skipped_alone() -> None:
+    """One secret does not block a pack; it is named by field and kind and not repeated."""
+    store = new_store()
+    report = load(
+        store,
+        payload_with({"x": {"value": AWS_KEY}, "y": {"value": "ok"}, "z": {"value": AWS_KEY, "meta": {"sensitivity": "secret"}}}),
+    )
+    assert (report["imported"], report["skipped"]) == (2, 1)
+    assert report["reasons"][0]["reason"].startswith("value looks like a secret")
+    assert AWS_KEY not in str(report)
+
+
+def test_expired_hint_is_skipped() -> None:
+    """What is over when it arrives does not come in."""
+    report = load(new_store(), payload_with({"x": {"value": "1", "updated_at": OLD, "meta": {"ttl": "PT1H"}}}))
+    assert report["reasons"] == [{"component": "api", "key": "x", "reason": "expired"}]
+
+
+def test_no_default_ttl_is_added() -> None:
+    """An import changes no field."""
+    store = new_store(default_ttl="PT1H")
+    load(store, payload_with({"x": {"value": "1"}}))
+    assert store.hints()[0].meta == {}
+
+
+@pytest.mark.parametrize(
+    ("payload", "field"),
+    [
+        (None, "payload"),
+        ([], "payload"),
+        ({"components": {}}, "payload.schema_version"),
+        ({"schema_version": "1.0"}, "payload.components"),
+        ({"schema_version": 1.0, "components": {}}, "payload.schema_version"),
+        ({"schema_version": "one", "components": {}}, "payload.schema_version"),
+        ({"schema_version": "0.9", "components": {}}, "payload.schema_version"),
+        ({"schema_version": "1.0", "components": []}, "payload.components"),
+        ({"schema_version": "1.0", "components": {}, "extra": 1}, "payload.extra"),
+        ({"schema_version": "1.0", "components": {}, "created_at": "x"}, "payload.created_at"),
+        ({"schema_version": "1.0", "components": {}, "session_id": 1}, "payload.session_id"),
+        ({"schema_version": "1.0", "components": {"api": {}}}, "payload.components.api.hints"),
+        ({"schema_version": "1.0", "components": {"api": {"hints": [], "x": 1}}}, "payload.components.api.x"),
+        ({"schema_version": "1.0", "components": {"api": {"hints": []}}}, "payload.components.api.hints"),
+        ({"schema_version": "1.0", "components": {" api": {"hints": {}}}}, "payload.components. api"),
+        (payload_with({"": {"value": "x"}}), "payload.components.api.hints."),
+        (payload_with({"build": "make"}), "payload.components.api.hints.build"),
+        (payload_with({"build": {}}), "payload.components.api.hints.build.value"),
+        (payload_with({"build": {"value": "x", "colour": 1}}), "payload.components.api.hints.build.colour"),
+        (payload_with({"build": {"value": "x", "redacted": 1}}), "payload.components.api.hints.build.redacted"),
+        (payload_with({"build": {"value": "x", "meta": {"priority": 11}}}), "payload.components.api.hints.build.meta.priority"),
+        (
+            payload_with({"build": {"redacted": True, "meta": {"priority": 11}}}),
+            "payload.components.api.hints.build.meta.priority",
+        ),
+        (payload_with({"build": [{"value": "x"}, {"value": 5}]}), "payload.components.api.hints.build[1].value"),
+        (
+            payload_with({"build": [{"value": "x"}, {"value": "y", "meta": {"scope": {}}}]}),
+            "payload.components.api.hints.build[1]",
+        ),
+    ],
+)
+def test_malformed_payload_is_refused_whole(payload: Any, field: str) -> None:
+    """The first error refuses everything and names its place."""
+    store = new_store()
+    with pytest.raises(Invalid) as refused:
+        finish(store.decide_import(NOW, payload, "merge"))
+    assert refused.value.field == field
+
+
+def test_bad_glob_in_a_payload() -> None:
+    """A bad scope keeps its own error."""
+    with pytest.raises(ScopeInvalid) as refused:
+        load(new_store(), payload_with({"x": {"value": "1", "meta": {"scope": {"cwd_glob": ["/a/../b"]}}}}))
+    assert refused.value.field == "payload.components.api.hints.x.meta.scope.cwd_glob[0]"
+
+
+def test_future_schema_is_refused() -> None:
+    """A payload of a newer major version is not guessed at; a newer minor one is read."""
+    with pytest.raises(Invalid, match="newer Nudge"):
+        load(new_store(), {"schema_version": "2.0", "components": {}})
+    assert load(new_store(), {"schema_version": "1.7", "components": {}})["imported"] == 0
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "", None, 1])
+def test_unknown_mode(mode: Any) -> None:
+    """There are three modes."""
+    with pytest.raises(Invalid) as refused:
+        load(new_store(), payload_with({}), mode)
+    assert refused.value.field == "mode"
+
+
+def test_quota_refuses_the_whole_import() -> None:
+    """Nothing is taken of what does not fit as a whole; replacing is counted by what will be there."""
+    store = new_store(max_hints=2)
+    put(store, "web", "x", "mine")
+    payload = payload_with({"a": {"value": "1"}, "b": {"value": "2"}})
+    with pytest.raises(QuotaExceeded):
+        load(store, payload)
+    assert len(store) == 1
+    assert load(store, payload, "replace")["imported"] == 2
+
+
+def test_reasons_are_bounded() -> None:
+    """All skipped hints are counted, the first of them explained."""
+    hints = {f"k{index}": {"redacted": True} for index in range(150)}
+    report = load(new_store(), payload_with(hints))
+    assert report["skipped"] == 150
+    assert len(report["reasons"]) == limits.MAX_IMPORT_REASONS
+
+
+def test_write_during_a_pause_is_respected() -> None:
+    """A hint written while the payload is read counts as there: the newer one stays."""
+    store = new_store()
+    payload = payload_with(
+        {f"k{index:03}": {"value": "theirs", "updated_at": OLD} for index in range(limits.HINTS_PER_BREATH + 1)}
+    )
+    steps = store.decide_import(NOW, payload, "merge")
+    next(steps)
+    put(store, "api", "k000", "mine")
+    decision = finish(steps)
+    assert decision.result["skipped"] == 1
+    commit(store, decision)
+    assert store.get(NOW, "api", "k000")["hint"]["value"] == "mine"

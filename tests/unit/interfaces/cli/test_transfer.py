@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import limits
+
+from .conftest import HINT, Nudge, Server
+
+REDACTED = {name: value for name, value in HINT.items() if name != "value"} | {"redacted": True}
+PAYLOAD: dict[str, Any] = {
+    "schema_version": "1.0",
+    "created_at": "2026-11-16T08:00:00.000000Z",
+    "session_id": "s",
+    "components": {"api": {"hints": {"build": HINT, "test": [HINT, REDACTED]}}},
+}
+
+
+@pytest.fixture(autouse=True)
+def transferring(server: Server) -> None:
+    server.answers["nudge.export"] = {"payload": PAYLOAD}
+    server.answers["nudge.import"] = {
+        "imported": 1, "skipped": 1, "reasons": [{"component": "api", "key": "test", "reason": "not newer"}],
+    }  # fmt: skip
+
+
+def test_export_is_the_payload(nudge: Nudge, server: Server) -> None:
+    """stdout holds the document that import reads; what was left out is a remark beside it."""
+    outcome = nudge("export", "--format", "json")
+    assert json.loads(outcome.out) == PAYLOAD
+    assert outcome.err == "1 secret value left out; --reveal includes them\n"
+    assert server.params == {"format": "json"}
+
+
+def test_export_json_is_the_result(nudge: Nudge) -> None:
+    """--json is the exact result object here too."""
+    assert json.loads(nudge("export", "--json").out) == {"payload": PAYLOAD}
+
+
+def test_export_flags(nudge: Nudge, server: Server) -> None:
+    """One component, and secrets on request."""
+    nudge("export", "--component", "api", "--reveal")
+    assert server.params == {"format": "json", "component": "api", "reveal": True}
+
+
+def test_export_to_a_file(nudge: Nudge, somewhere: Path) -> None:
+    """The file is the owner's alone, replaced whole, and nothing else is left beside it."""
+    target = somewhere / "hints.json"
+    target.write_text("old")
+    target.chmod(0o644)
+    assert nudge("export", "-o", "hints.json").out == "✔ exported 3 hints to hints.json\n"
+    assert json.loads(target.read_text()) == PAYLOAD
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert os.listdir(somewhere) == ["hints.json"]
+
+
+def test_export_through_a_link(nudge: Nudge, somewhere: Path) -> None:
+    """A link stays a link; what it points to is replaced."""
+    (somewhere / "link").symlink_to(somewhere / "real")
+    nudge("export", "-o", "link")
+    assert (somewhere / "link").is_symlink() and json.loads((somewhere / "real").read_text()) == PAYLOAD
+
+
+def test_export_to_a_device(nudge: Nudge) -> None:
+    """A device is written to, never renamed over."""
+    assert nudge("export", "-o", os.devnull).code == 0
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_export_to_nowhere(nudge: Nudge) -> None:
+    """A place that cannot be written is a refusal in one line."""
+    outcome = nudge("export", "-o", "missing/hints.json")
+    assert outcome.code == 3 and outcome.err.count("\n") == 1 and "-o" in outcome.err
+
+
+@pytest.mark.parametrize("document", [PAYLOAD, {"payload": PAYLOAD}])
+def test_import_reads_what_export_wrote(nudge: Nudge, server: Server, somewhere: Path, document: Any) -> None:
+    """Both forms of an export come back; the report says what was skipped and why."""
+    (somewhere / "hints.json").write_text(json.dumps(document))
+    outcome = nudge("import", "hints.json")
+    assert outcome.out.splitlines() == ["✔ imported 1 hint, skipped 1", "  api/test: not newer"]
+    assert server.params == {"payload": PAYLOAD, "mode": "merge"}
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
+def test_import_from_stdin(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    """`-` is stdin; the mode goes along."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(PAYLOAD).encode())))
+    assert nudge("import", "-", "--mode", mode).code == 0
+    assert server.params["mode"] == mode
+
+
+def test_import_previous(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """--previous brings back the session before; exit 1 when none is kept."""
+    missing = nudge("import", "--previous")
+    assert missing.code == 1 and missing.err.startswith("nudge: E_NOT_FOUND (40401): ")
+    runtime = somewhere.parent / "runtime"
+    runtime.mkdir()
+    (runtime / "previous.json").write_text(json.dumps(PAYLOAD))
+    assert nudge("import", "--previous").code == 0
+    assert server.params["payload"] == PAYLOAD
+
+
+@pytest.mark.parametrize(("content", "word"), [("{", "not JSON"), ("[" * 100_000, "not JSON"), ("\xff", "not JSON")])
+def test_import_of_nonsense(nudge: Nudge, server: Server, somewhere: Path, content: str, word: str) -> None:
+    """What is no JSON is refused here, in one line."""
+    (somewhere / "x.json").write_text(content, encoding="latin-1")
+    outcome = nudge("import", "x.json")
+    assert outcome.code == 3 and word in outcome.err and outcome.err.count("\n") == 1
+    assert server.calls == []
+
+
+def test_import_of_too_much(nudge: Nudge, somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beyond the server's limit is not sent."""
+    monkeypatch.setattr(limits, "MAX_IMPORT_BODY_BYTES", 10)
+    (somewhere / "x.json").write_text(json.dumps(PAYLOAD))
+    assert nudge("import", "x.json").code == 3
+
+
+@pytest.mark.parametrize("words", [[], ["x.json", "--previous"], ["missing.json"], ["."], ["x", "--mode", "overwrite"]])
+def test_import_usage(nudge: Nudge, words: list[str]) -> None:
+    """One source, that can be read, and a known mode."""
+    outcome = nudge("import", *words)
+    assert outcome.code == 2 and outcome.err.startswith("nudge import: ") and outcome.err.count("\n") == 1
