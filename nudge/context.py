@@ -96,10 +96,9 @@ def _sayable(text: str) -> bool:
 
 
 def _parse_cwd(raw: object, field: str) -> str:
-    text = _text(raw, field, limits.MAX_PATH_CHARS)
-    if not _is_absolute(text) or ".." in _slashed(text).split("/"):
-        raise Invalid("must be an absolute path without `..`", field=field)
-    return _normalised(text)
+    from nudge.guard.paths import normalise_path  # late: a client, which resolves and does not parse, need not load it
+
+    return normalise_path(_text(raw, field, limits.MAX_PATH_CHARS), field)
 
 
 def _parse_repo(raw: object, field: str) -> str:
@@ -215,7 +214,9 @@ def _has_drive(path: str) -> bool:
 def _normalised(path: str) -> str:
     """Forward slashes, no doubled or trailing ones, no `.` and `..`."""
     path = posixpath.normpath(_slashed(path))
-    return "/" + path.lstrip("/") if path.startswith("/") else path
+    if path.startswith("/"):
+        return "/" + path.lstrip("/")
+    return f"{path}/" if path[1:] == ":" else path  # a drive's root
 
 
 def _slashed(path: str) -> str:

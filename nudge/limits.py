@@ -97,3 +97,4 @@ HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0
 KEEPALIVE = 75.0  # on TCP; a member's connection stays open as long as it likes
 MAX_REQUEST_ID_CHARS = 64
+MAX_CLIENT_CHARS = 64

@@ -118,7 +118,9 @@ class Machine:
         }  # fmt: skip
         self.processes: list[subprocess.Popen[bytes]] = []
 
-    def spawn(self, *arguments: str, stdin: int = subprocess.PIPE, cwd: str | None = None, **environ: str) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, *arguments: str, environ: Mapping[str, str], stdin: int = subprocess.PIPE, cwd: str | None = None
+    ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [*NUDGE, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**self.environ, **environ}, cwd=cwd or str(self.base), start_new_session=True,
@@ -127,18 +129,18 @@ class Machine:
         return process
 
     def serve(self, *arguments: str, cwd: str | None = None, **environ: str) -> Stdio:
-        return Stdio(self.spawn("serve", *arguments, cwd=cwd, **environ))
+        return Stdio(self.spawn("serve", *arguments, cwd=cwd, environ=environ))
 
     def http_only(self, *arguments: str, **environ: str) -> Endpoint:
         """A PRIMARY that belongs to no client; ready when this returns."""
-        self.spawn("serve", "--http-only", *arguments, stdin=subprocess.DEVNULL, **environ)
+        self.spawn("serve", "--http-only", *arguments, stdin=subprocess.DEVNULL, environ=environ)
         return self.ready()
 
-    def cli(self, *arguments: str, cwd: str | None = None, stdin: str | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    def cli(self, *arguments: str, cwd: str | None = None, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*NUDGE, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False,
-            env={**self.environ, **environ}, cwd=cwd or str(self.base), **({"stdin": subprocess.DEVNULL} if stdin is None else {}),
-        )  # type: ignore[call-overload,no-any-return]  # fmt: skip
+            env={**self.environ, **environ}, cwd=cwd or str(self.base),
+        )  # fmt: skip
 
     def json(self, *arguments: str, **options: Any) -> Any:
         done = self.cli(*arguments, "--json", **options)

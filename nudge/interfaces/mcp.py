@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -27,6 +27,7 @@ from pydantic import BaseModel, ValidationError
 from nudge import __version__
 from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, HandingOver, NudgeError
 from nudge.interfaces.jsonrpc import error_response
+from nudge.limits import MAX_CLIENT_CHARS
 from nudge.service.app import App
 from nudge.service.call import Call, EnvNeeded
 from nudge.service.operations import OPERATIONS, Operation
@@ -106,6 +107,8 @@ class McpServer:
         if operation is None:
             raise MCPError(code=METHOD_NOT_FOUND, message=f"Unknown tool: {params.name[:100]}")
         call = context.lifespan_context.call
+        if (said := context.session.client_params) is not None:  # 2026-07-28: each request says who sends it
+            call = replace(call, client=said.client_info.name[:MAX_CLIENT_CHARS])
         arguments = _as_agent(operation, params.arguments or {}, call)
         try:
             return _result(await self._app.execute(operation.name, arguments, call))

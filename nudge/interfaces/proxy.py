@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from nudge.config import Settings
 
 ENV_NEEDED = 428
+_CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 _PASSIVE_REJOIN = 3.0  # seconds to look for a successor while nothing is waiting to be answered
-_GIVE_UP = limits.START_TIMEOUT
 
 
 class Pending:
@@ -106,10 +106,13 @@ class Proxy:
         self._send_unsent()
 
     def _learn(self, message: dict[str, Any]) -> None:
-        """The client says who it is once, at the handshake; PRIMARY keeps nothing, so we tell it each time."""
-        info = message.get("params", {}).get("clientInfo") if message.get("method") == "initialize" else None
+        """The client says who it is at the handshake, or in every request; PRIMARY keeps nothing, so we tell it each time."""
+        params = message.get("params")
+        params = params if isinstance(params, dict) else {}
+        meta = params.get("_meta")
+        info = params.get("clientInfo") or (meta.get(_CLIENT_INFO_META) if isinstance(meta, dict) else None)
         if isinstance(info, dict) and isinstance(info.get("name"), str):
-            self._client = info["name"][:64].encode("ascii", "replace").decode()
+            self._client = info["name"][: limits.MAX_CLIENT_CHARS].encode("ascii", "replace").decode()
 
     # To PRIMARY
 
@@ -127,7 +130,7 @@ class Proxy:
             self._drop_link()
 
     def _identity(self) -> dict[str, str]:
-        return {"Nudge-Client": self._client or self._environ.get("AI_AGENT", "")[:64] or "mcp", "Nudge-Pid": str(os.getpid()),
+        return {"Nudge-Client": self._client or self._environ.get("AI_AGENT", "")[: limits.MAX_CLIENT_CHARS] or "mcp", "Nudge-Pid": str(os.getpid()),
                 "Nudge-Version": __version__}  # fmt: skip
 
     def _send_unsent(self) -> None:

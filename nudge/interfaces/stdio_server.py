@@ -18,7 +18,7 @@ from nudge.interfaces.jsonrpc import error_response
 from nudge.interfaces.mcp import Facts, McpServer
 from nudge.interfaces.proxy import caller_context
 from nudge.interfaces.stdio import Pipe, wait_readable
-from nudge.limits import FAST_JSON_BYTES, MIB
+from nudge.limits import FAST_JSON_BYTES, MAX_CLIENT_CHARS, MIB
 from nudge.service.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
@@ -126,4 +126,4 @@ class StdioServer:
         if not isinstance(message, dict) or message.get("method") != "initialize" or answer is None or "result" not in answer:
             return
         self._protocol = answer["result"]["protocolVersion"]
-        self._client = str(message["params"]["clientInfo"]["name"])[:64]
+        self._client = str(message["params"]["clientInfo"]["name"])[:MAX_CLIENT_CHARS]

@@ -105,6 +105,7 @@ class TestRepoIdentity:
             ("/with a space/Repo", "file:///with a space/Repo"),
             ("/odd:name/Repo", "file:///odd:name/Repo"),
             ("C:\\Work\\Repo", "file:///C:/Work/Repo"),
+            ("C:\\", "file:///C:"),
             ("file:///C:/Work/Repo", "file:///C:/Work/Repo"),
             ("/", "file:///"),
         ],
@@ -491,6 +492,12 @@ class TestCallerCwd:
     def test_a_relative_argument_starts_where_the_caller_is(self) -> None:
         """`--cwd sub` is below the caller's directory, which need not be the process's own."""
         assert caller_cwd(CLAUDE, "../sub", None) == "/from/sub"
+
+    @pytest.mark.parametrize("cwd", ["C:\\", "C:/", "C:\\Work\\", "/", "//", "/a/./b//"])
+    def test_what_it_answers_parses(self, cwd: str) -> None:
+        """A server accepts any directory that a client found, a root too."""
+        found = caller_cwd({}, cwd, None)
+        assert Context.parse({"cwd": found}).cwd == found
 
     @pytest.mark.parametrize(
         "workspaces",

@@ -17,7 +17,6 @@ _EXITS = {"E_NOT_FOUND": exits.NOTHING_FOUND, "E_UNAVAILABLE": exits.NO_SERVER}
 # Other sentences already say what to do.
 _ADVICE = {
     "E_NOT_FOUND": "see what there is with: nudge ls",
-    "E_SECRET_REJECTED": "to store it anyway add --allow-secret",
     "E_CONFLICT": "see the version it has now with: nudge ls COMPONENT --json",
     "E_QUOTA": "make room with: nudge delete COMPONENT KEY",
     "E_SCOPE_INVALID": "see: nudge {verb} --help",

@@ -28,14 +28,14 @@ def run(arguments: Namespace) -> int:
     if arguments.component is None:
         result = client.call("nudge.list_components", {})
         console.result(result, _components(console.pen, result["components"]))
-        empty = not result["components"]
+        advice = "no hints yet; set one with: nudge set COMPONENT KEY VALUE, or try: nudge scan"
     else:
         params = {"component": arguments.component, "context": context_flags.read(arguments)}
         result = client.call("nudge.list_components", params)
         console.result(result, _hints(console.pen, result["hints"]))
-        empty = not result["hints"]
-    if empty and not console.as_json:
-        console.remark('no hints yet; set one with: nudge set COMPONENT KEY VALUE, or try: nudge scan')
+        advice = f"nothing in {render.visible(arguments.component)}; nudge ls shows which components there are"
+    if not result["components"] and not console.as_json:
+        console.remark(advice)
     return exits.DONE
 
 

@@ -51,4 +51,6 @@ def _words(value: Any) -> str:
         return ", ".join(f"{render.visible(name)} {_words(part)}" for name, part in value.items()) or "-"
     if isinstance(value, list):
         return ", ".join(map(_words, value)) or "-"
-    return {None: "-", True: "yes", False: "no"}.get(value) or render.visible(str(value))
+    if value is None or isinstance(value, bool):
+        return {None: "-", True: "yes", False: "no"}[value]
+    return render.visible(str(value))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from nudge import limits
 from nudge.interfaces.cli import exits
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
+from nudge.runtime import lock, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def run(arguments: Namespace) -> int:
 def _is_gone(client: Client, generation: str) -> bool:
     """Wait for it, since the next command of a script may count on it; not for ever, since it finishes its calls first."""
     give_up = time.monotonic() + limits.CALL_TIMEOUT
-    while (current := client.endpoint()) is not None and current.generation == generation:
+    held = os.path.join(paths.runtime_dir(), paths.LOCK)
+    while not lock.is_free(held) and (current := client.endpoint()) is not None and current.generation == generation:
         if time.monotonic() > give_up:
             return False
         time.sleep(_PAUSE)

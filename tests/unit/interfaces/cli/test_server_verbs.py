@@ -11,9 +11,12 @@ import pytest
 from nudge import limits
 from nudge.errors import RemoteError, Unavailable
 
-from .conftest import Endpoint, Nudge, Server
+from .conftest import Nudge, Server
 
-STATUS = {"role": "primary", "pid": 41, "port": 8765, "session": {"id": "s1", "hints": 3}, "members": [], "owner": "client", "new": True}
+STATUS = {
+    "role": "primary", "pid": 41, "port": 8765, "session": {"id": "s1", "hints": 3}, "members": [], "owner": "client",
+    "new": True, "calls": 0,
+}  # fmt: skip
 
 
 def test_status(nudge: Nudge, server: Server) -> None:
@@ -22,7 +25,8 @@ def test_status(nudge: Nudge, server: Server) -> None:
     outcome = nudge("status")
     assert outcome.code == 0
     assert outcome.out.splitlines() == [
-        "role     primary", "pid      41", "port     8765", "session  id s1, hints 3", "members  -", "owner    client", "new      yes",
+        "role     primary", "pid      41", "port     8765", "session  id s1, hints 3", "members  -", "owner    client",
+        "new      yes", "calls    0",
     ]  # fmt: skip
     assert json.loads(nudge("status", "--json").out) == STATUS
 
@@ -52,10 +56,13 @@ def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server) -> None:
         (["--forget"], {"force": False, "forget": True}, "✔ stopped the server (pid 41); the session's hints are forgotten\n"),
     ],
 )
-def test_stop(nudge: Nudge, server: Server, words: list[str], params: dict[str, bool], line: str) -> None:
-    """It never starts a server, waits until this one is gone, and says what becomes of the hints."""
+def test_stop(
+    nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, words: list[str], params: dict[str, bool], line: str
+) -> None:
+    """It never starts a server, waits until this one has let go of the lock, and says what becomes of the hints."""
+    looks = iter([False, False, True])
+    monkeypatch.setattr("nudge.runtime.lock.is_free", lambda _: next(looks))
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
-    server.endpoints = [Endpoint(), Endpoint(), None]
     assert nudge("stop", *words).out == line
     assert (server.params, server.started) == (params, [False])
 
@@ -63,6 +70,7 @@ def test_stop(nudge: Nudge, server: Server, words: list[str], params: dict[str, 
 def test_stop_that_takes_long(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that still finishes its calls is not said to be gone."""
     monkeypatch.setattr(limits, "CALL_TIMEOUT", 0.0)
+    monkeypatch.setattr("nudge.runtime.lock.is_free", lambda _: False)
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
     assert nudge("stop").out.startswith("✔ stopping the server (pid 41)")
 
@@ -99,7 +107,12 @@ def test_token_without_a_server(nudge: Nudge, server: Server) -> None:
 
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Namespace]:
     seen: list[Namespace] = []
-    role = SimpleNamespace(serve=lambda options: seen.append(options) or 7)
+
+    def serve(options: Namespace) -> int:
+        seen.append(options)
+        return 7
+
+    role = SimpleNamespace(serve=serve)
     monkeypatch.setitem(sys.modules, "nudge.runtime.role", role)
     monkeypatch.setattr("nudge.runtime.role", role, raising=False)
     return seen

@@ -11,7 +11,11 @@ from nudge.errors import RemoteError
 
 from .conftest import HINT, Nudge, Server, Terminal
 
-SECRET = {"code": 40002, "message": "value: looks like an AWS key", "data": {"reason": "E_SECRET_REJECTED", "field": "value"}}
+SECRET = {
+    "code": 40002,
+    "message": "value: looks like an AWS key; add --allow-secret",
+    "data": {"reason": "E_SECRET_REJECTED", "field": "value"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -190,11 +194,11 @@ def test_what_cannot_be_meant(nudge: Nudge, server: Server, words: list[str]) ->
 
 
 def test_a_secret_is_refused_with_the_way_out(nudge: Nudge, server: Server) -> None:
-    """Exit 3, the code, the sentence, and the flag that would let it pass."""
+    """Exit 3, and one line with the code and the server's sentence, which names the flag that would let it pass."""
     server.answers["nudge.set_hint"] = RemoteError(SECRET)
     outcome = nudge("set", "a", "b", "c")
     assert outcome.code == 3
-    assert outcome.err == "nudge: E_SECRET_REJECTED (40002): value: looks like an AWS key; to store it anyway add --allow-secret\n"
+    assert outcome.err == "nudge: E_SECRET_REJECTED (40002): value: looks like an AWS key; add --allow-secret\n"
 
 
 def test_flags_may_stand_anywhere(nudge: Nudge, server: Server) -> None:

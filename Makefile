@@ -1,0 +1,65 @@
+# Python 3.11 or newer and make are all that a machine needs; everything else goes into .venv.
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+# macOS has an older `python3` of its own, and some Linux distributions one that cannot make an environment.
+CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
+USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test crash soak bench e2e clean
+
+help: ## Show these lines
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: $(INSTALLED) ## Start the server here, with its own environment; Ctrl-C ends it
+	@exec $(BIN)/nudge serve --http-only
+
+test: $(INSTALLED_DEV) ## Lint, types and the test suite
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest -n 2
+
+crash: $(INSTALLED_DEV) ## Kill, stop and starve real servers; prints figures for each scenario
+	$(BIN)/python -m tests.crash
+
+soak: $(INSTALLED_DEV) ## The same for much longer
+	$(BIN)/python -m tests.crash --soak
+
+bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
+	$(BIN)/python -m tests.bench
+
+e2e: $(INSTALLED_DEV) ## Real clients against a real server
+	$(BIN)/python -m tests.e2e
+
+clean: ## Remove the environment and every cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say when to install again: after a fresh checkout, when the dependencies may have changed, when Python itself has.
+$(INSTALLED): pyproject.toml $(BIN)/python
+	@echo "Installing Nudge into $(VENV) (once, a minute at most) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(INSTALLED_DEV): pyproject.toml $(BIN)/python
+	@echo "Installing Nudge and its development tools into $(VENV) (once, a minute or two) ..."
+	@$(PIP) --editable '.[dev]'
+	@touch $(INSTALLED) $@
+
+# Half an environment is removed again: it would look like a whole one to the next run.
+$(BIN)/python:
+	@for python in $(PYTHON) $(CANDIDATES); do \
+		if "$$python" -c '$(USABLE)' 2>/dev/null; then \
+			echo "Creating $(VENV) with $$("$$python" --version) ..."; \
+			"$$python" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }; \
+			exit 0; \
+		fi; \
+	done; \
+	echo "Nudge needs Python 3.11 or newer with venv (Debian and Ubuntu: apt install python3-venv)." >&2; \
+	echo "If it has another name: make PYTHON=/path/to/python3.12" >&2; \
+	exit 1

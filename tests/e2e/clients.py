@@ -1,0 +1,43 @@
+"""Installing real MCP clients and running them with a home of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.harness import ROOT, Machine
+
+INSTALLED = ROOT / ".e2e"
+PACKAGES = ("node@22", "@anthropic-ai/claude-code@2.1.325", "@modelcontextprotocol/inspector@2.12.0")
+BIN = INSTALLED / "node_modules" / ".bin"
+
+
+def install() -> None:
+    """Node 22 beside the clients: npm on an older Node silently picks an older Claude Code."""
+    if (BIN / "claude").exists() and (BIN / "mcp-inspector").exists():
+        return
+    INSTALLED.mkdir(exist_ok=True)
+    print("installing", *PACKAGES, flush=True)
+    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(INSTALLED), *PACKAGES], check=True, capture_output=True)
+    approve = ["npm", "install-scripts", "approve", "--all", "--prefix", str(INSTALLED)]
+    if subprocess.run(approve, check=False, capture_output=True, cwd=INSTALLED).returncode == 0:
+        subprocess.run(["npm", "rebuild", "--prefix", str(INSTALLED)], check=True, capture_output=True)
+
+
+class Desk:
+    """One user's desk: a home, a project, the clients on PATH and `nudge` as it is installed here."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.project = machine.base / "project"
+        self.project.mkdir()
+        scripts = Path(sys.executable).parent
+        self.environ = {**machine.environ, "PATH": f"{BIN}:{scripts}:{os.environ['PATH']}", "DISABLE_AUTOUPDATER": "1"}
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL
+        )
+        return done.stdout + done.stderr
