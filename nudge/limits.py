@@ -53,6 +53,7 @@ MAX_GLOB_ALTERNATIVES = 64
 MAX_GLOB_EXPANDED_CHARS = 2_048  # all alternatives together
 MAX_GLOB_WILDCARDS = 64  # in all alternatives together: a match of the longest path stays under 5 ms
 GLOBS_CACHED = 2_048  # compiled, in memory
+SCOPES_CACHED = 2_048  # shared by the hints that have them
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
 MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB

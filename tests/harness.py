@@ -118,6 +118,11 @@ class Machine:
         }  # fmt: skip
         self.processes: list[subprocess.Popen[bytes]] = []
 
+    def use_default_directory(self) -> None:
+        """Meet where `HOME` says: some clients hand their servers little more of the environment."""
+        del self.environ["NUDGE_RUNTIME_DIR"]
+        self.runtime = str(self.home / ".local/state/nudge" / paths.machine_tag())
+
     def spawn(
         self, *arguments: str, environ: Mapping[str, str], stdin: int = subprocess.PIPE, cwd: str | None = None
     ) -> subprocess.Popen[bytes]:
@@ -164,8 +169,8 @@ class Machine:
         return lock.is_free(os.path.join(self.runtime, paths.LOCK))
 
     def pids(self) -> list[int]:
-        """Every living process that works in this directory, detached ones too."""
-        mark = f"NUDGE_RUNTIME_DIR={self.runtime}".encode()
+        """Every living process that was started with this machine's home, detached ones too."""
+        mark = f"HOME={self.home}".encode()
         return [pid for pid in _all_pids() if mark in _environ_of(pid) and pid != os.getpid()]
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from nudge.clock import iso
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_name, parse_object, parse_text, parse_whole, require
 from nudge.hints.meta import SECRET, parse_meta
-from nudge.hints.scope import Scope
+from nudge.hints.scope import Scope, scope_of
 from nudge.hints.ttl import SESSION, parse_ttl
 from nudge.hints.value import fresh, parse_value, search_text
 
@@ -77,7 +77,7 @@ class Hint:
             updated_at,
             last_used_at,
             use_count,
-            scope=Scope(meta.get("scope", {})),
+            scope=scope_of(meta.get("scope", {})),
             expires_at=None if lifetime is None else updated_at + lifetime,
             texts=_texts(component, key, value, meta),
         )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 from nudge import limits
 from nudge.context import OS_NAMES, Context, normalise_repo
-from nudge.errors import Invalid
+from nudge.errors import Invalid, ScopeInvalid
 from nudge.guard.matching import Glob, compile_branch_glob, compile_glob
 from nudge.guard.paths import normalise_cwd, normalise_cwd_glob
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
@@ -36,10 +37,9 @@ class Scope:
 
     __slots__ = ("_gates", "env_names", "key", "size", "wire")
 
-    def __init__(self, wire: Mapping[str, Any]) -> None:
-        """`wire` is in normal form already: it comes from `parse_scope` or from a record of one."""
+    def __init__(self, wire: Mapping[str, Any], key: str) -> None:
         self.wire = wire
-        self.key = json.dumps(wire, sort_keys=True, separators=(",", ":"))
+        self.key = key
         self.size = len(wire)
         self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
         self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
@@ -52,11 +52,26 @@ class Scope:
         return Verdict(not failed, failed or [reason for _, reason in outcomes])
 
 
+def scope_of(wire: Mapping[str, Any]) -> Scope:
+    """From the normal form, which `parse_scope` gave out before."""
+    return _shared(_canonical(wire))
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+@lru_cache(maxsize=limits.SCOPES_CACHED)
+def _shared(key: str) -> Scope:
+    """Thousands of hints have one repo's scope: they share one object, which saves memory and the time to replay a log."""
+    content = json.loads(key)
+    return Scope({name: content[name] for name in _GATES if name in content}, key)
+
+
 def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
     """Sorted, without duplicates and empty conditions, so that one scope is written in one way only."""
     given = parse_object(raw, field, tuple(_GATES))
     parsed = {name: _PARSERS[name](given[name], f"{field}.{name}") for name in _GATES if name in given}
-    return Scope({name: content for name, content in parsed.items() if content})
+    return scope_of({name: content for name, content in parsed.items() if content})
 
 
 # The normal form
@@ -66,20 +81,28 @@ def _parse_strings(parse: Callable[[object, str], str]) -> Callable[[object, str
     return lambda raw, field: sorted(parse_list(raw, field, limits.MAX_SCOPE_ITEMS, parse))
 
 
-def _parse_cwd_glob(raw: object, field: str) -> str:
-    pattern = normalise_cwd_glob(_pattern(raw, field), field)
-    return compile_glob(pattern, field).pattern
+@lru_cache(maxsize=limits.GLOBS_CACHED)
+def _normal_cwd_glob(raw: str) -> str:
+    return compile_glob(normalise_cwd_glob(raw, ""), "").pattern
 
 
-def _parse_branch(raw: object, field: str) -> str:
-    return compile_branch_glob(_pattern(raw, field), field).pattern
+@lru_cache(maxsize=limits.GLOBS_CACHED)
+def _normal_branch(raw: str) -> str:
+    return compile_branch_glob(raw, "").pattern
 
 
-def _pattern(raw: object, field: str) -> str:
-    """Only the type: what a pattern may hold is for the guard to say, in the words of a scope."""
-    if not isinstance(raw, str):
-        raise Invalid("must be a string", field=field)
-    return raw
+def _parse_pattern(normalise: Callable[[str], str]) -> Callable[[object, str], str]:
+    """A pattern is checked when it is first seen; the field is named here, since the cache knows none."""
+
+    def parse(raw: object, field: str) -> str:
+        if not isinstance(raw, str):
+            raise Invalid("must be a string", field=field)
+        try:
+            return normalise(raw)
+        except ScopeInvalid as refused:
+            raise ScopeInvalid(refused.rule, field=field) from None
+
+    return parse
 
 
 def _parse_os(raw: object, field: str) -> str:
@@ -234,9 +257,9 @@ def _globs(patterns: Sequence[str]) -> tuple[Glob, ...]:
 
 # One line a condition. The order is the order of the normal form, and of the reasons.
 _PARSERS: dict[str, Callable[[object, str], Any]] = {
-    "cwd_glob": _parse_strings(_parse_cwd_glob),
+    "cwd_glob": _parse_strings(_parse_pattern(_normal_cwd_glob)),
     "repo": _one_or_several(_parse_repo),
-    "branch": _parse_strings(_parse_branch),
+    "branch": _parse_strings(_parse_pattern(_normal_branch)),
     "os": _parse_strings(_parse_os),
     "env_required": _parse_strings(_parse_env_name),
     "env_match": _parse_env_match,

@@ -151,8 +151,9 @@ class HintStore:
         if not eligible:
             raise no_variant_here(name, label, checked) if checked else no_such_hint(self._index, now, name, label)
         best = rank(eligible, 1)[0]
-        rivals = [f"best of {len(eligible)} variants that apply"] if len(eligible) > 1 else []
-        return replace(best, reasons=[*best.reasons, *rivals])
+        if len(eligible) == 1:
+            return best
+        return replace(best, reasons=[*best.reasons, f"best of {len(eligible)} variants that apply"])
 
 
 def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:

@@ -30,15 +30,18 @@ _PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 
 def export_components(hints: list[Hint], reveal: bool) -> Generator[None, None, dict[str, Any]]:
     """A key holds its hint, or a list of its variants in the order of their scopes."""
+    grouped: dict[str, list[Hint]] = {}
+    for hint in hints:
+        grouped.setdefault(hint.component, []).append(hint)
     components: dict[str, Any] = {}
     pace = Pace()
-    for hint in sorted(hints, key=lambda hint: hint.identity):
-        keys = components.setdefault(hint.component, {"hints": {}})["hints"]
-        keys.setdefault(hint.key, []).append(_exported(hint, reveal))
-        if pace.due(hint):
-            yield
-    for component in components.values():
-        component["hints"] = {key: several if len(several) > 1 else several[0] for key, several in component["hints"].items()}
+    for component in sorted(grouped):
+        keys: dict[str, list[Any]] = {}
+        for hint in sorted(grouped[component], key=lambda hint: hint.identity):
+            keys.setdefault(hint.key, []).append(_exported(hint, reveal))
+            if pace.due(hint):
+                yield
+        components[component] = {"hints": {key: found if len(found) > 1 else found[0] for key, found in keys.items()}}
     return components
 
 

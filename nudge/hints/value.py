@@ -32,8 +32,7 @@ def parse_value(raw: object, field: str = "value") -> Any:
     return value
 
 
-def encode(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def fresh(data: Any) -> Any:

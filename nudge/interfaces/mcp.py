@@ -188,13 +188,19 @@ def _tool(operation: Operation) -> types.Tool:
         name=operation.tool,
         description=operation.summary,
         input_schema=schema_of(operation.params),
-        output_schema=schema_of(operation.result),
+        output_schema=_output_schema(operation),
         annotations=types.ToolAnnotations(
             read_only_hint=operation.effect == "read", destructive_hint=operation.effect == "delete",
             idempotent_hint=operation.effect == "read", open_world_hint=False,
         ),
         _meta={"anthropic/alwaysLoad": True} if operation.name == _ALWAYS_LOADED else None,
     )  # fmt: skip
+
+
+def _output_schema(operation: Operation) -> dict[str, Any]:
+    """A failed call has `error` in place of the result, and some clients hold failures to the schema too: so nothing is required."""
+    schema = schema_of(operation.result)
+    return {"type": "object", "properties": {**schema["properties"], "error": {"type": "object"}}}
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:

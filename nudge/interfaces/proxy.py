@@ -130,8 +130,8 @@ class Proxy:
             self._drop_link()
 
     def _identity(self) -> dict[str, str]:
-        return {"Nudge-Client": self._client or self._environ.get("AI_AGENT", "")[: limits.MAX_CLIENT_CHARS] or "mcp", "Nudge-Pid": str(os.getpid()),
-                "Nudge-Version": __version__}  # fmt: skip
+        name = self._client or self._environ.get("AI_AGENT", "")[: limits.MAX_CLIENT_CHARS] or "mcp"
+        return {"Nudge-Client": name, "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
 
     def _send_unsent(self) -> None:
         for pending in self._pending:

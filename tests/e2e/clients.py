@@ -31,6 +31,7 @@ class Desk:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        machine.use_default_directory()
         self.project = machine.base / "project"
         self.project.mkdir()
         scripts = Path(sys.executable).parent

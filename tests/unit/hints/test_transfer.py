@@ -235,6 +235,18 @@ def test_quota_refuses_the_whole_import() -> None:
     assert load(store, payload, "replace")["imported"] == 2
 
 
+def test_expired_place_is_not_counted_twice() -> None:
+    """A hint that takes the place of an expired one fills that place: the sweep frees no second one."""
+    store = new_store(max_hints=3)
+    put(store, "api", "a", "over", {"ttl": "PT1S"})
+    put(store, "api", "b", "mine")
+    hints = {key: {"value": "theirs"} for key in ("a", "c", "d")}
+    with pytest.raises(QuotaExceeded):
+        load(store, payload_with(hints), now=NOW + 1)
+    del hints["d"]
+    assert load(store, payload_with(hints), now=NOW + 1)["imported"] == 2
+
+
 def test_reasons_are_bounded() -> None:
     """All skipped hints are counted, the first of them explained."""
     hints = {f"k{index}": {"redacted": True} for index in range(150)}

@@ -1,0 +1,303 @@
+"""The ways into Nudge, behind one call: operation and parameters in, `{"result": ...}` or `{"error": ...}` out."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from unittest import mock
+
+from nudge.__main__ import main
+from nudge.config import Settings
+from nudge.errors import NudgeError
+from nudge.interfaces.cli import exits
+from nudge.interfaces.cli.verbs import VERBS
+from nudge.runtime import endpoint
+from nudge.service.app import App
+from nudge.service.call import Call
+from nudge.service.session import open_in_memory
+from tests.harness import PATIENCE, Machine, Stdio
+
+Params = Mapping[str, Any]
+Outcome = dict[str, Any]
+
+MAX_HINTS = 12  # of every store here, so that a test can fill one
+ENVIRON = {"NUDGE_MAX_HINTS": str(MAX_HINTS)}
+EMPTY_STORE = {"payload": {"schema_version": "1.0", "components": {}}, "mode": "replace"}
+
+
+class Way(Protocol):
+    def call(self, operation: str, params: Params) -> Outcome: ...
+
+
+class InProcess:
+    """The application itself, with nothing in front of it."""
+
+    def __init__(self) -> None:
+        self.app = App(open_in_memory(Settings({"max_hints": MAX_HINTS})))
+
+    def call(self, operation: str, params: Params) -> Outcome:
+        try:
+            return {"result": asyncio.run(self.app.execute(operation, dict(params), Call()))}
+        except NudgeError as error:
+            return {"error": error.to_wire()}
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Http:
+    """A script that talks to PRIMARY over TCP."""
+
+    def __init__(self, port: int | None, token: str | None) -> None:
+        self._link = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
+
+    @classmethod
+    def to(cls, machine: Machine) -> Http:
+        return cls(machine.ready().port, endpoint.read_token(machine.runtime))
+
+    def exchange(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        """`body` is sent as it is when it is bytes, as JSON otherwise; a header's `_` stands for `-`."""
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", **self._authorization} | {name.replace("_", "-"): text for name, text in headers.items()}
+        self._link.request(method, path, content, sent)
+        with self._link.getresponse() as response:
+            return Reply(response.status, {name.lower(): text for name, text in response.headers.items()}, response.read())
+
+    def post(self, path: str, body: Any, **headers: str) -> Reply:
+        return self.exchange("POST", path, body, **headers)
+
+    def call(self, operation: str, params: Params) -> Outcome:
+        """JSON-RPC."""
+        reply = self.post("/", {"jsonrpc": "2.0", "id": 7, "method": operation, "params": params})
+        answer = reply.json
+        assert reply.status == 200 and answer.pop("jsonrpc") == "2.0" and answer.pop("id") == 7, reply
+        return dict(answer)
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class Mcp:
+    """An agent on stdio."""
+
+    def __init__(self, stdio: Stdio) -> None:
+        self.stdio = stdio
+
+    def call(self, operation: str, params: Params) -> Outcome:
+        result = self.stdio.tool(operation.replace(".", "_"), **params)
+        told = result["structuredContent"]
+        assert json.loads(result["content"][0]["text"]) == told
+        if not result.get("isError"):
+            return {"result": told}
+        error = dict(told["error"])
+        return {"error": {"code": error.pop("code"), "message": error.pop("message"), "data": error}}
+
+
+class Cli:
+    """`nudge ... --json`, run inside this process: a process for each step would take most of the time."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def call(self, operation: str, params: Params) -> Outcome:
+        words, stdin = command_line(operation, params)
+        return outcome_of(*self.run(words, stdin))
+
+    def run(self, words: list[str], stdin: str = "") -> tuple[int, str, str]:
+        """Exit code, stdout and stderr."""
+        out, err = io.StringIO(), io.StringIO()
+        typed = io.TextIOWrapper(io.BytesIO(stdin.encode()))
+        environ = mock.patch.dict(os.environ, self._machine.environ, clear=True)
+        with chdir(self._machine.base), environ, mock.patch("sys.stdin", typed), redirect_stdout(out), redirect_stderr(err):
+            code = main(words)
+        return code, out.getvalue(), err.getvalue()
+
+
+class CliProcess(Cli):
+    """The same, each step a process of its own."""
+
+    def run(self, words: list[str], stdin: str = "") -> tuple[int, str, str]:
+        done = self._machine.cli(*words, stdin=stdin)
+        return done.returncode, done.stdout, done.stderr
+
+
+def outcome_of(code: int, out: str, err: str) -> Outcome:
+    """What the CLI said; its exit code must say the same."""
+    answer = json.loads(out or "null")
+    assert isinstance(answer, dict), f"exit code {code}: {err}"
+    if "error" not in answer:
+        assert code == exits.DONE
+        return {"result": answer}
+    expected = exits.NOTHING_FOUND if answer["error"]["data"]["reason"] == "E_NOT_FOUND" else exits.REFUSED
+    assert code == expected
+    return answer
+
+
+# A command line for an operation's parameters
+
+_POSITIONAL = {"nudge.set_hint": ("component", "key"), "nudge.get_hint": ("component", "key"), "nudge.bump": ("component", "key"),
+               "nudge.delete_hint": ("component", "key"), "nudge.list_components": ("component",)}  # fmt: skip
+_VERB_OF = {verb.operation: verb.name for verb in VERBS if verb.operation}
+_VALUE_TEXT = {"command": "cmd", "path": "abs", "template": "body"}
+
+
+def command_line(operation: str, params: Params) -> tuple[list[str], str]:
+    """The words, and what is typed into stdin."""
+    rest = dict(params)
+    words = [str(rest.pop(name)) for name in _POSITIONAL.get(operation, ()) if name in rest]
+    flags: list[str] = []
+    stdin = ""
+    if "value" in rest:
+        flags += _value_flags(value := rest.pop("value"))
+        words.append(_value_text(value))
+    if "payload" in rest:
+        stdin = json.dumps(rest.pop("payload"))
+        words.append("-")
+    flags += _context_flags(rest.pop("context", {})) + _scope_flags(rest.pop("scope", None))
+    meta = dict(rest.pop("meta", {}))
+    flags += _scope_flags(meta.pop("scope", None))
+    flags += _plain_flags({**meta, **rest})
+    return [_VERB_OF[operation], *flags, "--json", "--", *words], stdin
+
+
+def _value_flags(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return []
+    extra = {name: value[name] for name in ("shell", "format", "os") if name in value}
+    defaults = [f"--default={name}={text}" for name, text in value.get("defaults", {}).items()]
+    return [f"--type={value['type']}", *_plain_flags(extra), *defaults]
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value["data"]) if value["type"] == "json" else str(value[_VALUE_TEXT[value["type"]]])
+
+
+def _context_flags(context: Params) -> list[str]:
+    env = [f"--env={name}={text}" for name, text in context.get("env", {}).items()]
+    return _plain_flags({name: text for name, text in context.items() if name != "env"}) + env
+
+
+def _scope_flags(scope: Params | None) -> list[str]:
+    if not scope:
+        return [] if scope is None else ["--global"]
+    flags = {"--scope-cwd-glob": "cwd_glob", "--scope-repo": "repo", "--scope-branch": "branch", "--scope-os": "os",
+             "--scope-env": "env_required"}  # fmt: skip
+    words = [f"{flag}={_listed(scope[name])}" for flag, name in flags.items() if name in scope]
+    return words + [f"--scope-env-match={name}={_listed(allowed)}" for name, allowed in scope.get("env_match", {}).items()]
+
+
+def _plain_flags(params: Params) -> list[str]:
+    named = {"--" + name.replace("_", "-"): value for name, value in params.items()}
+    return [flag if value is True else f"{flag}={_listed(value)}" for flag, value in named.items() if value is not False]
+
+
+def _listed(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
+# What may differ between two runs
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_OF_THIS_RUN = 3_600.0
+
+
+def normalised(node: Any, name: str = "") -> Any:
+    """The same with the session's name, the times of this run and the last digits of scores made equal."""
+    if isinstance(node, dict):
+        return {key: normalised(value, key) for key, value in node.items()}
+    if isinstance(node, list):
+        return [normalised(item, name) for item in node]
+    if isinstance(node, float):
+        return round(node, 3)
+    if name == "session_id":
+        return "<session>"
+    return "<now>" if isinstance(node, str) and _TIME.fullmatch(node) and _is_recent(node) else node
+
+
+def _is_recent(moment: str) -> bool:
+    return abs(datetime.fromisoformat(moment).timestamp() - time.time()) < _OF_THIS_RUN
+
+
+# Machines that stand ready
+
+
+@contextmanager
+def in_process() -> Iterator[Way]:
+    yield InProcess()
+
+
+@contextmanager
+def jsonrpc_over_tcp() -> Iterator[Way]:
+    with _machine() as machine:
+        machine.http_only()
+        script = Http.to(machine)
+        yield script
+        script.close()
+
+
+@contextmanager
+def mcp_primary() -> Iterator[Way]:
+    with _machine() as machine:
+        yield Mcp(connected(machine))
+
+
+@contextmanager
+def mcp_proxy() -> Iterator[Way]:
+    with _machine() as machine:
+        machine.http_only()
+        yield Mcp(connected(machine))
+
+
+@contextmanager
+def cli_in_process() -> Iterator[Way]:
+    with _machine() as machine:
+        machine.http_only()
+        yield Cli(machine)
+
+
+@contextmanager
+def cli_process() -> Iterator[Way]:
+    with _machine() as machine:
+        yield CliProcess(machine)
+
+
+WAYS = {
+    "in-process": in_process, "json-rpc": jsonrpc_over_tcp, "mcp-primary": mcp_primary, "mcp-proxy": mcp_proxy, "cli": cli_in_process,
+}  # fmt: skip
+
+
+def connected(machine: Machine, *arguments: str, cwd: str | None = None, **environ: str) -> Stdio:
+    """An MCP client that has shaken hands."""
+    stdio = machine.serve(*arguments, cwd=cwd, **environ)
+    stdio.initialize()
+    return stdio
+
+
+@contextmanager
+def _machine() -> Iterator[Machine]:
+    machine = Machine(**ENVIRON)
+    try:
+        yield machine
+    finally:
+        machine.close()
