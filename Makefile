@@ -10,6 +10,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
+# An environment outlives the Python it was made with (an upgrade removes it): then its stamps say nothing.
+ifneq ($(shell test -x $(BIN)/python && echo usable),usable)
+$(shell rm -f $(INSTALLED) $(INSTALLED_DEV))
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help serve test crash soak bench e2e clean
 
@@ -40,15 +45,15 @@ clean: ## Remove the environment and every cache
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamps say when to install again: after a fresh checkout, when the dependencies may have changed, when Python itself has.
-$(INSTALLED): pyproject.toml $(BIN)/python
+# The stamps say when to install again: after a fresh checkout, and when the dependencies may have changed.
+$(INSTALLED): pyproject.toml | $(BIN)/python
 	@echo "Installing Nudge into $(VENV) (once, a minute at most) ..."
-	@$(PIP) --editable .
+	@$(PIP) --config-settings editable_mode=compat --editable .
 	@touch $@
 
-$(INSTALLED_DEV): pyproject.toml $(BIN)/python
+$(INSTALLED_DEV): pyproject.toml | $(BIN)/python
 	@echo "Installing Nudge and its development tools into $(VENV) (once, a minute or two) ..."
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --config-settings editable_mode=compat --editable '.[dev]'
 	@touch $(INSTALLED) $@
 
 # Half an environment is removed again: it would look like a whole one to the next run.

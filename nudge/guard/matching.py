@@ -263,12 +263,14 @@ def _set_end(text: str, start: int, field: str) -> int:
 def _translate_set(members: str, field: str) -> str:
     negated = members[0] in "!^"
     ranges = _ranges(members[negated:], field)
-    if negated:
-        return "[^/" + "".join(f"{_member(low)}-{_member(high)}" for low, high in ranges) + "]"
-    # A range may run across the slash, and no set matches one.
-    halves = [half for low, high in ranges for half in ((low, min(high, ord(".")), max(low, ord("0")), high),)]
-    kept = [(low, high) for half in halves for low, high in (half[:2], half[2:]) if low <= high]
-    return "[" + "".join(f"{_member(low)}-{_member(high)}" for low, high in dict.fromkeys(kept)) + "]"
+    opening = "[^/" if negated else "["
+    return opening + "".join(f"{_member(low)}-{_member(high)}" for low, high in (ranges if negated else _without_slash(ranges))) + "]"
+
+
+def _without_slash(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """A range may run across the slash, and no set matches one."""
+    halves = [half for low, high in ranges for half in ((low, min(high, ord("/") - 1)), (max(low, ord("/") + 1), high))]
+    return [(low, high) for low, high in halves if low <= high]
 
 
 def _ranges(members: str, field: str) -> list[tuple[int, int]]:

@@ -28,8 +28,8 @@ from nudge.service.session import Session, keep_as_previous, open_in_memory, ope
 
 _log = logging.getLogger(__name__)
 _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
-_SUCCESSOR_PATIENCE = 0.9  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
-_LAST_MOMENT = 1.2  # seconds after which the process ends wherever it is; leaves room for a busy machine
+_SUCCESSOR_PATIENCE = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
+_LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
 _DRAIN = 0.1
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 

@@ -31,12 +31,12 @@ _PASSIVE_REJOIN = 3.0  # seconds to look for a successor while nothing is waitin
 
 
 class Pending:
-    """A message from the client that has not been answered yet."""
+    """Something sent to PRIMARY that has not been answered yet: a message of the client's, or our own word that we are here."""
 
-    __slots__ = ("deadline", "line", "message", "request_id", "sent")
+    __slots__ = ("deadline", "line", "message", "path", "request_id", "sent")
 
-    def __init__(self, line: bytes, message: dict[str, Any]) -> None:
-        self.line, self.message = line, message
+    def __init__(self, line: bytes, message: dict[str, Any], path: str = "/mcp") -> None:
+        self.line, self.message, self.path = line, message, path
         self.request_id = os.urandom(12).hex()
         self.deadline = 0.0
         self.sent = False
@@ -122,19 +122,15 @@ class Proxy:
             return
         if self._membership.fd is None:
             self._membership.acquire(shared=True, wait=True)
-        try:
-            deadline = boot_seconds() + limits.CALL_TIMEOUT
-            if self._link.exchange("/member", b"{}", self._identity(), deadline).status != 204:
-                self._drop_link()
-        except (Lost, TimedOut):
-            self._drop_link()
+        self._pending.appendleft(Pending(b"{}", {}, "/member"))
+        self._send_unsent()
 
     def _identity(self) -> dict[str, str]:
         name = self._client or self._environ.get("AI_AGENT", "")[: limits.MAX_CLIENT_CHARS] or "mcp"
         return {"Nudge-Client": name, "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
 
     def _send_unsent(self) -> None:
-        for pending in self._pending:
+        for pending in list(self._pending):
             if self._link is None:
                 return
             if not pending.sent:
@@ -143,7 +139,7 @@ class Proxy:
     def _send(self, link: Connection, pending: Pending) -> None:
         pending.deadline = boot_seconds() + limits.CALL_TIMEOUT
         try:
-            link.send("/mcp", pending.line, self._facts(pending))
+            link.send(pending.path, pending.line, self._facts(pending))
             pending.sent = True
         except (Lost, TimedOut):
             self._drop_link()
@@ -168,6 +164,7 @@ class Proxy:
                 self._handle(response.status, response.retryable, response.body)
         except (Lost, TimedOut):
             self._drop_link()
+            self._rejoin_until = boot_seconds() + _PASSIVE_REJOIN
 
     def _handle(self, status: int, retryable: bool, body: bytes) -> None:
         assert self._link is not None
@@ -206,9 +203,9 @@ class Proxy:
         if self._link is not None:
             self._link.close()
             self._link = None
+        self._pending = deque(pending for pending in self._pending if pending.wants_answer or pending.path == "/mcp")
         for pending in self._pending:
             pending.sent = False
-        self._rejoin_until = boot_seconds() + _PASSIVE_REJOIN
 
     def _reconnect(self) -> None:
         """With something to answer, find or start a PRIMARY; idle, only look whether a successor is there (`nudge stop` must hold)."""
@@ -221,7 +218,6 @@ class Proxy:
             self._fail_all(error)
             return
         self._join()
-        self._send_unsent()
 
     def _expire(self) -> None:
         """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline travelled with it."""

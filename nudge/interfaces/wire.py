@@ -37,7 +37,8 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _broken(what: str, at: int | None = None) -> WireError:
-    return WireError(PARSE_ERROR, f"Parse error: {what}" if at is None else f"Parse error: {what} at {at}")
+    what = what.removesuffix(" at").removesuffix(" starting")  # `json` leaves the end of its sentence to the reader
+    return WireError(PARSE_ERROR, f"Parse error: {what}" if at is None else f"Parse error at {at}: {what}")
 
 
 # --- what both speeds refuse ---

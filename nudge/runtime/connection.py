@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
@@ -47,11 +48,12 @@ class Connection:
         self.endpoint = endpoint
         self._buffer = b""
         self._credentials = ""
-        if endpoint.socket and sys.platform != "win32":
-            self.socket = _dial_unix(endpoint.socket)
-        else:
-            self.socket = _dial_tcp(endpoint.port)
+        link = _dial_unix(endpoint.socket) if endpoint.socket and sys.platform != "win32" else None
+        if link is None:  # no Unix sockets here, or somebody removed its name: TCP is the way round
+            link = _dial_tcp(endpoint.port)
+            self.socket = link
             self._authenticate(token)
+        self.socket = link
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -113,7 +115,6 @@ class Connection:
         """Let the other side prove that it knows the token before we show it: a stranger may sit on the port."""
         import hashlib
         import hmac
-        import os
 
         if not token:
             raise Unavailable("there is no token to talk to the server with; run: nudge serve")
@@ -125,9 +126,11 @@ class Connection:
         self._credentials = f"Authorization: Bearer {token}\r\n"
 
 
-def _dial_unix(path: str) -> socket.socket:
-    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    return _connect(link, path)
+def _dial_unix(path: str) -> socket.socket | None:
+    """None when nothing has that name; whoever has it and does not answer is an error."""
+    if not os.path.exists(path):
+        return None
+    return _connect(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path)
 
 
 def _dial_tcp(port: int | None) -> socket.socket:

@@ -100,7 +100,8 @@ def _start_report(directory: str):  # type: ignore[no-untyped-def]
 
 
 def _fail_if_child_failed(child: subprocess.Popen[bytes] | None, directory: str) -> None:
-    if child is None or child.returncode in (0, None):
+    """A start that was lost, or killed, is tried again; one that failed by itself would fail again."""
+    if child is None or child.returncode is None or child.returncode <= 0:
         return
     with open(os.path.join(directory, paths.START_REPORT), "rb") as file:
         last = file.read()[-2_000:].decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -132,10 +134,13 @@ def test_the_role_moves_when_primarys_client_leaves(machine: Machine) -> None:
         proxy.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
     token = machine.cli("token").stdout
     port = machine.ready().port
-    seconds = _seconds_to_exit(primary)
-    while primary.process.poll() is None:
-        assert proxies[0].call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
-    assert seconds.get(timeout=5) < LEAVE_TIMEOUT
+    with subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({LEAVE_TIMEOUT})"]) as idler:
+        leaving = _seconds_to_exit(primary.process)
+        waiting = _seconds_to_exit(idler)
+        primary.close_stdin()
+        while primary.process.poll() is None:
+            assert proxies[0].call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
+    assert leaving.get(timeout=5) <= waiting.get(timeout=5), "a process that only waits for 1.5 s was gone before PRIMARY"
     for proxy in proxies:
         assert proxy.call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
     status = machine.json("status")
@@ -143,16 +148,15 @@ def test_the_role_moves_when_primarys_client_leaves(machine: Machine) -> None:
     assert machine.cli("token").stdout == token
 
 
-def _seconds_to_exit(client: Stdio) -> queue.SimpleQueue[float]:
-    """Close the pipe; how long the process then lives, measured beside the calls that go on meanwhile."""
+def _seconds_to_exit(process: subprocess.Popen[bytes]) -> queue.SimpleQueue[float]:
+    """How long a process lives from now on, measured beside what goes on meanwhile."""
     answer: queue.SimpleQueue[float] = queue.SimpleQueue()
     began = time.monotonic()
 
     def measure() -> None:
-        client.process.wait()
+        process.wait()
         answer.put(time.monotonic() - began)
 
-    client.close_stdin()
     threading.Thread(target=measure).start()
     return answer
 

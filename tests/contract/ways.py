@@ -77,7 +77,8 @@ class Http:
     def exchange(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
         """`body` is sent as it is when it is bytes, as JSON otherwise; a header's `_` stands for `-`."""
         content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        sent = {"Content-Type": "application/json", **self._authorization} | {name.replace("_", "-"): text for name, text in headers.items()}
+        extra = {name.replace("_", "-"): text for name, text in headers.items()}
+        sent = {"Content-Type": "application/json", **self._authorization, **extra}
         self._link.request(method, path, content, sent)
         with self._link.getresponse() as response:
             return Reply(response.status, {name.lower(): text for name, text in response.headers.items()}, response.read())
@@ -176,7 +177,7 @@ def command_line(operation: str, params: Params) -> tuple[list[str], str]:
     meta = dict(rest.pop("meta", {}))
     flags += _scope_flags(meta.pop("scope", None))
     flags += _plain_flags({**meta, **rest})
-    return [_VERB_OF[operation], *flags, "--json", "--", *words], stdin
+    return [_VERB_OF[operation], *flags, "--json", *(["--", *words] if words else [])], stdin
 
 
 def _value_flags(value: Any) -> list[str]:

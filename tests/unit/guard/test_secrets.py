@@ -158,15 +158,15 @@ def test_hostile_text_costs_no_more_than_ordinary_text() -> None:
     """No input of the largest size takes many times what ordinary text of that size takes: nothing backtracks."""
     ordinary = _fill("docker compose up api  # token budget, secret name, password prompt, key=on, https://host/x -u me\n")
     base = min(_seconds(ordinary) for _ in range(5))
-    slow = {unit: cost for unit in REPEATED if (cost := min(_seconds(_fill(unit)) for _ in range(3)) / base) > 12}
+    slow = {unit: cost for unit in REPEATED if (cost := min(_seconds(_fill(unit)) for _ in range(5)) / base) > 12}
     assert slow == {}
 
 
 @pytest.mark.parametrize("unit", ["token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$"])
 def test_cost_grows_with_the_text_and_no_faster(unit: str) -> None:
     """Sixteen times the text takes about sixteen times as long; a square law would show as 256."""
-    small = min(_seconds(_fill(unit)) for _ in range(3))
-    assert min(_seconds(_fill(unit, 16)) for _ in range(3)) < small * 64 + 0.001
+    small = min(_seconds(_fill(unit)) for _ in range(5))
+    assert min(_seconds(_fill(unit, 16)) for _ in range(5)) < small * 64 + 0.001
 
 
 def _fill(unit: str, times: int = 1) -> str:
@@ -175,9 +175,9 @@ def _fill(unit: str, times: int = 1) -> str:
 
 
 def _seconds(text: str) -> float:
-    start = time.perf_counter()
+    start = time.thread_time()
     redact(text)
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def test_importing_compiles_nothing_and_loads_no_heavy_module() -> None:

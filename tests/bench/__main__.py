@@ -1,0 +1,49 @@
+"""`python -m tests.bench`: measure every budget and say which is missed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+from tests.bench import handover, hostile, report, starts, throughput
+from tests.bench.report import Row
+from tests.harness import Machine
+
+GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
+    "get": starts.commands,
+    "proxy": starts.proxy,
+    "primary": starts.primary,
+    "http": throughput.requests,
+    "kill": handover.killed,
+    "handover": handover.graceful,
+    "hostile": hostile.requests,
+}
+
+
+def main() -> int:
+    options = _options()
+    rows = [row for name in options.only or GROUPS for row in _measured(name, quiet=options.json)]
+    print(report.as_json(rows) if options.json else report.table(rows))
+    return 0 if all(row.ok for row in rows) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure every budget; exit 1 when one is missed.")
+    parser.add_argument("--only", action="append", choices=GROUPS, metavar="NAME", help=f"one group: {', '.join(GROUPS)} (repeatable)")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    return parser.parse_args()
+
+
+def _measured(name: str, *, quiet: bool) -> list[Row]:
+    if not quiet:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+    machine = Machine()
+    try:
+        return list(GROUPS[name](machine))
+    finally:
+        machine.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,16 @@
+"""The budgets, one line each. Times are ratios to a baseline of the same run where one exists, since machines differ."""
+
+from __future__ import annotations
+
+COMMAND = 3.5  # x a bare interpreter
+PROXY_START = 4.0  # x a bare interpreter, to the first `tools/list`
+PROXY_MEMORY = 25.0  # MB
+PRIMARY_START = 1.5  # x a minimal server of the `mcp` SDK, to the first `tools/list`
+PRIMARY_MEMORY = 100.0  # MB
+REQUESTS = 0.7  # x the requests a second of an empty aiohttp handler, at least
+FLATNESS = 1.3  # x the cost of one `get` among 50 hints, among 5,000
+ANSWER_AFTER_KILL = 2.0  # seconds
+CALL_IN_HANDOVER = 0.5  # seconds
+LEAVING = 1.5  # seconds from end of file to the end of the process
+LOOP_HELD = 20.0  # milliseconds
+FAILED = 0.0

@@ -1,0 +1,69 @@
+"""`make crash`: every scenario with its figures; exit 1 when one fails. `--soak` multiplies the long ones."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+
+from tests.crash import clocks, disks, handover, hosts, kills, stopped, storms, strangers, versions
+from tests.crash.writers import Figures
+
+Scenario = Callable[[], Figures]
+
+
+def scenarios(factor: int) -> dict[str, Scenario]:
+    return {
+        "client_closes_stdin": partial(handover.client_closes_stdin, 5 * factor),
+        "sigterm_to_the_group": partial(handover.sigterm_to_the_group, 3 * factor),
+        "sigkill_during_the_handover": partial(handover.sigkill_during_the_handover, 8 * factor),
+        "smallest_case": partial(kills.smallest_case, 10 * factor),
+        "kill_under_load": partial(kills.kill_under_load, 200 * factor),
+        "stopped_primary": stopped.stopped_primary,
+        "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
+        "fifty_at_once": partial(storms.fifty_at_once, 20 * factor),
+        "port_is_taken": strangers.port_is_taken,
+        "impostor_never_sees_the_token": strangers.impostor_never_sees_the_token,
+        "recycled_pid": strangers.recycled_pid,
+        "started_twice_and_for_a_moment": hosts.started_twice_and_for_a_moment,
+        "does_not_read_its_stdout": hosts.does_not_read_its_stdout,
+        "open_and_close": partial(storms.open_and_close, 500 * factor),
+        "many_calls": partial(storms.many_calls, 100_000 * factor),
+        "full_disk": disks.full_disk,
+        "read_only_home": disks.read_only_home,
+        "steps_of_a_day": clocks.steps_of_a_day,
+        "suspend_of_a_day": clocks.suspend_of_a_day,
+        "somebody_removes_the_files": hosts.somebody_removes_the_files,
+        "newer_code_takes_over": versions.newer_code_takes_over,
+        "upgraded_on_disk": versions.upgraded_on_disk,
+        "log_of_a_newer_format": versions.log_of_a_newer_format,
+    }
+
+
+def run(name: str, scenario: Scenario) -> bool:
+    began = time.monotonic()
+    try:
+        figures, passed = "  ".join(f"{key}={value}" for key, value in scenario().items()), True
+    except Exception as error:
+        figures, passed = f"{type(error).__name__}: {str(error)[:300]}", False
+        traceback.print_exc()
+    print(f"{'ok    ' if passed else 'FAILED'} {name:32} {time.monotonic() - began:6.1f} s  {figures}", flush=True)
+    return passed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--soak", action="store_true", help="five times the rounds")
+    parser.add_argument("--only", help="scenarios whose name contains this")
+    arguments = parser.parse_args()
+    chosen = {name: scenario for name, scenario in scenarios(5 if arguments.soak else 1).items() if (arguments.only or "") in name}
+    results = [run(name, scenario) for name, scenario in chosen.items()]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Disks that are full, read-only or not there."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.crash.writers import Figures
+from tests.harness import Machine
+
+
+def full_disk() -> Figures:
+    """The change log's disk is full: the write is refused with E_STORAGE, reads go on, and it recovers by itself."""
+    machine = Machine()
+    os.mkdir(machine.runtime, 0o700)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "nudge-test", machine.runtime], check=False)
+    assert mounted.returncode == 0, "needs root, to mount a small disk"
+    try:
+        client = machine.serve()
+        client.initialize()
+        client.call("nudge_set_hint", component="c", key="first", value="1", meta={"scope": {}})
+        ballast = Path(machine.runtime) / "ballast"
+        _fill(ballast)
+        refused = _until_refused(client)
+        assert refused["reason"] == "E_STORAGE" and machine.runtime not in refused["message"]
+        assert client.call("nudge_get_hint", component="c", key="first")["hint"]["value"] == "1"
+        assert machine.json("status")["last_error"]
+        ballast.unlink()
+        client.call("nudge_set_hint", component="c", key="after", value="2", meta={"scope": {}})
+        kept = client.call("nudge_export")["payload"]
+        client.process.kill()
+        client.process.wait()
+        again = machine.serve()
+        again.initialize()
+        assert again.call("nudge_export")["payload"]["components"] == kept["components"]
+        return {"refused_with": refused["reason"], "reads_served": 1, "recovered": 1}
+    finally:
+        machine.processes[0].wait() if machine.processes and machine.processes[0].poll() is not None else None
+        for pid in machine.pids():
+            os.kill(pid, 9)
+        subprocess.run(["umount", "-l", machine.runtime], check=False)
+        machine.close()
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4_096)
+        except OSError:
+            return
+
+
+def _until_refused(client: object) -> dict[str, str]:
+    """The last page of the log has room for some more; then it is over."""
+    for number in range(200):
+        result = client.tool("nudge_set_hint", component="c", key=f"k{number}", value="x" * 4_000, meta={"scope": {}})  # type: ignore[attr-defined]
+        if result.get("isError"):
+            error: dict[str, str] = result["structuredContent"]["error"]
+            return error
+    raise AssertionError("a full disk refused nothing")
+
+
+def read_only_home() -> Figures:
+    """No directory to meet in: our own client is served from memory, with a word on stderr; the CLI says what to do."""
+    machine = Machine()
+    try:
+        blocked = machine.base / "file"
+        blocked.write_text("")
+        nowhere = str(blocked / "run")
+        client = machine.serve(NUDGE_RUNTIME_DIR=nowhere)
+        client.initialize()
+        client.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+        assert client.call("nudge_get_hint", component="c", key="k")["hint"]["value"] == "v"
+        assert client.call("nudge_status")["durability"] == "none"
+        assert client.quit() == 0
+        refused = machine.cli("set", "a", "b", "c", NUDGE_RUNTIME_DIR=nowhere)
+        assert refused.returncode == 3 and "NUDGE_RUNTIME_DIR" in refused.stderr
+        return {"served_from_memory": 1}
+    finally:
+        machine.close()

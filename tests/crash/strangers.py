@@ -1,0 +1,91 @@
+"""Somebody else on the port, an impostor, a recycled pid."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+from nudge.runtime import endpoint, paths
+from tests.crash.writers import Figures
+from tests.harness import Machine, is_alive
+
+
+class Stranger:
+    """Listens on a port, answers everything like a PRIMARY would, and keeps what it was told."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.heard = b""
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                link, _ = self._listener.accept()
+            except OSError:
+                return
+            self.heard += link.recv(65_536)
+            body = json.dumps({"name": "nudge", "version": "0.1.0", "role": "PRIMARY", "jsonrpc": "2.0", "id": 1, "result": {}}).encode()
+            link.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            link.close()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+def port_is_taken() -> Figures:
+    """A stranger holds the port: PRIMARY takes the next one, and everything works."""
+    stranger = Stranger()
+    machine = Machine(NUDGE_PORT=str(stranger.port))
+    try:
+        machine.json("set", "a", "b", "c", "--global")
+        taken = machine.ready().port
+        assert taken is not None and stranger.port < taken <= stranger.port + 99
+        assert machine.json("get", "a", "b")["hint"]["value"] == "c"
+        return {"wanted": stranger.port, "taken": taken}
+    finally:
+        machine.close()
+        stranger.close()
+
+
+def impostor_never_sees_the_token() -> Figures:
+    """An endpoint file that points at an impostor's port gives it a nonce and nothing else."""
+    machine = Machine(NUDGE_AUTOSTART="0")
+    impostor = Stranger()
+    try:
+        paths.ensure_private_dir(machine.runtime)
+        token = endpoint.ensure_token(machine.runtime)
+        fake = endpoint.Endpoint(os.getpid(), impostor.port, None, "2026-01-01T00:00:00Z", "fake", "0.1.0", endpoint.READY)
+        endpoint.publish(machine.runtime, fake)
+        for arguments in (("get", "a", "b"), ("set", "a", "b", "hello"), ("-p", str(impostor.port), "get", "a", "b"), ("status",)):
+            assert machine.cli(*arguments).returncode == 4
+        assert token.encode() not in impostor.heard and b"hello" not in impostor.heard
+        assert impostor.heard.count(b"GET /proof/") >= 3
+        return {"token_seen": 0, "requests": impostor.heard.count(b"HTTP/1.1")}
+    finally:
+        impostor.close()
+        machine.close()
+
+
+def recycled_pid() -> Figures:
+    """A stale endpoint whose pid now belongs to somebody else: nobody is killed or waited for, a new PRIMARY takes over."""
+    machine = Machine()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bystander:
+        try:
+            paths.ensure_private_dir(machine.runtime)
+            gone = os.path.join(machine.runtime, "s-gone.sock")
+            stale = endpoint.Endpoint(bystander.pid, 1, gone, "2026-01-01T00:00:00Z", "stale", "0.1.0", endpoint.READY)
+            endpoint.publish(machine.runtime, stale)
+            assert machine.cli("stop", "--force").returncode != 0
+            assert is_alive(bystander.pid)
+            machine.json("set", "a", "b", "c", "--global")
+            assert machine.ready().pid != bystander.pid and is_alive(bystander.pid)
+            return {"killed": 0}
+        finally:
+            machine.close()
+            bystander.kill()

@@ -1,0 +1,59 @@
+"""How long an event loop was held: a task that wants to run every millisecond says when it could not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from tests.security.served import Served
+
+BEAT = 0.001
+MOST_HELD = 0.020
+_ROUNDS = 3  # another process on the same cores can stretch one measurement, hardly all of them
+
+
+class Heartbeat:
+    """`worst` is the longest time between two beats, in seconds."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+        self._stopping = False
+
+    async def beat(self) -> None:
+        last = time.perf_counter()
+        while not self._stopping:
+            await asyncio.sleep(BEAT)
+            now = time.perf_counter()
+            self.worst = max(self.worst, now - last)
+            last = now
+
+    def stop(self) -> None:
+        self._stopping = True
+
+
+@contextmanager
+def listening(server: Served) -> Iterator[Heartbeat]:
+    heart = Heartbeat()
+    beating = asyncio.run_coroutine_threadsafe(heart.beat(), server.loop)
+    try:
+        yield heart
+    finally:
+        heart.stop()
+        beating.result(60)
+
+
+def held(server: Served, work: Callable[[], object]) -> float:
+    """The longest gap while `work` runs, beyond the longest while as much time passes with nothing to do; best of some rounds."""
+    return min(_round(server, work) for _ in range(_ROUNDS))
+
+
+def _round(server: Served, work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    with listening(server) as heart:
+        work()
+    took = min(max(time.perf_counter() - began, 0.05), 1.0)
+    with listening(server) as idle:
+        time.sleep(took)
+    return heart.worst - idle.worst

@@ -1,0 +1,251 @@
+"""A server inside the test's own process, where its limits can be patched and its state looked at, and raw ways to talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import json
+import os
+import queue
+import shutil
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from nudge.config import Settings
+from nudge.interfaces.http import HttpServer
+from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.stdio import Pipe
+from nudge.interfaces.stdio_server import StdioServer
+from nudge.service.app import App
+from nudge.service.call import Call
+from nudge.service.session import open_session
+from tests.harness import PATIENCE
+
+TOKEN = "0123456789abcdef" * 4
+
+_T = TypeVar("_T")
+
+
+class Served:
+    """One application behind HTTP on TCP and on a Unix socket, on an event loop in a thread of its own."""
+
+    def __init__(self, *, auth: bool = True) -> None:
+        self.directory = tempfile.mkdtemp(prefix="nt-", dir="/tmp")
+        self.socket = os.path.join(self.directory, "s.sock")
+        self._auth = auth
+        self._pipes: list[LinePipe] = []
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+        self.run(self._start())
+
+    async def _start(self) -> None:
+        self.app = App(open_session(self.directory, Settings({})))
+        self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.http.members.to_wire()}
+        self.mcp = McpServer(self.app)
+        self.http = HttpServer(self.app, self.mcp, TOKEN, auth=self._auth)
+        await self.http.listen_unix(self.socket)
+        port = await self.http.listen_tcp(range(20_000 + os.getpid() % 20_000, 60_000))
+        assert port is not None
+        self.port = port
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)
+
+    def on_loop(self, work: Callable[[], _T]) -> _T:
+        """Run something on the server's own thread."""
+        done: concurrent.futures.Future[_T] = concurrent.futures.Future()
+        self.loop.call_soon_threadsafe(lambda: done.set_result(work()))
+        return done.result(PATIENCE)
+
+    def call(self, operation: str, **params: Any) -> Any:
+        return self.run(self.app.execute(operation, params, Call()))
+
+    def state(self) -> str:
+        """Everything that is stored, secrets too, as text to compare."""
+        return json.dumps(self.call("nudge.export", reveal=True), sort_keys=True)
+
+    def tcp(self) -> Raw:
+        return Raw(socket.create_connection(("127.0.0.1", self.port), PATIENCE))
+
+    def unix(self) -> Raw:
+        link = socket.socket(socket.AF_UNIX)
+        link.settimeout(PATIENCE)
+        link.connect(self.socket)
+        return Raw(link)
+
+    def stdio(self) -> LinePipe:
+        self._pipes.append(LinePipe(self))
+        return self._pipes[-1]
+
+    def close(self) -> None:
+        for pipe in self._pipes:
+            pipe.close()
+        self.run(self.http.close())
+        if self.app.session.log is not None:
+            self.app.session.log.close()
+        self.run(self.loop.shutdown_default_executor())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(PATIENCE)
+        self.loop.close()
+        shutil.rmtree(self.directory)
+
+
+@contextmanager
+def served(**options: Any) -> Iterator[Served]:
+    server = Served(**options)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> int | None:
+        """Of the JSON-RPC error; None when there is none."""
+        answer = self.json if self.body[:1] == b"{" else {}
+        return answer.get("error", {}).get("code")
+
+
+class Closed(Exception):
+    """The server closed the connection instead of answering."""
+
+
+class Raw:
+    """A socket on which a test may write whatever it likes, and read HTTP answers."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self._buffer = b""
+
+    def send(self, data: bytes) -> None:
+        """A server that has had enough may close while we still write; what it said is then still to be read."""
+        try:
+            self.link.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def ask(self, data: bytes) -> Reply:
+        self.send(data)
+        return self.reply()
+
+    def reply(self) -> Reply:
+        while b"\r\n\r\n" not in self._buffer:
+            self._fill()
+        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        length = int(headers.get("content-length", "0"))
+        while len(self._buffer) < length:
+            self._fill()
+        body, self._buffer = self._buffer[:length], self._buffer[length:]
+        return Reply(int(status_line.split(" ")[1]), headers, body)
+
+    def drained(self) -> bool:
+        """True once the server has closed, whatever else it still says."""
+        try:
+            while True:
+                self._fill()
+        except Closed:
+            return True
+
+    def _fill(self) -> None:
+        try:
+            received = self.link.recv(262_144)
+        except ConnectionResetError:
+            received = b""
+        if not received:
+            raise Closed
+        self._buffer += received
+
+    def __enter__(self) -> Raw:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.link.close()
+
+
+def post(path: str, body: bytes, *, token: str | None = TOKEN, **headers: str) -> bytes:
+    """A whole POST; a header's `_` stands for `-`."""
+    sent = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(body))}
+    if token is not None:
+        sent["Authorization"] = f"Bearer {token}"
+    sent |= {name.replace("_", "-"): text for name, text in headers.items()}
+    head = "".join(f"{name}: {text}\r\n" for name, text in sent.items())
+    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
+
+
+def rpc(method: str, params: Any, request_id: Any = 1) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode()
+
+
+def tool(name: str, arguments: Any, request_id: Any = 1) -> bytes:
+    return rpc("tools/call", {"name": name, "arguments": arguments}, request_id)
+
+
+class LinePipe:
+    """A client on the pipes of PRIMARY's own stdio server; answers are read by a thread, so that no write can block for ever."""
+
+    def __init__(self, server: Served) -> None:
+        self._server = server
+        reader, self._to_server = os.pipe()
+        self._from_server, writer = os.pipe()
+        self._pipe = Pipe(reader, writer)
+        self.gone = threading.Event()
+        self.answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.stdio = server.on_loop(lambda: StdioServer(self._pipe, server.mcp, "default", self.gone.set, {}))
+        self._collector = threading.Thread(target=self._collect, daemon=True)
+        self._collector.start()
+        self.stdio.start()
+
+    def send(self, data: bytes) -> None:
+        """Bytes as they are: the newline is the caller's business."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._to_server, view) :]
+
+    def ask(self, line: bytes) -> dict[str, Any]:
+        self.send(line + b"\n")
+        return self.receive()
+
+    def receive(self, patience: float = PATIENCE) -> dict[str, Any]:
+        return self.answers.get(timeout=patience)
+
+    def ping(self, request_id: str) -> list[dict[str, Any]]:
+        """A good request; every answer up to its own, which is the last."""
+        self.send(rpc("ping", {}, request_id) + b"\n")
+        answers = [self.receive()]
+        while answers[-1].get("id") != request_id:
+            answers.append(self.receive())
+        return answers
+
+    def _collect(self) -> None:
+        with open(self._from_server, "rb") as lines:
+            for line in lines:
+                self.answers.put(json.loads(line))
+
+    def close(self) -> None:
+        if self._to_server < 0:
+            return
+        os.close(self._to_server)
+        self._to_server = -1
+        self.gone.wait(PATIENCE)
+        self._server.run(self.stdio.finish(1.0))
+        os.close(self._pipe.reader)
+        os.close(self._pipe.writer)
+        self._collector.join(PATIENCE)

@@ -1,0 +1,129 @@
+"""Who may know whom: interface -> service -> domain, with storage and runtime beside, and the leaves below all of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# What everybody may import, and what imports nothing else itself.
+COMMON = frozenset(("__version__", "clock", "config", "context", "decay", "errors", "explanation", "guard", "limits"))
+DOMAINS = frozenset(("hints", "journal", "manifests", "memories", "observations"))
+
+MAY_IMPORT = {
+    **dict.fromkeys(COMMON, COMMON),
+    **{domain: COMMON | {domain} for domain in DOMAINS},
+    "storage": COMMON | {"storage"},
+    "runtime": COMMON | {"runtime"},
+    "service": COMMON | DOMAINS | {"service", "storage", "runtime"},
+    # Reading the manifests of a repo happens on the client's side: PRIMARY may be unable to see the caller's files.
+    "interfaces": COMMON | {"interfaces", "service", "runtime", "manifests"},
+    "__main__": COMMON | {"interfaces"},
+}
+
+EXCEPTIONS = {
+    # Settings are read from a file, and where files live is one module's to say.
+    ("nudge.config", "nudge.runtime.paths"),
+    # Becoming PRIMARY or PROXY is starting one of these.
+    ("nudge.runtime.role", "nudge.interfaces.logs"),
+    ("nudge.runtime.role", "nudge.interfaces.primary"),
+    ("nudge.runtime.role", "nudge.interfaces.proxy"),
+    ("nudge.runtime.role", "nudge.interfaces.stdio"),
+}
+
+NOT_IN_A_DOMAIN = frozenset(("aiohttp", "asyncio", "sqlite3"))
+BEHIND_MATCHING = frozenset(("re2", "wcmatch"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def modules() -> dict[str, str]:
+    """Every module's source by its name."""
+    return {module_name(path): path.read_text(encoding="utf-8") for path in sorted((ROOT / "nudge").rglob("*.py"))}
+
+
+def imports(source: str) -> Iterator[str]:
+    """Every module that is named, late and type-only imports too: knowing a name is knowing it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute"
+            yield from (_imported(str(node.module), alias.name) for alias in node.names)
+
+
+def _imported(package: str, name: str) -> str:
+    """`from nudge import limits` names a module, `from nudge.limits import KIB` a part of one."""
+    inner = f"{package}.{name}"
+    return inner if inner in modules() or package == "nudge" else package
+
+
+def place(module: str) -> str:
+    """The room below `nudge` that a module lives in."""
+    return module.split(".")[1] if "." in module else "__version__"
+
+
+def trespasses(module: str, source: str) -> list[str]:
+    """Imports of our own modules that the table does not allow."""
+    ours = (name for name in imports(source) if name.partition(".")[0] == "nudge")
+    foreign = (name for name in ours if place(name) not in MAY_IMPORT[place(module)])
+    return [f"{module} imports {name}" for name in foreign if (module, name) not in EXCEPTIONS]
+
+
+def packages(source: str) -> set[str]:
+    return {name.partition(".")[0] for name in imports(source)}
+
+
+def test_every_module_lives_in_a_known_room() -> None:
+    """A new package has to say here whom it may know."""
+    assert {place(module) for module in modules()} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("module", modules())
+def test_data_flows_one_way(module: str) -> None:
+    """An interface knows services, a service knows domains and storage, a domain knows nobody; nothing points back."""
+    assert trespasses(module, modules()[module]) == []
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if place(name) in DOMAINS])
+def test_a_domain_does_no_io_of_its_own(module: str) -> None:
+    """Domains take and return plain values: no event loop, no network, and SQL in a store only."""
+    allowed = {"sqlite3"} if module.rpartition(".")[2] == "store" else set()
+    assert not packages(modules()[module]) & NOT_IN_A_DOMAIN - allowed
+
+
+@pytest.mark.parametrize("module", [name for name in modules() if name != "nudge.guard.matching"])
+def test_patterns_have_one_door(module: str) -> None:
+    """Regular expressions and globs from outside are compiled in `guard.matching`, where their cost is bounded."""
+    assert not packages(modules()[module]) & BEHIND_MATCHING
+
+
+def test_every_exception_is_in_use() -> None:
+    """An exception that nobody needs any more is an open door."""
+    used = {(module, name) for module, source in modules().items() for name in imports(source)}
+    assert used >= EXCEPTIONS
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("nudge.hints.store", "from nudge.storage import changelog"),
+        ("nudge.hints.store", "from nudge.observations.model import Observation"),
+        ("nudge.storage.database", "def late():\n    import nudge.service.app"),
+        ("nudge.runtime.ensure", "from nudge.interfaces import client"),
+        ("nudge.errors", "from nudge.hints.model import Hint"),
+        ("nudge.interfaces.http", "from nudge.hints.store import HintStore"),
+    ],
+)
+def test_a_trespass_is_seen(module: str, source: str) -> None:
+    """Whatever form the import has, and wherever in the file it stands."""
+    assert len(trespasses(module, source)) == 1

@@ -1,0 +1,71 @@
+"""What a hook, `nudge get` and a PROXY pay for: each of these modules is loaded in an interpreter that has nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+LEAVES = ("errors", "limits", "config", "clock", "explanation", "context", "guard.paths", "guard.secrets")
+RUNTIME = ("runtime.paths", "runtime.endpoint", "runtime.lock", "runtime.connection", "runtime.ensure", "runtime.role")
+CLIENTS = ("interfaces.client", "interfaces.stdio", "interfaces.proxy", "interfaces.hooks", "observations.extract")
+COMMANDS = ("__main__", *(f"interfaces.cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")))
+THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *RUNTIME, *CLIENTS, *COMMANDS))
+
+# Of the standard library, but 5 to 15 ms each: a large part of the whole budget of one command.
+HEAVY = frozenset(
+    ("asyncio", "dataclasses", "http", "inspect", "logging", "pathlib", "shutil", "subprocess", "tempfile", "typing", "urllib")
+)
+
+
+def exists(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+@cache
+def loaded_by(statement: str) -> frozenset[str]:
+    """The modules that a statement loads. Without `site` there are no installed packages: needing one is an ImportError."""
+    script = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(ROOT)!r}); {statement}; print(*set(sys.modules) - before)"
+    run = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return frozenset(run.stdout.split())
+
+
+def top_levels(modules: frozenset[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_there_is_a_thin_path() -> None:
+    """The list below names real modules; one that does not exist (yet) is skipped, but not all can be missing."""
+    assert any(exists(module) for module in THIN)
+
+
+@pytest.mark.parametrize("module", THIN)
+def test_a_thin_module_loads_the_standard_library_only(module: str) -> None:
+    """Installed packages cost tens of milliseconds each, on every command and for every agent."""
+    if not exists(module):
+        pytest.skip(f"{module} does not exist")
+    foreign = top_levels(loaded_by(f"import {module}")) - sys.stdlib_module_names - {"nudge"}
+    assert not foreign
+
+
+@pytest.mark.parametrize("module", THIN)
+def test_a_thin_module_loads_nothing_heavy(module: str) -> None:
+    """The slow modules of the standard library are imported where they are needed, not where a command starts."""
+    if not exists(module):
+        pytest.skip(f"{module} does not exist")
+    assert not top_levels(loaded_by(f"import {module}")) & HEAVY
+
+
+def test_what_is_loaded_is_seen() -> None:
+    """A heavy module that is imported by another one is found too."""
+    assert {"logging", "asyncio"} <= top_levels(loaded_by("import asyncio")) & HEAVY
