@@ -196,7 +196,7 @@ async def _body(request: web.BaseRequest, most: int = limits.MAX_IMPORT_BODY_BYT
 
 
 async def _decoded(body: bytes) -> Any:
-    return wire.decode(body) if len(body) <= limits.FAST_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, body)
+    return wire.decode(body) if len(body) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, body)
 
 
 def _check_size(body: bytes, payload: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -12,11 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from nudge import __version__, limits
-from nudge.clock import boot_seconds, iso
+from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, NotFound, NudgeError, StorageFailed
 from nudge.interfaces.http import HttpServer
 from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.self_report import SelfReport
 from nudge.interfaces.stdio import Pipe
 from nudge.interfaces.stdio_server import StdioServer
 from nudge.runtime import endpoint, ensure, paths
@@ -34,6 +36,13 @@ _DRAIN = 0.1
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
+
+
+def _spare_the_collector() -> None:
+    """What is loaded now stays loaded: looking through all of it again and again would hold the event loop for 50 ms at a time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 100)
 
 
 class Primary:
@@ -65,19 +74,27 @@ class Primary:
         self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._app = App(self._open_session(), self._confirm_role)
-        self._app.describe, self._app.request_stop = self._describe, self._stop_asked
+        self._app.request_stop = self._stop_asked
         mcp = McpServer(self._app)
         self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
+        self._app.describe = self._self_report().to_wire
         self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
         if self._pipe is not None:
             self._stdio = StdioServer(self._pipe, mcp, self._settings.tools, self._client_gone)
             self._stdio.start()
         self._listen_to_signals()
         await self._bind()
+        _spare_the_collector()
         watch = asyncio.create_task(self._watch())
         await self._leaving.wait()
         watch.cancel()
         return await self._leave()
+
+    def _self_report(self) -> SelfReport:
+        return SelfReport(
+            self._app, self._http.members, self._announced, self._settings,
+            owner=self._owner, client=lambda: self._stdio.client if self._stdio else None,
+        )  # fmt: skip
 
     # Taking the role
 
@@ -284,25 +301,3 @@ class Primary:
                 os.unlink(self._announced.socket)
             except OSError:
                 pass
-
-    # About itself
-
-    def _describe(self) -> dict[str, Any]:
-        session = self._app.session
-        now = session.clock.now()
-        return {
-            "role": "PRIMARY", "pid": os.getpid(), "port": self._announced.port, "socket": self._announced.socket,
-            "version": __version__, "started": self._announced.started, "generation": self._announced.generation,
-            "owner": self._owner, "client": self._stdio.client if self._stdio else None, "uptime": round(now - self._born(), 1),
-            "session": {"id": session.id, "created": iso(session.store.created_at), "grace": self._settings.session_grace,
-                        "read_only": session.read_only},
-            "members": self._http.members.to_wire(), "hints": len(session.store), "calls": self._app.calls,
-            "log_bytes": session.log.size if session.log else 0,
-            "durability": "process" if session.log else "none", "spool": None,
-            "last_error": self._app.last_error,
-        }  # fmt: skip
-
-    def _born(self) -> float:
-        return self._app.session.clock.offset + self._started
-
-    _started = boot_seconds()

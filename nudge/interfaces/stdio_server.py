@@ -18,7 +18,7 @@ from nudge.interfaces.jsonrpc import error_response
 from nudge.interfaces.mcp import Facts, McpServer
 from nudge.interfaces.proxy import caller_context
 from nudge.interfaces.stdio import Pipe, wait_readable
-from nudge.limits import FAST_JSON_BYTES, MAX_CLIENT_CHARS, MIB
+from nudge.limits import SMALL_JSON_BYTES, MAX_CLIENT_CHARS, MIB
 from nudge.service.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class StdioServer:
     async def _answer(self, line: bytes | None) -> dict[str, Any] | None:
         if line is None:
             raise wire.WireError(-32700, "Parse error: a line has at most 1 MiB")
-        message = wire.decode(line) if len(line) <= FAST_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
+        message = wire.decode(line) if len(line) <= SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
         env: dict[str, str | None] = {}
         for _ in range(_MANY_TRIES):
             try:

@@ -24,7 +24,7 @@ class FoundCommand(Params):
 
 class Scan(Params):
     repo: str
-    found: Annotated[list[FoundCommand], Field(max_length=limits.MAX_HINTS)]
+    found: Annotated[list[FoundCommand], Field(max_length=limits.MAX_SCANNED)]
     dry_run: bool = False
 
 
@@ -34,6 +34,7 @@ class Scanned(BaseModel):
     removed: list[dict[str, Any]]
     kept: list[dict[str, Any]]
     unchanged: int
+    skipped: list[dict[str, Any]] | None = None
 
 
 async def scan(app: App, params: Scan, call: Call) -> Any:

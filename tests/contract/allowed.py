@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from nudge import limits
-from tests.contract.steps import HERE, SIGNED, TOKEN, Case, Params, Step, exported, gives, is_set, named, payload, refuses, setting
+from tests.contract.steps import HERE, SIGNED, TOKEN, Case, Step, exported, gives, is_set, named, payload, refuses, setting
+from tests.contract.ways import Params
 
 VALUES = {
     "a string": "docker compose build router",

@@ -65,7 +65,7 @@ def somebody_removes_the_files() -> Figures:
             version += 1
             hint = proxy.call("nudge_set_hint", component="c", key="k", value=name, meta={"scope": {}})["hint"]
             assert hint["version"] == version, f"after {name} was removed"
-            eventually(lambda: _whole(machine), f"what was removed ({name}) is there again")  # noqa: B023
+            eventually(lambda: _whole(machine), f"what was removed ({name}) is there again")
             assert machine.json("get", "c", "k")["hint"]["version"] == version
             assert machine.json("status")["pid"] == primary.pid and sorted(machine.pids()) == sorted([primary.pid, proxy.pid])
         primary.process.kill()

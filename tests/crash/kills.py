@@ -36,7 +36,7 @@ def kill_under_load(kills: int = 200, writers: int = 8) -> Figures:
 
 def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None:
     current = machine.endpoint()
-    if current is None or current.pid == last or not (current.state == "ready" or also_starting and current.state == "starting"):
+    if current is None or current.pid == last or not (current.state == "ready" or (also_starting and current.state == "starting")):
         return None
     return current.pid
 

@@ -12,6 +12,7 @@ from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
 from nudge.interfaces.cli.context_flags import absolute
 from nudge.interfaces.cli.parsing import Usage
+from nudge.limits import MAX_SCANNED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def run(arguments: Namespace) -> int:
     if here.repo is None:
         raise Invalid(f"{folder} is in no git repository; go into one, or name one: nudge scan DIR")
     found, problems = manifests.find_commands_with_problems(Path(_root(folder)), here.project)
-    params = {"repo": here.repo, "found": [_entry(command) for command in found], "dry_run": arguments.dry_run}
+    if len(found) > MAX_SCANNED:
+        problems.append(f"{len(found) - MAX_SCANNED} commands beyond the first {MAX_SCANNED}")
+    params = {"repo": here.repo, "found": [_entry(command) for command in found[:MAX_SCANNED]], "dry_run": arguments.dry_run}
     result = connect(arguments).call("nudge.scan", params)
     console.result(result, _lines(console.pen, result, dry_run=arguments.dry_run))
     for problem in [*problems, *map(_skipped, result.get("skipped", ()))]:

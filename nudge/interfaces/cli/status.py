@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+
+from nudge.errors import Unavailable
 from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
+from nudge.runtime import lock, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from nudge.interfaces.cli.parsing import Parser
+    from nudge.interfaces.client import Client
+
+    Status = dict[str, Any]
 
 EXAMPLES = ("nudge status", "nudge status --json")
 
@@ -28,7 +35,7 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    status = connect(arguments).status()
+    status = _asked(connect(arguments))
     if status is not None:
         console.result(status, _lines(console.pen, status))
         return exits.DONE
@@ -39,18 +46,113 @@ def run(arguments: Namespace) -> int:
     return exits.NO_SERVER
 
 
-def _lines(pen: render.Pen, status: dict[str, Any]) -> Iterator[str]:
-    """What every server says first, then whatever else this one says."""
-    shown = {name: status[name] for name in (*FIELDS, *status) if name in status}
-    for name, value in shown.items():
-        yield f"{pen.paint('bold', name.ljust(render.widest(shown)))}  {_words(value)}"
+def _asked(client: Client) -> Status | None:
+    """The server's own word; None when there is no server, an error when there is one that says nothing."""
+    try:
+        status = client.status()
+    except Unavailable as error:
+        raise _silent(error.data["pid"]) if "pid" in error.data else error from None
+    if status is None and not lock.is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
+        raise _not_up(client)
+    return status
+
+
+def _silent(pid: int) -> Unavailable:
+    from nudge.runtime import holder
+
+    if holder.is_suspended(pid):
+        return Unavailable(
+            f"the server (pid {pid}) does not answer: it is suspended; wake it with: kill -CONT {pid}, "
+            "or end it with: nudge stop --force", pid=pid,
+        )  # fmt: skip
+    return Unavailable(f"the server (pid {pid}) does not answer; end it with: nudge stop --force", pid=pid)
+
+
+def _not_up(client: Client) -> Unavailable:
+    published = client.endpoint()
+    who = {} if published is None else {"pid": published.pid}
+    named = f" (pid {published.pid})" if published else ""
+    return Unavailable(f"a server{named} is starting and does not answer yet; see why with: nudge doctor", **who)
+
+
+def _lines(pen: render.Pen, status: Status) -> Iterator[str]:
+    """What people ask for first, then whatever else this server says."""
+    ordered = [name for name in dict.fromkeys((*_FIRST, *status)) if name in status and _TOLD_WITH.get(name) not in status]
+    width = render.widest(map(_label, ordered))
+    for name in ordered:
+        words = _TELLERS[name](status) if name in _TELLERS else _words(status[name])
+        yield f"{pen.paint('bold', _label(name).ljust(width))}  {words}"
+
+
+def _label(name: str) -> str:
+    return {"log_bytes": "log", "last_error": "last error"}.get(name, render.visible(name))
+
+
+def _owner(status: Status) -> str:
+    client = status.get("client")
+    return f"{_words(status['owner'])} ({_words(client)})" if client else _words(status["owner"])
+
+
+def _uptime(status: Status) -> str:
+    from nudge.service.measures import span
+
+    return f"{span(status['uptime'])} (since {_words(status.get('started'))})"
+
+
+def _session(status: Status) -> str:
+    """`4f2a..., since 2026-11-16T08:30:00Z (3h 12m); ends 12h after the last process`."""
+    from nudge.service.measures import span
+
+    session = status["session"]
+    since = f"{_words(session.get('id'))}, since {_words(session.get('created'))} ({span(session.get('age') or 0)})"
+    grace = session.get("grace")
+    if status.get("durability") == "none":
+        return f"{since}; ends with this process"
+    return f"{since}; ends {f'{span(grace)} after' if grace else 'with'} the last process"
+
+
+def _members(status: Status) -> str:
+    """`claude-code: 2 (pids 41, 42); codex: 1 (pid 43)`."""
+    pids: dict[str, list[int]] = {}
+    for member in status["members"]:
+        pids.setdefault(_words(member.get("client")), []).append(member.get("pid"))
+    return "; ".join(_of_one_client(client, found) for client, found in sorted(pids.items())) or "-"
+
+
+def _of_one_client(client: str, pids: list[int]) -> str:
+    listed = ", ".join(map(_words, sorted(set(pids))))
+    return f"{client}: {len(set(pids))} (pid{'' if len(set(pids)) == 1 else 's'} {listed})"
+
+
+def _log_size(status: Status) -> str:
+    from nudge.service.measures import size
+
+    return size(status["log_bytes"])
+
+
+def _durability(status: Status) -> str:
+    """How much an acknowledged change outlives; or why none is taken."""
+    read_only = (status.get("session") or {}).get("read_only")
+    if read_only:
+        return f"read-only: {_words(read_only)}"
+    meaning = {"process": "hints outlive the server", "none": "hints live in the server's memory only"}.get(status["durability"])
+    return f"{_words(status['durability'])}: {meaning}" if meaning else _words(status["durability"])
 
 
 def _words(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, dict):
         return ", ".join(f"{render.visible(name)} {_words(part)}" for name, part in value.items()) or "-"
     if isinstance(value, list):
         return ", ".join(map(_words, value)) or "-"
-    if value is None or isinstance(value, bool):
-        return {None: "-", True: "yes", False: "no"}[value]
     return render.visible(str(value))
+
+
+_FIRST = ("role", "pid", "owner", "version", "uptime", "session", "members", "hints", "log_bytes", "durability", "spool", "last_error")
+_TOLD_WITH = {"client": "owner", "started": "uptime"}
+_TELLERS: dict[str, Callable[[Status], str]] = {
+    "owner": _owner, "uptime": _uptime, "session": _session, "members": _members, "log_bytes": _log_size, "durability": _durability,
+}  # fmt: skip
