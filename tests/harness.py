@@ -101,7 +101,9 @@ class Stdio:
     def quit(self) -> int:
         """What a client does when it ends: close the pipe, wait."""
         self.close_stdin()
-        return self.process.wait(PATIENCE)
+        code = self.process.wait(PATIENCE)
+        _close_streams(self.process)
+        return code
 
 
 class Machine:
@@ -182,13 +184,17 @@ class Machine:
                 if process.poll() is None and process.returncode is None:
                     process.kill()
                 process.wait()
-                for stream in (process.stdin, process.stdout, process.stderr):
-                    if stream is not None:
-                        with contextlib.suppress(OSError):
-                            stream.close()
+                _close_streams(process)
             if not self.pids():
                 break
         shutil.rmtree(self.base, ignore_errors=True)
+
+
+def _close_streams(process: subprocess.Popen[bytes]) -> None:
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
 
 
 def _all_pids() -> Iterator[int]:

@@ -18,7 +18,7 @@ from nudge.interfaces.jsonrpc import error_response
 from nudge.interfaces.mcp import Facts, McpServer
 from nudge.interfaces.proxy import caller_context
 from nudge.interfaces.stdio import Pipe, wait_readable
-from nudge.limits import SMALL_JSON_BYTES, MAX_CLIENT_CHARS, MIB
+from nudge.limits import MAX_CLIENT_CHARS, MIB, SMALL_JSON_BYTES
 from nudge.service.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)

@@ -71,6 +71,12 @@ def config_file(environ: Mapping[str, str] = os.environ) -> str:
     return environ.get("NUDGE_CONFIG") or os.path.join(_base("config"), "config.toml")
 
 
+def database_file(environ: Mapping[str, str] = os.environ) -> str:
+    """Beside the runtime files when those were moved, as the log."""
+    moved = environ.get("NUDGE_RUNTIME_DIR")
+    return environ.get("NUDGE_DB") or os.path.join(moved or _base("data"), "nudge.db")
+
+
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
     moved = environ.get("NUDGE_RUNTIME_DIR")

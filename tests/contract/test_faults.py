@@ -1,0 +1,36 @@
+"""The quick half of `make crash`: the same scenarios, smaller numbers. Each scenario's own docstring is the rule it proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.crash import clocks, hosts, kills, stopped, storms, strangers, versions
+from tests.crash.writers import Figures
+
+QUICK: dict[str, Callable[[], Figures]] = {
+    "kill_under_load": partial(kills.kill_under_load, 3, 3),
+    "smallest_case": partial(kills.smallest_case, 2),
+    "stopped_primary": stopped.stopped_primary,
+    "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
+    "many_at_once": partial(storms.fifty_at_once, 1, 8),
+    "port_is_taken": strangers.port_is_taken,
+    "impostor_never_sees_the_token": strangers.impostor_never_sees_the_token,
+    "recycled_pid": strangers.recycled_pid,
+    "started_twice_and_for_a_moment": partial(hosts.started_twice_and_for_a_moment, 2),
+    "does_not_read_its_stdout": hosts.does_not_read_its_stdout,
+    "open_and_close": partial(storms.open_and_close, 20),
+    "many_calls": partial(storms.many_calls, 2_000),
+    "steps_of_a_day": clocks.steps_of_a_day,
+    "somebody_removes_the_files": hosts.somebody_removes_the_files,
+    "newer_code_takes_over": versions.newer_code_takes_over,
+    "log_of_a_newer_format": versions.log_of_a_newer_format,
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_fault(name: str) -> None:
+    """What the scenario's docstring says holds, here in its quick form."""
+    assert QUICK[name]()
