@@ -47,7 +47,7 @@ clean: ## Remove the environment and every cache
 
 # The stamps say when to install again: after a fresh checkout, and when the dependencies may have changed.
 $(INSTALLED): pyproject.toml | $(BIN)/python
-	@echo "Installing Nudge into $(VENV) (once, a minute at most) ..."
+	@echo "Installing Nudge into $(VENV) (once, a minute or two) ..."
 	@$(PIP) --config-settings editable_mode=compat --editable .
 	@touch $@
 

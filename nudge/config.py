@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
 def _whole(low: int, high: int) -> Callable[[Any], int]:
     def parse(raw: Any) -> int:
-        number = int(raw)
-        if not low <= number <= high:
-            raise ValueError(f"must be {low} to {high}")
-        return number
+        text = str(raw).strip()
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}")
+        return int(text)
 
     return parse
 
 
 def _seconds(raw: Any) -> float:
-    number = float(raw)
+    try:
+        number = float(raw)
+    except ValueError:
+        number = -1.0
     if not 0 <= number < float("inf"):
         raise ValueError("must be a number of seconds, 0 or more")
     return number

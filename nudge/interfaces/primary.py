@@ -15,7 +15,7 @@ from typing import Any
 from nudge import __version__, limits
 from nudge.clock import boot_seconds
 from nudge.config import Settings
-from nudge.errors import HandingOver, NotFound, NudgeError, StorageFailed
+from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.interfaces.http import HttpServer
 from nudge.interfaces.mcp import McpServer
 from nudge.interfaces.self_report import SelfReport
@@ -229,7 +229,7 @@ class Primary:
     def _stop_asked(self, force: bool, forget: bool) -> dict[str, Any]:
         if self._owner == CLIENT and not force:
             client = (self._stdio.client if self._stdio else None) or "an MCP client"
-            raise NotFound(f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force")
+            raise Conflict(f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force")
         self._forget = forget
         self._loop.call_later(0.01, self._leave_because, "stop")
         return {"stopping": True, "pid": os.getpid()}

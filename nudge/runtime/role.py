@@ -146,7 +146,7 @@ def _run_primary(
     logs.configure(settings.log_level)
     if options.no_auth:
         sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
-    greet: Callable[[Endpoint], None] = _greet if owner == "terminal" else lambda _: None
+    greet: Callable[[Endpoint], None] = (lambda ready: _greet(ready, options)) if owner == "terminal" else lambda _: None
     return Primary(
         directory, lock, settings, announced, owner=owner, pipe=pipe, auth=not options.no_auth, on_ready=greet
     ).run()
@@ -198,11 +198,21 @@ def _at_terminal(options: Any) -> bool:
     return bool(options.http_only) or sys.stdin is None or sys.stdin.isatty()
 
 
-def _greet(published: Endpoint) -> None:
-    _say_where(published, "Nudge is serving")
-    sys.stderr.write("  try:    nudge set demo hello world && nudge get demo hello\n  stop:   Ctrl-C\n")
+def _greet(published: Endpoint, options: Any) -> None:
+    _say_where(published, "Nudge is serving", "no token needed: --no-auth" if options.no_auth else None)
+    nudge = _command()
+    sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")
 
 
-def _say_where(published: Endpoint, what: str) -> None:
+def _say_where(published: Endpoint, what: str, access: str | None = None) -> None:
+    access = access or f"token: {_command()} token"
     sys.stderr.write(f"{what} (pid {published.pid}, version {published.version})\n")
-    sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} (token: nudge token)\n  socket: {published.socket}\n")
+    sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {published.socket}\n")
+
+
+def _command() -> str:
+    """How to call us from here: in a fresh checkout `nudge` is not on PATH yet."""
+    import shutil
+
+    beside = os.path.join(os.path.dirname(sys.executable), "nudge")
+    return "nudge" if shutil.which("nudge") or not os.path.exists(beside) else os.path.relpath(beside)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.hints.change import Change, Decision
+from nudge.hints.change import Decision
 from nudge.service.call import Call
 from nudge.service.session import Session
 from nudge.storage.changelog import ChangeLog, LogGone
@@ -185,6 +185,3 @@ def _first_problem(error: ValidationError) -> Invalid:
     sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**problem.get("ctx", {}))
     return Invalid(sentence, field=place[:200] or None)
 
-
-def no_change(result: Any) -> Decision:
-    return Decision(Change(puts=(), removals=()), result)

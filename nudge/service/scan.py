@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from nudge import limits
-from nudge.service.app import App, no_change
+from nudge.service.app import App
 from nudge.service.call import Call
 from nudge.service.hints import Params
 
@@ -40,7 +40,7 @@ class Scanned(BaseModel):
 async def scan(app: App, params: Scan, call: Call) -> Any:
     found = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
     decision = app.session.store.decide_sync(app.now(), {"repo": params.repo}, ADDED_BY, found)
-    return app.commit(no_change(decision.result) if params.dry_run else decision, call)
+    return decision.result if params.dry_run else app.commit(decision, call)
 
 
 def _meta(item: FoundCommand, repo: str) -> dict[str, Any]:

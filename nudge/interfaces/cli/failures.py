@@ -17,7 +17,6 @@ _EXITS = {"E_NOT_FOUND": exits.NOTHING_FOUND, "E_UNAVAILABLE": exits.NO_SERVER}
 # Other sentences already say what to do.
 _ADVICE = {
     "E_NOT_FOUND": "see what there is with: nudge ls",
-    "E_CONFLICT": "see the version it has now with: nudge ls COMPONENT --json",
     "E_QUOTA": "make room with: nudge delete COMPONENT KEY",
     "E_SCOPE_INVALID": "see: nudge {verb} --help",
     "E_INVALID": "see: nudge {verb} --help",
@@ -36,9 +35,15 @@ def report(error: NudgeError, *, verb: str, as_json: bool) -> int:
 
 
 def _sentence(error: NudgeError, verb: str) -> str:
-    advice = _ADVICE.get(error.reason, "").format(verb=verb)
+    advice = "" if _is_a_setting(error) else _ADVICE.get(error.reason, "").format(verb=verb)
+    if error.data.get("why_not"):
+        advice = "see its variants with: nudge ls " + visible(str(error.data.get("component", "")))
     said = f"nudge: {error.reason} ({error.code}): {visible(error.message.rstrip('.'))}"
     return f"{said}; {advice}" if advice and "nudge " not in error.message else said
+
+
+def _is_a_setting(error: NudgeError) -> bool:
+    return str(error.data.get("field", "")).startswith("NUDGE_")
 
 
 def _why_not(error: NudgeError) -> Iterator[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from nudge import limits
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -124,7 +122,7 @@ def scope_of(hint: Mapping[str, Any]) -> Mapping[str, Any]:
 def facts(pen: Pen, hint: Mapping[str, Any]) -> str:
     """`priority 7 · tags build, docker · ttl session`."""
     meta = _meta(hint)
-    told = [f"priority {meta.get('priority', limits.DEFAULT_PRIORITY)}"]
+    told = [f"priority {meta['priority']}"] if "priority" in meta else []
     if "confidence" in meta:
         told.append(f"confidence {meta['confidence']}")
     if meta.get("tags"):

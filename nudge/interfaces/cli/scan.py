@@ -80,8 +80,8 @@ def _lines(pen: render.Pen, result: dict[str, Any], *, dry_run: bool) -> Iterato
 
 
 def _summary(pen: render.Pen, result: dict[str, Any], *, dry_run: bool) -> str:
-    counts = [f"{len(result[outcome])} {outcome}" for outcome, _, _ in _OUTCOMES] + [f"{result['unchanged']} unchanged"]
-    told = ", ".join(counts)
+    counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"
     if dry_run:
         return f"nothing was set (--dry-run); it would be: {told}"
     return pen.done(told + (" (kept: set by a person or an agent)" if result["kept"] else ""))

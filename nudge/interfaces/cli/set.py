@@ -80,7 +80,8 @@ def run(arguments: Namespace) -> int:
 
 def _lines(pen: render.Pen, arguments: Namespace, hint: dict[str, Any], *, narrowed: bool) -> Iterator[str]:
     yield pen.done(f"set {pen.paint('bold', render.name_of(arguments.component, arguments.key))} (v{hint['version']})")
-    yield f"  {render.facts(pen, hint)}"
+    if told := render.facts(pen, hint):
+        yield f"  {told}"
     where = " (this repo; --global for everywhere)" if narrowed else ""
     yield f"  scope: {render.scope_words(render.scope_of(hint))}{where}"
 

@@ -134,7 +134,7 @@ def test_bump(nudge: Nudge, server: Server, words: list[str], delta: int, line: 
 
 
 def test_conflict_says_how_to_go_on(nudge: Nudge, server: Server) -> None:
-    """Exit 3, and where the current version can be read."""
-    server.answers["nudge.set_hint"] = RemoteError({"code": 40901, "message": "at 4", "data": {"reason": "E_CONFLICT"}})
+    """Exit 3, and the server's own sentence, which names the version there is."""
+    server.answers["nudge.set_hint"] = RemoteError({"code": 40901, "message": "it is at 4", "data": {"reason": "E_CONFLICT"}})
     outcome = nudge("set", "a", "b", "c", "--if-match-version", "3")
-    assert outcome.code == 3 and "nudge ls" in outcome.err
+    assert outcome.code == 3 and "it is at 4" in outcome.err

@@ -1,0 +1,183 @@
+"""What the README says is so: its transcripts are run, its tables compared, its links followed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from nudge import limits
+from nudge.config import SETTINGS, Setting
+from nudge.decay import USES_TO_SATURATE, WEEK
+from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
+from nudge.interfaces.cli import exits, verbs
+from nudge.interfaces.cli.runner import parser_of
+from nudge.runtime import paths
+from nudge.service.operations import OPERATIONS
+from tests.contract import readme
+from tests.contract.readme import Step
+from tests.contract.shell import environ_with_nudge, run_in_bash
+from tests.harness import ROOT, Machine
+
+SHOWN = [verb for verb in verbs.VERBS if not verb.hidden]
+MAKEFILE = ".PHONY: build test\nbuild:\n\tdocker compose build router\ntest:\n\t@echo ok\n"
+PORT_IN_FORCE = """$(nudge status --json | sed 's/.*"port":\\([0-9]*\\).*/\\1/')"""
+
+
+def _clone(folder: Path) -> Path:
+    """The repo that the transcripts are told from."""
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/http-proxy.git\n')
+    (folder / "Makefile").write_text(MAKEFILE)
+    return folder
+
+
+def _told() -> list[Step]:
+    """All transcripts in order: they are one session. Without curl, what needs it is left out."""
+    tellable = [text for text in readme.blocks("console") if "curl " not in text or shutil.which("curl")]
+    return [step for text in tellable for step in readme.steps(text)]
+
+
+def test_transcripts(machine: Machine) -> None:
+    """Every `console` block is run, in one session in a clone of acme/http-proxy, and prints what is shown."""
+    told = _told()
+    commands = [step.command.replace(f"127.0.0.1:{limits.DEFAULT_PORT}", f"127.0.0.1:{PORT_IN_FORCE}") for step in told]
+    printed = run_in_bash(commands, _clone(machine.base / "http-proxy"), environ_with_nudge(machine))
+    assert len(told) > 10
+    assert [Step(step.command, readme.comparable(output)) for step, output in zip(told, printed, strict=True)] == told
+
+
+def _default(setting: Setting) -> str:
+    if isinstance(setting.default, bool):
+        return str(int(setting.default))
+    return f"{setting.default:.0f}" if isinstance(setting.default, float) else str(setting.default)
+
+
+def test_settings_table() -> None:
+    """The table of settings is the table in `nudge.config`, line for line."""
+    lines = [f"| `{setting.variable}` | `{_default(setting)}` | {setting.meaning} |" for setting in SETTINGS]
+    table = "\n".join(["| variable | default | meaning |", "|---|---|---|", *lines])
+    assert re.findall(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", readme.TEXT, re.DOTALL) == [table]
+
+
+def test_every_verb_is_mentioned() -> None:
+    """Nobody has to guess that a verb exists."""
+    said = " ".join(readme.code())
+    assert [verb.name for verb in SHOWN if not re.search(rf"nudge {verb.name}\b", said) and f"`{verb.name}`" not in readme.TEXT] == []
+
+
+def test_every_listed_tool_is_mentioned() -> None:
+    """The tools that an agent gets are the tools that the README names."""
+    named = {name for name in readme.code() if re.fullmatch(r"nudge_[a-z_]+", name)}
+    assert named == {operation.tool for operation in OPERATIONS.values() if operation.listed}
+
+
+def test_commands_exist() -> None:
+    """Each `nudge VERB` in code is a verb, with options that it has."""
+    options = {verb.name: set(parser_of(verb)._option_string_actions) for verb in SHOWN}
+    for text in readme.code():
+        for name, words in re.findall(r"\bnudge (?!nudge)([a-z]+)([^\n|&;()`]*)", text):
+            assert name in options, text
+            assert set(re.findall(r"(?<!\S)--[a-z-]+", words)) <= options[name], text
+
+
+def test_options_exist() -> None:
+    """No option is named that no verb has."""
+    known = {option for verb in SHOWN for option in parser_of(verb)._option_string_actions}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", " ".join(readme.code()))) <= known
+
+
+@pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
+def test_help_of_every_verb(machine: Machine, verb: verbs.Verb) -> None:
+    """`nudge VERB --help` works in a process of its own, and starts no server."""
+    done = machine.cli(verb.name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: nudge {verb.name} ")
+    assert machine.endpoint() is None
+
+
+def _anchors() -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", readme.prose(), re.MULTILINE)
+    return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links() -> None:
+    """Every link leads to a file that is here, or to a heading."""
+    targets = readme.links()
+    assert "docs/nudge.svg" in targets
+    assert [target for target in targets if target not in _anchors() and not (ROOT / target).is_file()] == []
+
+
+def test_every_example_is_linked() -> None:
+    """An example that nobody finds is none."""
+    assert {f"examples/{path.name}" for path in (ROOT / "examples").iterdir() if path.is_file()} <= set(readme.links())
+
+
+def test_client_configuration() -> None:
+    """What is to be pasted into a client's file is JSON that starts `nudge serve`."""
+    pasted = [json.loads(text) for text in readme.code() if text.startswith('{"') and "serve" in text]
+    servers = [next(iter(document.values()))["nudge"] for document in pasted]
+    assert len(servers) == 2
+    assert all((server["command"], server["args"]) == ("nudge", ["serve"]) for server in servers)
+
+
+def test_formula() -> None:
+    """The weights and constants of the score are those in force."""
+    (formula,) = (text for text in readme.blocks("text") if text.startswith("score = "))
+    assert {name: float(weight) for weight, name in re.findall(r"([\d.]+) \* (\w+) ", formula)} == WEIGHTS
+    assert f"e^(-uses/{USES_TO_SATURATE:.0f})" in formula
+    assert formula.count(f" / {WEEK / 86_400:.0f})") == 2
+    assert f"priority / {limits.MAX_PRIORITY}, {limits.DEFAULT_PRIORITY} unless given" in formula
+    assert f"{limits.DEFAULT_CONFIDENCE} unless given" in formula
+    assert f"/ {CONDITIONS_OF_FULL_SPECIFICITY}, at most 1" in formula
+
+
+def test_exit_codes() -> None:
+    """The exit codes in the table are the exit codes there are, but for those that a shell gives a signal."""
+    codes = {value for name, value in vars(exits).items() if name.isupper() and value < 128}
+    assert {int(row[0]) for row in readme.rows("| exit code |")} == codes
+
+
+def test_lifetimes() -> None:
+    """The durations in words are the defaults in seconds."""
+    lived = " ".join(cell for row in readme.rows("| what | until |") for cell in row)
+    assert f"{limits.SESSION_GRACE / 3_600:.0f} hours (`NUDGE_SESSION_GRACE`)" in lived
+    assert f"{limits.IDLE_EXIT / 60:.0f} minutes of silence" in lived
+
+
+@pytest.mark.parametrize(("platform", "column"), [("linux", 1), ("darwin", 2)])
+def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> None:
+    """The directories are those that the code computes, and every file in the first of them is named."""
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setattr("nudge.runtime.paths.sys.platform", platform)
+    runtime, logs, config = readme.rows("| what | Linux |")
+    assert _said(runtime[column]) == str(Path(paths.runtime_dir({})).parent / "MACHINE")
+    assert _said(logs[column]) == paths.log_dir({})
+    assert _said(config[column]) == str(Path(paths.config_file({})).parent)
+    files = {paths.LOCK, paths.MEMBERS, paths.ENDPOINT, paths.TOKEN, paths.CHANGE_LOG, paths.PREVIOUS, paths.START_REPORT}
+    assert set(re.findall(r"`([^`]+)`", runtime[0])) == files
+
+
+def _said(cell: str) -> str:
+    return cell.strip("`").rstrip("/").replace("~", "/home/me")
+
+
+def test_make_targets() -> None:
+    """Every `make ...` is a target, and the two that a newcomer needs come first."""
+    targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = [target for text in readme.code() for target in re.findall(r"^make ([a-z0-9]+)", text, re.MULTILINE)]
+    assert named[:2] == ["serve", "test"]
+    assert set(named) <= targets
+
+
+def test_picture() -> None:
+    """The picture is well-formed, has a form for dark pages, and fetches nothing."""
+    text = (ROOT / "docs" / "nudge.svg").read_text()
+    assert ET.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"<script|<image|@import|url\((?!#)|href=", text)
