@@ -45,13 +45,15 @@ MAX_TIMESTAMP = 7_258_118_400  # 2200-01-01: until then a float tells microsecon
 MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
 HINTS_PER_BREATH = 100  # hints handled before the event loop gets its turn
 CHARS_PER_BREATH = 8 * KIB  # or so much text of theirs
+CHARS_PER_WILDCARD = 128  # what one in a scope counts for
 
 # Scopes and patterns
 MAX_PATTERN_CHARS = 256  # a glob or a regex
 MAX_SCOPE_ITEMS = 20  # globs, repos, branches, names or allowed values in one scope field
 MAX_GLOB_ALTERNATIVES = 64
 MAX_GLOB_EXPANDED_CHARS = 2_048  # all alternatives together
-MAX_GLOB_WILDCARDS = 64  # in all alternatives together: a match of the longest path stays under 5 ms
+MAX_GLOB_WILDCARDS = 64  # of a scope's directories, all alternatives together: a check of the longest path stays under 10 ms
+MAX_SCOPE_CHARS = 16 * KIB  # as JSON: thousands of hints keep theirs in memory
 GLOBS_CACHED = 2_048  # compiled, in memory
 SCOPES_CACHED = 2_048  # shared by the hints that have them
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
@@ -80,6 +82,24 @@ COMPACT_RATIO = 4
 MAX_LOG_RECORD_BYTES = 64 * MIB
 LOG_PIECE_BYTES = 32 * KIB  # written at once while a whole log is written
 
+# Recording: what a hook reads, sends and keeps for later
+MAX_HOOK_BYTES = 8 * MIB
+HOOK_TIMEOUT = 0.1  # seconds for PRIMARY's answer; then the event goes to the spool
+INJECT_TIMEOUT = 0.15  # seconds for the context that a session starts with
+SESSION_EVENT_BUCKET = 10  # seconds in which a client that is wired twice tells the same of a session
+MAX_COMMAND_CHARS = 500
+MAX_PROMPT_CHARS = 2_000
+MAX_ERROR_CHARS = 2_000  # head and tail together
+MAX_TASK_CHARS = 500  # of the prompt that a subagent gets
+MAX_LABEL_CHARS = 200  # descriptions, subjects, names
+MAX_ARGUMENTS = 20  # of an MCP call
+MAX_ARGUMENT_CHARS = 100
+MAX_PATCHED_FILES = 20  # named in one patch
+REDACTED_AT_ONCE = 64 * KIB  # characters searched for credentials, of a text that is cut shorter than that
+MAX_EVENT_BYTES = 128 * KIB  # one event, as JSON: every field at its longest, in characters of four bytes
+MAX_SPOOL_FILES = 10_000
+MAX_SPOOL_BYTES = 32 * MIB
+
 # Reading the manifests of a repo
 MAX_MANIFEST_BYTES = 512 * KIB
 MAX_MANIFESTS = 200
@@ -91,11 +111,80 @@ MAX_WORKFLOW_LINES = 3  # of a CI step; a longer one is a script, not something 
 MAX_YAML_DEPTH = 64
 MAX_TOML_KEY_PARTS = 40
 
+# The stdio pipe of PRIMARY's own client
+STDIO_UNANSWERED_BYTES = 64 * KIB  # requests that are taken from it at once
+STDIO_LINE_COST_BYTES = 2 * KIB  # what a line counts for beside its length
+STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
+
 # The HTTP listener
 MAX_CONNECTIONS = 512  # on TCP
 MAX_HEADER_BYTES = 32 * KIB  # one header: a context with a long directory fits
+READ_BYTES = 16 * KIB  # parsed at once
 HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0
 KEEPALIVE = 75.0  # on TCP; a member's connection stays open as long as it likes
 MAX_REQUEST_ID_CHARS = 64
 MAX_CLIENT_CHARS = 64
+
+# The checkup
+LARGE_LOG_BYTES = 256 * MIB  # COMPACT_RATIO times what MAX_HINTS of the largest size take is less
+DISK_FULL_BYTES = 16 * MIB
+DISK_LOW_BYTES = 256 * MIB
+CLOCK_STEP_NOTED = 60.0  # seconds
+EARLIEST_CLOCK = 1_767_225_600  # 2026-01-01: a clock that says less was never set
+
+# The history: observations in the database
+BUSY_TIMEOUT = 5.0  # seconds that a write waits for somebody else's transaction
+LOOK_TIMEOUT = 0.1  # the same, for a hook's read-only look
+READ_PATIENCE = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
+READERS = 2  # threads, each with a connection
+MAX_WRITES_PER_COMMIT = 500
+VACUUM_BYTES = 256 * MIB  # a larger database is not rewritten whole after a purge
+DEDUPLICATION_WINDOW = 300  # seconds
+SILENT_SESSION = 12 * 3_600  # seconds without an event after which a session counts as ended
+MAX_EVENT_ID_CHARS = 128
+MAX_SESSION_ID_CHARS = 256
+MAX_EVENT_FIELD_CHARS = 4_096  # paths, names; the rest of a longer one is cut
+MAX_CONTENT_CHARS = 4_096
+MAX_PROMPT_CHARS = 2_000
+MAX_METADATA_CHARS = 16 * KIB  # as JSON
+PREVIEW_CHARS = 120
+INTENT_CHARS = 200
+MAX_SUMMARY_ITEMS = 20  # files, failures or commits that one summary names
+DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 20, 100
+MAX_SEARCH_CHARS = 1_000
+MAX_SEARCH_DEPTH = 16  # nested parentheses
+MAX_SEARCH_OFFSET = 100_000
+BLENDED_CANDIDATES = 500  # best matches, and as many newest ones, that `blended` weighs against each other
+MAX_OBSERVATION_IDS = 50
+DEFAULT_TIMELINE, MAX_TIMELINE = 5, 500
+DEFAULT_RECENT_LIMIT, MAX_RECENT_LIMIT = 30, 100
+DEFAULT_HISTORY_LIMIT, MAX_HISTORY_LIMIT = 10, 50
+DEFAULT_SESSIONS_LIMIT, MAX_SESSIONS_LIMIT = 20, 100
+EXPORT_PAGE = 500  # rows
+SWEEP_PORTION = 2_000  # rows deleted in one transaction
+MAX_RETENTION_DAYS = 36_500
+
+# Wiring clients
+HOOK_TIMEOUT = 5  # seconds that a client gives one hook
+SESSION_END_HOOK_TIMEOUT = 3  # clients leave no more at their end
+CLIENT_COMMAND_TIMEOUT = 30.0  # seconds for a client's own command, such as `claude mcp add`
+MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
+
+# The injection: what a session is told at its start
+MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
+INJECTION_CHARS = 2_000  # about 500 tokens; the least of it goes first, but no failure and no commit
+RECOVERY_INJECTION_CHARS = 3_000  # after `compact` and `clear`, which took an agent's context away
+INJECTED_HINTS = 10
+INJECTED_INTENTS = 10
+INJECTED_ROWS, RECOVERED_ROWS = 20, 30  # of the project
+INJECTED_FOREIGN, RECOVERED_FOREIGN = 10, 15  # of other projects
+INJECTION_CANDIDATES = 2_000  # the project's newest observations, out of which its rows are chosen
+FOREIGN_SESSIONS = 300  # the newest sessions, among which other projects are looked for
+FOREIGN_PROJECTS = 12
+FOREIGN_CANDIDATES = 50  # the newest observations of each
+INJECTED_TEXT_CHARS = 80  # of a command or a path
+INJECTED_INTENT_CHARS = 60
+INJECTED_VALUE_CHARS = 120
+INJECTED_REASON_CHARS = 80
+INJECTED_NAME_CHARS = 48

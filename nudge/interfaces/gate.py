@@ -11,7 +11,8 @@ import sys
 
 from aiohttp import web
 
-_LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE)
+# ASCII: a `\u017f` is an `s` to a pattern that ignores case, and not to whoever resolves the name.
+_LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
 Refusal = tuple[int, str]
 
 
@@ -32,13 +33,14 @@ def _is_local_origin(origin: str) -> bool:
 
 def check_token(request: web.BaseRequest, token: str) -> Refusal | None:
     scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode()):
+    if scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode("utf-8", "surrogateescape"), token.encode()):
         return None
     return 401, "the bearer token is missing or wrong; get it with: nudge token"
 
 
 def is_json(request: web.BaseRequest) -> bool:
-    return request.content_type == "application/json"
+    """Plain JSON: a compressed kilobyte can hold a gigabyte."""
+    return request.content_type == "application/json" and request.headers.get("Content-Encoding", "identity") == "identity"
 
 
 def is_same_user(transport: object) -> bool:

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from nudge import __version__, limits
-from nudge.errors import HandingOver, NudgeError
+from nudge.errors import HandingOver, Invalid, NudgeError
 from nudge.interfaces import gate, jsonrpc, rest, wire
 from nudge.interfaces.facts import call_from, facts_from
 from nudge.interfaces.mcp import McpServer
@@ -36,6 +36,8 @@ class HttpServer:
         self._runners: list[web.ServerRunner] = []
         self.members = Members()
         self.refusing = False
+        self.pace = 0.0
+        """Seconds that every call waits before it is served."""
         self.in_flight = 0
         self.on_role_asked: Callable[[dict[str, Any]], bool] = lambda _asked: False
         self.on_call: Callable[[], None] = lambda: None
@@ -54,7 +56,7 @@ class HttpServer:
     async def _listen(self, handler: Any, keepalive: float, make_site: Callable[..., web.BaseSite]) -> None:
         server = _PatientServer(
             handler, request_factory=_request, keepalive_timeout=keepalive, access_log=None,
-            max_field_size=limits.MAX_HEADER_BYTES, lingering_time=0.1,
+            max_field_size=limits.MAX_HEADER_BYTES, lingering_time=0.1, auto_decompress=False,
         )  # fmt: skip
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.2)
         await runner.setup()
@@ -107,12 +109,16 @@ class HttpServer:
         self.in_flight += 1
         self.on_call()
         try:
+            if self.pace and request.path != "/role":
+                await asyncio.sleep(self.pace)
             return await handler(request)
         except EnvNeeded as asked:
             return _json({"names": asked.names}, _ENV_NEEDED)
         except HandingOver:
             return _retry_later()
         except wire.WireError as error:
+            if request.path.startswith(rest.PREFIX):
+                return _json({"error": error.to_wire()}, 400)
             return _json(jsonrpc.error_response(None, error.code, error.message))
         except NudgeError as error:
             return _json({"error": error.to_wire()}, rest.status_of(error))
@@ -135,26 +141,28 @@ class HttpServer:
         answer = await jsonrpc.answer(self._app, payload, call_from(request.headers))
         if answer is None:
             return web.Response(status=204)
-        if _is_export(payload):
-            return _bytes(await asyncio.to_thread(wire.encode_slow, answer))
-        return _bytes(wire.encode(answer))
+        return _bytes(await wire.encode_any(answer))
 
     async def _serve_mcp(self, request: web.BaseRequest) -> Answer:
         message = await _decoded(await _body(request, limits.MAX_STDIO_LINE_BYTES))
-        answer = await self._mcp.answer(message, facts_from(request.headers))
-        return web.Response(status=202) if answer is None else _bytes(wire.encode(answer))
+        try:
+            facts = facts_from(request.headers)
+        except Invalid as error:
+            return _json(jsonrpc.refusal(jsonrpc.id_of(message), error))
+        answer = await self._mcp.answer(message, facts)
+        return web.Response(status=202) if answer is None else _bytes(await wire.encode_any(answer))
 
     async def _rest(self, request: web.BaseRequest) -> Answer:
         if request.method == "GET" and request.path == rest.OPENAPI:
             return _json(rest.openapi())
-        matched = rest.match(request.method, request.path)
+        matched = rest.match(request.method, request.rel_url.raw_path)
         if matched is None:
             return _plain(404, "no such path or method")
         operation, named = matched
         body = await _body(request, limits.MAX_IMPORT_BODY_BYTES if operation.name == "nudge.import" else limits.MAX_BODY_BYTES)
-        params = rest.params(operation, named, request.query, await _decoded(body) if body else None)
+        params = rest.params(operation, named, request.query.items(), await _decoded(body) if body else None)
         result = await self._app.execute(operation.name, params, call_from(request.headers))
-        return _bytes(await asyncio.to_thread(wire.encode_slow, result))
+        return _bytes(await wire.encode_any(result))
 
     async def _role(self, request: web.BaseRequest) -> Answer:
         asked = await _decoded(await _body(request, limits.KIB))
@@ -169,8 +177,13 @@ class HttpServer:
 class _PatientServer(web.Server):
     """Patient, not endless: a connection that never completes its first request is closed, and there is a most of them."""
 
+    def __call__(self) -> RequestHandler:
+        return _DiscreetHandler(self, loop=self._loop, **self._kwargs)
+
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
+        # Chunks of one byte take the parser fifty times as long as the same bytes in one: it must not get too many at once.
+        transport.max_size = limits.READ_BYTES  # type: ignore[attr-defined]
         if len(self._connections) > limits.MAX_CONNECTIONS:
             transport.abort()
         self._loop.call_later(limits.HEADERS_TIMEOUT, self._close_if_silent, handler, transport)
@@ -178,6 +191,27 @@ class _PatientServer(web.Server):
     def _close_if_silent(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         if handler in self._connections and handler._request_count == 0 and not handler._request_in_progress:
             transport.abort()
+
+
+class _DiscreetHandler(RequestHandler):
+    """Says nothing about what runs here, and repeats nothing of what is no HTTP: it may hold a value, which belongs in no log."""
+
+    __slots__ = ()
+
+    async def finish_response(self, request: web.BaseRequest, resp: Answer, start_time: float | None) -> tuple[Answer, bool]:
+        resp.headers["Server"] = "nudge"
+        return await super().finish_response(request, resp, start_time)
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None,  # noqa: ARG002
+    ) -> Answer:  # fmt: skip
+        if status >= 500:
+            _log.error("request failed", exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun; there is no other one")
+        response = _plain(status, "not a request that this server understands" if status < 500 else "internal error")
+        response.force_close()
+        return response
 
 
 def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
@@ -188,7 +222,7 @@ def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) 
 async def _body(request: web.BaseRequest, most: int = limits.MAX_IMPORT_BODY_BYTES) -> bytes:
     if (request.content_length or 0) > most:
         raise web.HTTPRequestEntityTooLarge(most, request.content_length or 0)
-    async with asyncio.timeout(limits.BODY_TIMEOUT):
+    async with asyncio.timeout(None if request.content.is_eof() else limits.BODY_TIMEOUT):  # a timer costs more than the read
         body = await request.read()
     if len(body) > most:
         raise web.HTTPRequestEntityTooLarge(most, len(body))
@@ -204,11 +238,6 @@ def _check_size(body: bytes, payload: object) -> None:
     importing = isinstance(payload, dict) and payload.get("method") == "nudge.import"
     if len(body) > limits.MAX_BODY_BYTES and not importing:
         raise web.HTTPRequestEntityTooLarge(limits.MAX_BODY_BYTES, len(body))
-
-
-def _is_export(payload: object) -> bool:
-    calls = payload if isinstance(payload, list) else [payload]
-    return any(isinstance(call, dict) and call.get("method") == "nudge.export" for call in calls)
 
 
 async def _health(_request: web.BaseRequest) -> Answer:

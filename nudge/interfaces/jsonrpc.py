@@ -50,11 +50,21 @@ async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, A
     except (EnvNeeded, HandingOver):
         raise
     except NudgeError as error:
-        return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}
+        return refusal(request_id, error)
     except Exception:
         _log.exception("operation failed")
         return error_response(request_id, INTERNAL_ERROR, "Internal error; the server's log has the details")
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+
+def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}
+
+
+def id_of(message: object) -> str | int | None:
+    """What an answer to this message must carry, or its sender would wait for ever."""
+    request_id = message.get("id") if isinstance(message, dict) else None
+    return request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
 
 
 def error_response(request_id: object, code: int, message: str) -> dict[str, Any]:

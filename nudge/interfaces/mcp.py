@@ -6,7 +6,6 @@ next message of any client. A contract test holds the few young parts of the SDK
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from nudge import __version__
 from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, HandingOver, NudgeError
+from nudge.interfaces import wire
 from nudge.interfaces.jsonrpc import error_response
 from nudge.limits import MAX_CLIENT_CHARS
 from nudge.service.app import App
@@ -56,12 +56,20 @@ class Facts:
     tools: str = "default"
 
 
+@dataclass(slots=True)
+class _Turn:
+    """One message on its way through the SDK, and what the tool said."""
+
+    facts: Facts
+    told: dict[str, Any] | None = None
+
+
 class McpServer:
     """Answers MCP messages for one application."""
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._server: Server[Facts] = Server(
+        self._server: Server[_Turn] = Server(
             "nudge", version=__version__, title="Nudge", instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools, on_call_tool=self._call_tool,
         )  # fmt: skip
@@ -88,9 +96,12 @@ class McpServer:
 
     async def _serve(self, request_id: str | int, method: str, params: dict[str, Any] | None, facts: Facts) -> dict[str, Any]:
         connection = _connection(method, params, facts)
-        exchange = _Exchange(request_id)
+        turn = _Turn(facts)
         try:
-            return await serve_one(self._server, exchange, method, params, connection=connection, lifespan_state=facts)
+            result = await serve_one(
+                self._server, _Exchange(request_id), method, params, connection=connection, lifespan_state=turn
+            )
+            return result if turn.told is None else await _filled(result, turn.told)
         except (EnvNeeded, HandingOver, MCPError, ValidationError):
             raise
         except Exception:
@@ -98,25 +109,28 @@ class McpServer:
             raise MCPError(code=INTERNAL_ERROR, message="Internal error; the server's log has the details") from None
 
     async def _list_tools(
-        self, context: ServerRequestContext[Facts], _params: types.PaginatedRequestParams | None
+        self, context: ServerRequestContext[_Turn], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen_tools(context.lifespan_context.tools)])
+        return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen_tools(context.lifespan_context.facts.tools)])
 
-    async def _call_tool(self, context: ServerRequestContext[Facts], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(self, context: ServerRequestContext[_Turn], params: types.CallToolRequestParams) -> types.CallToolResult:
         operation = _BY_TOOL.get(params.name.replace(".", "_"))
         if operation is None:
             raise MCPError(code=METHOD_NOT_FOUND, message=f"Unknown tool: {params.name[:100]}")
-        call = context.lifespan_context.call
+        turn = context.lifespan_context
+        call = turn.facts.call
         if (said := context.session.client_params) is not None:  # 2026-07-28: each request says who sends it
             call = replace(call, client=said.client_info.name[:MAX_CLIENT_CHARS])
         arguments = _as_agent(operation, params.arguments or {}, call)
         try:
-            return _result(await self._app.execute(operation.name, arguments, call))
+            content = await self._app.execute(operation.name, arguments, call)
+            turn.told = content if isinstance(content, dict) else {"result": content}
         except HandingOver:
             raise
         except NudgeError as error:
-            told = {"code": error.code, "reason": error.reason, "message": error.message, **error.data}
-            return _result({"error": told}, failed=True)
+            turn.told = {"error": {"code": error.code, "reason": error.reason, "message": error.message, **error.data}}
+            return types.CallToolResult(content=[], structured_content={}, is_error=True)
+        return types.CallToolResult(content=[], structured_content={})
 
 
 @dataclass
@@ -163,14 +177,19 @@ def _as_agent(operation: Operation, arguments: dict[str, Any], call: Call) -> di
     meta = arguments.get("meta")
     if operation.name != "nudge.set_hint" or not (meta is None or isinstance(meta, dict)):
         return arguments
-    signed = {"source": "agent", **({"added_by": f"agent:{call.client}"} if call.client else {})}
+    signed = {"source": "agent", **({"added_by": f"agent:{_printable(call.client)}"} if call.client else {})}
     return {**arguments, "meta": {**signed, **(meta or {})}}
 
 
-def _result(content: Any, *, failed: bool = False) -> types.CallToolResult:
-    structured = content if isinstance(content, dict) else {"result": content}
-    text = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=structured, is_error=failed)
+def _printable(name: str) -> str:
+    """A client may call itself anything; what it sets must not be refused for that."""
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
+async def _filled(result: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    """What a tool said goes into the SDK's envelope afterwards: the SDK would copy it three times, on the event loop."""
+    text = (await wire.encode_any(told)).decode()
+    return {**result, "content": [{"type": "text", "text": text}], "structuredContent": told}
 
 
 def chosen_tools(choice: str) -> list[str]:
@@ -205,17 +224,21 @@ def _output_schema(operation: Operation) -> dict[str, Any]:
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The model's JSON schema without what a reader does not need: every character of it is read by a model, in every session."""
-    schema = _slim(model.model_json_schema())
-    assert isinstance(schema, dict)
-    return schema
+    schema = model.model_json_schema()
+    slim = _slim(schema, schema.pop("$defs", {}))
+    assert isinstance(slim, dict)
+    return slim
 
 
-def _slim(node: Any) -> Any:
+def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
+    """Shared parts are put in place: a reference into the schema leads nowhere once that is part of a larger document."""
     if isinstance(node, list):
-        return [_slim(item) for item in node]
+        return [_slim(item, shared) for item in node]
     if not isinstance(node, dict):
         return node
-    slim = {key: _slim(value) for key, value in node.items() if key not in ("title", "additionalProperties")}
+    if "$ref" in node:
+        return _slim(shared[node["$ref"].rpartition("/")[2]], shared)
+    slim = {key: _slim(value, shared) for key, value in node.items() if not _is_decoration(key, value)}
     if slim.get("default", 0) is None:
         del slim["default"]
     options = [option for option in slim.get("anyOf", ()) if option != {"type": "null"}]
@@ -223,6 +246,11 @@ def _slim(node: Any) -> Any:
         del slim["anyOf"]
         slim = {**options[0], **slim}
     return slim
+
+
+def _is_decoration(key: str, value: Any) -> bool:
+    """A title is one when it is text; otherwise it is a property of that name."""
+    return key == "additionalProperties" or (key == "title" and isinstance(value, str))
 
 
 _TOOLS: dict[str, types.Tool] = {operation.tool: _tool(operation) for operation in OPERATIONS.values()}

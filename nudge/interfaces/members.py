@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
+
+from nudge.limits import MAX_CLIENT_CHARS
+
+_PID = re.compile("[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +28,10 @@ class Members:
         self._by_transport: dict[asyncio.Transport, Member] = {}
 
     def note(self, request: web.BaseRequest) -> None:
-        pid = request.headers.get("Nudge-Pid")
-        if pid is not None and pid.isdigit() and request.transport is not None:
+        pid = request.headers.get("Nudge-Pid", "")
+        if _PID.fullmatch(pid) and request.transport is not None:
             client, version = request.headers.get("Nudge-Client", "mcp"), request.headers.get("Nudge-Version", "")
-            self._by_transport[request.transport] = Member(client[:64], int(pid), version[:32])
+            self._by_transport[request.transport] = Member(_sayable(client), int(pid), _sayable(version))
 
     def present(self) -> list[Member]:
         for transport in [transport for transport in self._by_transport if transport.is_closing()]:
@@ -35,3 +40,8 @@ class Members:
 
     def to_wire(self) -> list[dict[str, Any]]:
         return [{"client": member.client, "pid": member.pid, "version": member.version} for member in self.present()]
+
+
+def _sayable(text: str) -> str:
+    """A header may hold bytes that are no text, and what is told here is told to everyone who asks for the status."""
+    return text[:MAX_CLIENT_CHARS].encode("ascii", "replace").decode()

@@ -33,6 +33,7 @@ _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and
 _SUCCESSOR_PATIENCE = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
 _LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
 _DRAIN = 0.1
+_LEAVING_PACE = 0.1  # seconds that each call waits meanwhile: callers in a tight loop would take the successor's processor time
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
@@ -154,9 +155,13 @@ class Primary:
         """Asked before every acknowledged write: do we still hold the lock that the path names?"""
         if self._lock is None or self._lock.holds_path():
             return
-        paths.ensure_private_dir(self._directory)
         fresh = FileLock(self._lock.path)
-        if not fresh.acquire():
+        try:
+            paths.ensure_private_dir(self._directory)
+            regained = fresh.acquire()
+        except (OSError, StorageFailed):
+            raise StorageFailed("the server's directory is gone and cannot be made anew; see: nudge doctor") from None
+        if not regained:
             self._leave_because("another PRIMARY")
             raise HandingOver("another server took over; send it again")
         self._lock.release()
@@ -260,6 +265,7 @@ class Primary:
     async def _raise_successor(self) -> None:
         """It imports while we still serve; when it is ready it asks."""
         self._awaiting_successor = True
+        self._http.pace = _LEAVING_PACE
         try:
             await asyncio.to_thread(ensure.spawn_detached, self._directory, successor_of=self._announced.generation)
             await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_PATIENCE)

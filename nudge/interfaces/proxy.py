@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ENV_NEEDED = 428
 _CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
+_RETRY_PAUSE = 0.01
 _PASSIVE_REJOIN = 3.0  # seconds to look for a successor while nothing is waiting to be answered
 
 
@@ -87,8 +88,9 @@ class Proxy:
             self._reconnect()
 
     def _patience(self) -> float | None:
-        if self._pending and self._link is not None:
-            return max(self._pending[0].deadline - boot_seconds(), 0.0)
+        """While something waits for its answer there is always a next look: a fresh connection can be lost before it carried a word."""
+        if self._pending:
+            return _RETRY_PAUSE if self._link is None else max(self._pending[0].deadline - boot_seconds(), 0.0)
         return 0.1 if self._link is None and boot_seconds() < self._rejoin_until else None
 
     # From the client
@@ -112,7 +114,7 @@ class Proxy:
         meta = params.get("_meta")
         info = params.get("clientInfo") or (meta.get(_CLIENT_INFO_META) if isinstance(meta, dict) else None)
         if isinstance(info, dict) and isinstance(info.get("name"), str):
-            self._client = info["name"][: limits.MAX_CLIENT_CHARS].encode("ascii", "replace").decode()
+            self._client = info["name"]
 
     # To PRIMARY
 
@@ -126,8 +128,8 @@ class Proxy:
         self._send_unsent()
 
     def _identity(self) -> dict[str, str]:
-        name = self._client or self._environ.get("AI_AGENT", "")[: limits.MAX_CLIENT_CHARS] or "mcp"
-        return {"Nudge-Client": name, "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
+        name = self._client or self._environ.get("AI_AGENT") or "mcp"
+        return {"Nudge-Client": _header(name[: limits.MAX_CLIENT_CHARS]), "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
 
     def _send_unsent(self) -> None:
         for pending in list(self._pending):
@@ -147,7 +149,7 @@ class Proxy:
     def _facts(self, pending: Pending) -> dict[str, str]:
         """What PRIMARY cannot know by itself: who asks, from where, and until when the answer is of use."""
         headers = {**self._identity(), "Nudge-Request-Id": pending.request_id, "Nudge-Deadline": f"{pending.deadline:.6f}",
-                   "Nudge-Tools": self._settings.tools, "Nudge-Env": self._env()}  # fmt: skip
+                   "Nudge-Tools": _header(self._settings.tools), "Nudge-Env": self._env()}  # fmt: skip
         if self._protocol:
             headers["MCP-Protocol-Version"] = self._protocol
         if pending.message.get("method") == "tools/call":
@@ -177,10 +179,11 @@ class Proxy:
             self._send(self._link, pending)
             return
         self._pending.popleft()
-        if pending.message.get("method") == "initialize":
-            self._remember_protocol(body)
-        if pending.wants_answer:
-            self._answer(body if body[:1] == b"{" else _failure(pending, NudgeError(f"the server answered with HTTP {status}")))
+        if status == 200:  # PRIMARY knows what wants an answer; here it is only passed on
+            self._remember_protocol(pending, body)
+            self._answer(body)
+        elif pending.wants_answer:
+            self._answer(_failure(pending, NudgeError(f"the server answered with HTTP {status}")))
 
     def _learn_env(self, names: list[str]) -> bool:
         """Note what a scope asks for; False when PRIMARY asks again for what it was told."""
@@ -192,7 +195,9 @@ class Proxy:
         """Only the names that some scope has asked for leave this process; null says that one is not set."""
         return json.dumps({name: self._environ.get(name) for name in sorted(self._env_names)}) if self._env_names else "ask"
 
-    def _remember_protocol(self, body: bytes) -> None:
+    def _remember_protocol(self, pending: Pending, body: bytes) -> None:
+        if pending.message.get("method") != "initialize":
+            return
         version = json.loads(body).get("result", {}).get("protocolVersion")
         if isinstance(version, str):
             self._protocol = version
@@ -249,6 +254,11 @@ def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> di
     meta = params.get("_meta")
     where = context.caller_cwd(environ, cwd if isinstance(cwd, str) else None, meta if isinstance(meta, dict) else None)
     return context.resolve(where).to_wire()
+
+
+def _header(text: str) -> str:
+    """A stranger's text as an HTTP header can carry it."""
+    return "".join(char if " " <= char <= "~" else "?" for char in text)
 
 
 def _decode(line: bytes | None) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from nudge import __version__
 from nudge.errors import Invalid, NudgeError
+from nudge.interfaces import wire
 from nudge.interfaces.mcp import schema_of
 from nudge.service.operations import OPERATIONS, Operation
 
@@ -24,34 +25,38 @@ def status_of(error: NudgeError) -> int:
 
 
 def match(method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
-    """The operation that serves this request line, with what the path names."""
+    """The operation that serves this request line, with what the path names. It is decoded last: a name may hold a `%2F`."""
     parts = path.split("/")
     for operation in OPERATIONS.values():
         verb, template = operation.route
         names = template.split("/")
         if verb == method and len(names) == len(parts) and all(n == p or n[:1] == "{" for n, p in zip(names, parts, strict=True)):
-            return operation, {n[1:-1]: p for n, p in zip(names, parts, strict=True) if n[:1] == "{"}
+            return operation, {n[1:-1]: unquote(p, errors="surrogateescape") for n, p in zip(names, parts, strict=True) if n[:1] == "{"}
     return None
 
 
-def params(operation: Operation, named: Mapping[str, str], query: Mapping[str, str], body: object) -> dict[str, Any]:
+def params(operation: Operation, named: Mapping[str, str], query: Iterable[tuple[str, str]], body: object) -> dict[str, Any]:
     """One parameter object from path, query string and body; where they disagree, the path wins."""
     if body is not None and not isinstance(body, dict):
         raise Invalid("must be a JSON object", field="body")
     properties = schema_of(operation.params)["properties"]
-    asked = {name: _typed(name, raw, properties.get(name, {})) for name, raw in query.items()}
+    asked: dict[str, Any] = {}
+    for name, raw in query:
+        typed = _typed(name, raw, properties.get(name, {}))
+        before = asked.get(name)
+        asked[name] = [*before, *typed] if isinstance(before, list) and isinstance(typed, list) else typed
     return {**asked, **(body or {}), **named}
 
 
 def _typed(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
-    """A query string has text only; what the parameter wants to be is in its schema."""
+    """A query string has text only; what the parameter wants to be is in its schema. A list has commas, or is given repeatedly."""
     kind = schema.get("type")
     if kind == "array":
         return raw.split(",")
     if kind in ("integer", "number", "boolean", "object"):
         try:
-            return json.loads(raw)
-        except ValueError:
+            return wire.decode(raw.encode("utf-8", "surrogatepass"))
+        except wire.WireError:
             raise Invalid(f"must be JSON ({kind})", field=name) from None
     return raw
 
@@ -83,10 +88,20 @@ def _described(operation: Operation) -> dict[str, Any]:
                       "default": {"description": "refused: {\"error\": {code, message, data}}"}},
     }  # fmt: skip
     if verb in ("POST", "PUT"):
-        described["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+        described["requestBody"] = {"content": {"application/json": {"schema": _body(schema, template)}}}
     return described
+
+
+def _body(schema: Mapping[str, Any], template: str) -> dict[str, Any]:
+    """What the path does not name already."""
+    fields = {name: field for name, field in schema.get("properties", {}).items() if f"{{{name}}}" not in template}
+    return {"type": "object", "properties": fields, "required": [name for name in schema.get("required", ()) if name in fields]}
 
 
 def _parameter(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], template: str) -> dict[str, Any]:
     place = "path" if f"{{{name}}}" in template else "query"
-    return {"name": name, "in": place, "required": place == "path" or name in schema.get("required", ()), "schema": field}
+    described = {"name": name, "in": place, "required": place == "path" or name in schema.get("required", ())}
+    if field.get("type") == "object":
+        return {**described, "content": {"application/json": {"schema": field}}}
+    commas = {"style": "form", "explode": False} if field.get("type") == "array" else {}
+    return {**described, **commas, "schema": field}

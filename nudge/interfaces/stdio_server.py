@@ -7,23 +7,62 @@ import logging
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nudge import limits
 from nudge.context import Context
-from nudge.errors import INTERNAL_ERROR, HandingOver
+from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
 from nudge.interfaces import wire
-from nudge.interfaces.jsonrpc import error_response
+from nudge.interfaces.jsonrpc import error_response, id_of, refusal
 from nudge.interfaces.mcp import Facts, McpServer
 from nudge.interfaces.proxy import caller_context
 from nudge.interfaces.stdio import Pipe, wait_readable
-from nudge.limits import MAX_CLIENT_CHARS, MIB, SMALL_JSON_BYTES
 from nudge.service.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
-_MOST_UNREAD = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
 _MANY_TRIES = 3
+
+
+class _Backlog:
+    """How much of the client's is under way. Its requests wait in the pipe while that is much, or a flood of them would be one
+    long turn of the event loop."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._unanswered = self._unread = 0
+        self._patient = True
+
+    def take(self, line: bytes | None) -> bool:
+        """Wait for room, and take it; False when nobody is to wait any more."""
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            self._unanswered += _weight(line)
+            return self._patient
+
+    def _has_room(self) -> bool:
+        return not self._patient or (self._unanswered < limits.STDIO_UNANSWERED_BYTES and self._unread <= limits.STDIO_UNREAD_BYTES)
+
+    def answered(self, line: bytes | None, answer: bytes) -> None:
+        with self._changed:
+            self._unanswered -= _weight(line)
+            self._unread += len(answer)
+            self._changed.notify()
+
+    def read(self, answer: bytes) -> None:
+        with self._changed:
+            self._unread -= len(answer)
+            self._changed.notify()
+
+    def stop_waiting(self) -> None:
+        with self._changed:
+            self._patient = False
+            self._changed.notify()
+
+
+def _weight(line: bytes | None) -> int:
+    """What a line costs: its bytes, and the handling that even an empty one takes."""
+    return limits.STDIO_LINE_COST_BYTES + len(line or b"")
 
 
 class StdioServer:
@@ -33,7 +72,7 @@ class StdioServer:
         self._pipe, self._mcp, self._tools, self._on_gone, self._environ = pipe, mcp, tools, on_gone, environ
         self._loop = asyncio.get_running_loop()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._unread = 0
+        self._backlog = _Backlog()
         self._tasks: set[asyncio.Task[None]] = set()
         self._protocol: str | None = None
         self._client: str | None = None
@@ -53,6 +92,7 @@ class StdioServer:
     async def finish(self, patience: float) -> None:
         """Stop reading, answer what was read, hand back to the pipe what could not be answered any more."""
         os.write(self._stop_reader, b"x")
+        self._backlog.stop_waiting()
         await asyncio.to_thread(self._reader.join, patience)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=patience)
@@ -67,9 +107,10 @@ class StdioServer:
                 return
             self._pipe.fill()
             for line in self._pipe.lines():
+                if not self._backlog.take(line):
+                    self._leftover.append(line or b"")
+                    return
                 self._loop.call_soon_threadsafe(self._begin, line)
-            while self._unread > _MOST_UNREAD and not self._pipe.closed:
-                time.sleep(0.05)
         self._on_gone()
 
     def _write(self) -> None:
@@ -77,9 +118,10 @@ class StdioServer:
         while (answer := self._answers.get()) is not None:
             if not self._pipe.write(answer):
                 self._pipe.closed = True
+                self._backlog.stop_waiting()
                 self._on_gone()
                 return
-            self._unread -= len(answer)
+            self._backlog.read(answer)
 
     def _begin(self, line: bytes | None) -> None:
         task = self._loop.create_task(self._handle(line))
@@ -87,25 +129,29 @@ class StdioServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _handle(self, line: bytes | None) -> None:
-        try:
-            answer = await self._answer(line)
-        except HandingOver:
-            self._leftover.append(line or b"")
-            return
-        except wire.WireError as error:
-            answer = error_response(None, error.code, error.message)
-        except Exception:
-            _log.exception("a message on stdin failed")
-            answer = error_response(None, INTERNAL_ERROR, "Internal error; the server's log has the details")
-        if answer is not None:
-            encoded = wire.encode(answer)
-            self._unread += len(encoded)
+        answer = await self._answer_to(line)
+        encoded = b"" if answer is None else await wire.encode_any(answer)
+        self._backlog.answered(line, encoded)
+        if encoded:
             self._answers.put(encoded)
 
-    async def _answer(self, line: bytes | None) -> dict[str, Any] | None:
-        if line is None:
-            raise wire.WireError(-32700, "Parse error: a line has at most 1 MiB")
-        message = wire.decode(line) if len(line) <= SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
+    async def _answer_to(self, line: bytes | None) -> dict[str, Any] | None:
+        message: object = None
+        try:
+            message = await _decoded(line)
+            return await self._answer(message)
+        except HandingOver:
+            self._leftover.append(line or b"")
+            return None
+        except wire.WireError as error:
+            return error_response(None, error.code, error.message)
+        except NudgeError as error:
+            return refusal(id_of(message), error)
+        except Exception:
+            _log.exception("a message on stdin failed")
+            return error_response(id_of(message), INTERNAL_ERROR, "Internal error; the server's log has the details")
+
+    async def _answer(self, message: object) -> dict[str, Any] | None:
         env: dict[str, str | None] = {}
         for _ in range(_MANY_TRIES):
             try:
@@ -126,4 +172,10 @@ class StdioServer:
         if not isinstance(message, dict) or message.get("method") != "initialize" or answer is None or "result" not in answer:
             return
         self._protocol = answer["result"]["protocolVersion"]
-        self._client = str(message["params"]["clientInfo"]["name"])[:MAX_CLIENT_CHARS]
+        self._client = str(message["params"]["clientInfo"]["name"])[:limits.MAX_CLIENT_CHARS]
+
+
+async def _decoded(line: bytes | None) -> Any:
+    if line is None:
+        raise wire.WireError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+    return wire.decode(line) if len(line) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)

@@ -7,6 +7,7 @@ the event loop, so they hand it pieces that take well under a millisecond each.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from codecs import utf_8_decode
@@ -322,13 +323,18 @@ def encode(result: Any) -> bytes:
     return _ENCODER.encode(result).encode()
 
 
+async def encode_any(result: Any) -> bytes:
+    """For the event loop, when nobody knows how large the answer is: at the speed that its size asks for."""
+    return encode(result) if _fits(result, limits.SMALL_JSON_BYTES) else await asyncio.to_thread(encode_slow, result)
+
+
 def encode_slow(result: Any) -> bytes:
     """`encode` for a worker thread: the same bytes, made in pieces so that other threads run meanwhile."""
     return b"".join([piece.encode() for piece in _pieces(result)])
 
 
 def _pieces(value: Any) -> Iterator[str]:
-    if _fits_piece(value):
+    if _fits(value, _PIECE):
         yield _ENCODER.encode(value)
     elif isinstance(value, dict):
         yield from _object_pieces(value)
@@ -338,9 +344,9 @@ def _pieces(value: Any) -> Iterator[str]:
         yield from _array_pieces(value)
 
 
-def _fits_piece(value: Any) -> bool:
-    """Stops counting as soon as it knows, so that a large container costs no more than a small one."""
-    left, waiting = _PIECE, [value]
+def _fits(value: Any, most: int) -> bool:
+    """Whether it has so many characters and values at most. Stops counting as soon as it knows: a large one costs no more."""
+    left, waiting = most, [value]
     while waiting and left >= 0:
         part = waiting.pop()
         kind = type(part)

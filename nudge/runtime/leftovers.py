@@ -24,13 +24,6 @@ def names(directory: str) -> list[str]:
     return [name for name in present if _SOCKET.fullmatch(name) or _TEMPORARY.fullmatch(name)]
 
 
-def is_stale(directory: str) -> bool:
-    """Whether the endpoint names a server although nobody holds the lock."""
-    published = endpoint.read(directory)
-    alive = published is not None and published.state != endpoint.STOPPED
-    return alive and lock.is_free(os.path.join(directory, paths.LOCK))
-
-
 def clear(directory: str) -> list[str]:
     """Remove them and withdraw a stale endpoint, holding the lock meanwhile; the names. Refused while a server holds it."""
     held = lock.FileLock(os.path.join(directory, paths.LOCK))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.config import Settings
+    from nudge.interfaces.primary import Primary
     from nudge.runtime.endpoint import Endpoint
 
 _PROBE_GUARD = 0.02  # seconds in which somebody's look at the lock may make it seem taken
@@ -140,22 +141,35 @@ def _announce(directory: str) -> Endpoint:
 def _run_primary(
     directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, options: Any, owner: str, pipe: Pipe | None
 ) -> bool:
+    primary = _load_primary()
     from nudge.interfaces import logs
-    from nudge.interfaces.primary import Primary
 
     logs.configure(settings.log_level)
     if options.no_auth:
         sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
     greet: Callable[[Endpoint], None] = (lambda ready: _greet(ready, options)) if owner == "terminal" else lambda _: None
-    return Primary(
+    return primary(
         directory, lock, settings, announced, owner=owner, pipe=pipe, auth=not options.no_auth, on_ready=greet
     ).run()
 
 
+def _load_primary() -> type[Primary]:
+    """The imports make some hundred thousand objects, and all of them stay: a collector that looked through them again and again
+    would take a tenth of the start, and hold the event loop for 60 ms at its first full round."""
+    import gc
+
+    gc.disable()
+    try:
+        from nudge.interfaces.primary import Primary
+    finally:
+        gc.enable()
+    gc.freeze()
+    return Primary
+
+
 def _succeed(directory: str, settings: Settings, options: Any) -> int:
     """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
-    import nudge.interfaces.primary  # noqa: F401
-
+    _load_primary()
     link = _answering(directory)
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)

@@ -15,11 +15,12 @@ from typing import Any
 from nudge import __version__
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings
+from nudge.errors import Unavailable
 from nudge.hints.change import Change
 from nudge.hints.store import HintStore
 from nudge.limits import REQUEST_ID_KEPT
 from nudge.runtime import endpoint, paths
-from nudge.runtime.lock import is_free
+from nudge.runtime.lock import FileLock, is_free
 from nudge.storage.changelog import ChangeLog, LogContents, read_log
 
 LOG_FORMAT = 1
@@ -146,6 +147,33 @@ def keep_as_previous(directory: str, ended: Session) -> None:
     if len(ended.store):
         payload = _run(ended.store.export(ended.clock.now()))["payload"]
         endpoint.replace_file(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
+
+
+def forget(directory: str, settings: Settings) -> int | None:
+    """End a session that no server holds, and keep it as the previous one: how many hints went, or None when there is none."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if not os.path.lexists(path):
+        return None
+    paths.ensure_private_dir(directory)
+    lock = FileLock(os.path.join(directory, paths.LOCK))
+    if not lock.acquire():
+        raise Unavailable("a server has started meanwhile; run it again: nudge stop --forget")
+    try:
+        return _end(directory, path, settings)
+    finally:
+        lock.release()
+
+
+def _end(directory: str, path: str, settings: Settings) -> int:
+    """A log that this version cannot read is forgotten too: that is what was asked for."""
+    contents = read_log(path)
+    hints = 0
+    if contents is not None and contents.header is not None and not contents.newer:
+        ended = _restore(settings, contents)
+        keep_as_previous(directory, ended)
+        hints = len(ended.store)
+    os.unlink(path)
+    return hints
 
 
 def _run(steps: Any) -> Any:

@@ -7,16 +7,19 @@ import random
 import signal
 import time
 from functools import partial
+from statistics import median
 
-from tests.crash.writers import Figures, settle, start, wait_for_more, writing
+from tests.crash.writers import Figures, Ledger, settle, start, wait_for_more, writing
 from tests.harness import Machine, eventually
 
 _SEED = 20_261_116
+_AGAIN = 0.15  # how often the next PRIMARY is killed before anybody got an answer from it
 
 
 def kill_under_load(kills: int = 200, writers: int = 8) -> Figures:
     """At random points, also while one is starting: none lost, none applied twice, per-key versions linear, no call failed."""
     chance = random.Random(_SEED)
+    recoveries: list[float] = []
     machine = Machine()
     try:
         primary, clients = start(machine, writers)
@@ -24,14 +27,26 @@ def kill_under_load(kills: int = 200, writers: int = 8) -> Figures:
             victim = primary.pid
             for _ in range(kills):
                 time.sleep(chance.random() * 0.15)  # a random point of the load: the fault itself
-                os.kill(victim, signal.SIGKILL)
-                victim = eventually(partial(_next_victim, machine, victim, chance.random() < 0.1), "another PRIMARY", 30)
+                again = chance.random() < _AGAIN
+                victim = _kill(machine, victim, ledgers, None if again else recoveries)
             wait_for_more(ledgers, 5)
         figures = settle(machine, ledgers)
-        assert figures["p99_s"] <= 2.0 or kills < 50, f"p99 of a call under kills: {figures['p99_s']} s"
-        return {"kills": kills, "writers": writers, **figures}
+        recoveries.sort()
+        p99 = recoveries[int(len(recoveries) * 0.99)]
+        return {"kills": kills, "writers": writers, **figures, "recovery_p50_s": round(median(recoveries), 2), "recovery_p99_s": round(p99, 2)}
     finally:
         machine.close()
+
+
+def _kill(machine: Machine, victim: int, ledgers: list[Ledger], recoveries: list[float] | None) -> int:
+    """Kill; then let every writer have its next answer and note how long that took, or go for the next one as soon as it shows up."""
+    began = time.monotonic()
+    os.kill(victim, signal.SIGKILL)
+    if recoveries is not None:
+        wait_for_more(ledgers)
+        recoveries.append(time.monotonic() - began)
+    found: int = eventually(partial(_next_victim, machine, victim, recoveries is None), "another PRIMARY", 30)
+    return found
 
 
 def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None:

@@ -96,15 +96,20 @@ def _owner(status: Status) -> str:
 def _uptime(status: Status) -> str:
     from nudge.service.measures import span
 
-    return f"{span(status['uptime'])} (since {_words(status.get('started'))})"
+    return f"{span(status['uptime'])} (since {_moment(status.get('started'))})"
+
+
+def _moment(text: Any) -> str:
+    """`2026-11-16 08:30:00 UTC`: nobody reads microseconds."""
+    return _words(str(text).replace("T", " ")[:19]) + " UTC" if text else "-"
 
 
 def _session(status: Status) -> str:
-    """`4f2a..., since 2026-11-16T08:30:00Z (3h 12m); ends 12h after the last process`."""
+    """`4f2a, since 2026-11-16 08:30:00 UTC (3h 12m ago); ends 12h after the last process`."""
     from nudge.service.measures import span
 
     session = status["session"]
-    since = f"{_words(session.get('id'))}, since {_words(session.get('created'))} ({span(session.get('age') or 0)})"
+    since = f"{_words(session.get('id'))}, since {_moment(session.get('created'))} ({span(session.get('age') or 0)} ago)"
     grace = session.get("grace")
     if status.get("durability") == "none":
         return f"{since}; ends with this process"

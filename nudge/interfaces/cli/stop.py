@@ -6,10 +6,11 @@ import os
 import time
 
 from nudge import limits
-from nudge.interfaces.cli import exits
+from nudge.errors import NudgeError, Unavailable
+from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
-from nudge.runtime import lock, paths
+from nudge.runtime import endpoint, lock, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from nudge.interfaces.cli.parsing import Parser
     from nudge.interfaces.client import Client
+    from nudge.runtime.endpoint import Endpoint
 
 _PAUSE = 0.01
 
@@ -24,7 +26,7 @@ EXAMPLES = ("nudge stop", "nudge stop --forget", "nudge stop --force")
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("--force", action="store_true", help="also one that lives inside a client")
+    parser.add_argument("--force", action="store_true", help="also one that lives inside a client, or does not answer")
     parser.add_argument("--forget", action="store_true", help="end the session: its hints go (nudge import --previous has them)")
 
 
@@ -32,20 +34,86 @@ def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     client = connect(arguments)
     published = client.endpoint()
-    result = client.call("nudge.stop", {"force": arguments.force, "forget": arguments.forget}, start=False)
+    try:
+        result = client.call("nudge.stop", {"force": arguments.force, "forget": arguments.forget}, start=False)
+    except Unavailable as error:
+        return _without_its_help(console, client, arguments, error)
     gone = published is not None and _is_gone(client, published.generation)
+    if gone and arguments.forget:
+        _forget_unread()
     said = f"{'stopped' if gone else 'stopping'} the server (pid {result['pid']})"
-    hints = "the session's hints are forgotten" if arguments.forget else "hints stay for the session"
-    console.result(result, [console.pen.done(f"{said}; {hints}")])
+    console.result(result, [console.pen.done(f"{said}; {_fate(arguments.forget)}")])
     return exits.DONE
+
+
+def _fate(forget: bool) -> str:
+    return "the session's hints are forgotten" if forget else "hints stay for the session"
 
 
 def _is_gone(client: Client, generation: str) -> bool:
     """Wait for it, since the next command of a script may count on it; not for ever, since it finishes its calls first."""
     give_up = time.monotonic() + limits.CALL_TIMEOUT
-    held = os.path.join(paths.runtime_dir(), paths.LOCK)
-    while not lock.is_free(held) and (current := client.endpoint()) is not None and current.generation == generation:
+    while not lock.is_free(_lock_path()) and (current := client.endpoint()) is not None and current.generation == generation:
         if time.monotonic() > give_up:
             return False
         time.sleep(_PAUSE)
     return True
+
+
+def _lock_path() -> str:
+    return os.path.join(paths.runtime_dir(), paths.LOCK)
+
+
+def _forget_unread() -> None:
+    """A server that could not read the log (a newer version wrote it) could not end its session either."""
+    try:
+        _forget()
+    except NudgeError:  # another server is there already, with a session of its own
+        pass
+
+
+def _forget() -> int | None:
+    directory = paths.runtime_dir()
+    if not os.path.lexists(os.path.join(directory, paths.CHANGE_LOG)):
+        return None
+    from nudge import config
+    from nudge.service import session
+
+    return session.forget(directory, config.load())
+
+
+# No answer
+
+
+def _without_its_help(console: Console, client: Client, arguments: Namespace, error: Unavailable) -> int:
+    published = client.endpoint()
+    if published is not None and arguments.force and _hangs(error, published):
+        return _kill(console, client, published, forget=arguments.forget)
+    if arguments.forget and lock.is_free(_lock_path()) and (hints := _forget()) is not None:
+        result = {"stopping": False, "pid": None, "forgotten": hints}
+        console.result(result, [console.pen.done(f"no server ran; the session is forgotten ({render.counted(hints, 'hint')})")])
+        return exits.DONE
+    raise error
+
+
+def _hangs(error: Unavailable, published: Endpoint) -> bool:
+    """Whether it was given its time and said nothing; one that is still starting has had ten seconds."""
+    starting = published.state == endpoint.STARTING and not lock.is_free(_lock_path())
+    return error.data.get("pid") == published.pid or starting
+
+
+def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool) -> int:
+    from nudge.runtime import holder, leftovers
+
+    directory = paths.runtime_dir()
+    holder.kill(directory, published)
+    gone = _is_gone(client, published.generation)
+    if forget:
+        _forget()
+    try:
+        leftovers.clear(directory)
+    except (OSError, NudgeError):  # the next server is there already, and has cleared them itself
+        pass
+    said = f"{'killed' if gone else 'killing'} the server (pid {published.pid}), which did not answer"
+    console.result({"stopping": True, "pid": published.pid, "killed": True}, [console.pen.done(f"{said}; {_fate(forget)}")])
+    return exits.DONE

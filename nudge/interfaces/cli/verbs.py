@@ -48,6 +48,7 @@ VERBS = (
     Verb("status", SERVER, "say which server runs, and how it is", operation="nudge.status"),
     Verb("stop", SERVER, "end the server; hints stay for the session", operation="nudge.stop"),
     Verb("token", SERVER, "print the bearer token for HTTP"),
+    Verb("doctor", SERVER, "check everything around the server; say what mends it"),
     Verb("completion", PLUMBING, "print the completion script of a shell"),
     Verb("complete", PLUMBING, "print what could come next on a command line", hidden=True),
 )

@@ -14,21 +14,65 @@ from nudge.errors import RemoteError, Unavailable
 from .conftest import Nudge, Server
 
 STATUS = {
-    "role": "primary", "pid": 41, "port": 8765, "session": {"id": "s1", "hints": 3}, "members": [], "owner": "client",
-    "new": True, "calls": 0,
+    "role": "PRIMARY", "pid": 41, "port": 8765, "socket": None, "version": "0.1.0", "started": "2026-11-16T08:30:00.000000Z",
+    "generation": "g1", "owner": "client", "client": "claude-code", "uptime": 11_520.4,
+    "session": {"id": "s1", "created": "2026-11-15T08:30:00.000000Z", "age": 97_920.0, "grace": 43_200.0, "read_only": None},
+    "members": [{"client": "codex", "pid": 43, "version": "0.1.0"}, {"client": "claude-code", "pid": 42, "version": "0.1.0"},
+                {"client": "claude-code", "pid": 7, "version": "0.1.0"}],
+    "hints": 1, "log_bytes": 1_536, "durability": "process", "spool": None, "last_error": None, "new": True,
 }  # fmt: skip
 
 
 def test_status(nudge: Nudge, server: Server) -> None:
-    """A small aligned list; a field that this client does not know is shown too."""
+    """An aligned list with sizes and spans that a person reads; a field that this client does not know is shown too."""
     server.answers["nudge.status"] = STATUS
     outcome = nudge("status")
     assert outcome.code == 0
     assert outcome.out.splitlines() == [
-        "role     primary", "pid      41", "port     8765", "session  id s1, hints 3", "members  -", "owner    client",
-        "new      yes", "calls    0",
-    ]  # fmt: skip
+        "role        PRIMARY",
+        "pid         41",
+        "owner       client (claude-code)",
+        "version     0.1.0",
+        "uptime      3h 12m (since 2026-11-16 08:30:00 UTC)",
+        "session     s1, since 2026-11-15 08:30:00 UTC (1d 3h ago); ends 12h after the last process",
+        "members     claude-code: 2 (pids 7, 42); codex: 1 (pid 43)",
+        "hints       1",
+        "log         1.5 KiB",
+        "durability  process: hints outlive the server",
+        "spool       -",
+        "last error  -",
+        "port        8765",
+        "socket      -",
+        "generation  g1",
+        "new         yes",
+    ]
     assert json.loads(nudge("status", "--json").out) == STATUS
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"owner": "detached", "client": None}, "owner       detached"),
+        ({"hints": 0, "members": []}, "members     -"),
+        ({"session": {"id": "s1", "grace": 0}}, "session     s1, since - (0s ago); ends with the last process"),
+        ({"durability": "none"}, "durability  none: hints live in the server's memory only"),
+        ({"durability": "none", "session": {"read_only": "a newer log"}}, "durability  read-only: a newer log"),
+        ({"durability": "fsync"}, "durability  fsync"),
+        ({"last_error": "the disk is \x1b[31mfull"}, "last error  the disk is \\x1b[31mfull"),
+    ],
+)
+def test_status_in_other_states(nudge: Nudge, server: Server, changed: dict[str, object], line: str) -> None:
+    """Each state has its words; what the server says cannot steer a terminal."""
+    server.answers["nudge.status"] = {**STATUS, **changed}
+    assert line in nudge("status").out.splitlines()
+
+
+def test_status_of_an_older_server(nudge: Nudge, server: Server) -> None:
+    """A server that says less is shown with what it says."""
+    server.answers["nudge.status"] = {"role": "PRIMARY", "pid": 41, "started": "2026-11-16T08:30:00.000000Z", "spool": {"files": 2}}
+    assert nudge("status").out.splitlines() == [
+        "role     PRIMARY", "pid      41", "spool    files 2", "started  2026-11-16T08:30:00.000000Z",
+    ]  # fmt: skip
 
 
 def test_status_without_a_server(nudge: Nudge, server: Server) -> None:
@@ -41,11 +85,24 @@ def test_status_without_a_server(nudge: Nudge, server: Server) -> None:
     assert as_json.code == 4 and json.loads(as_json.out)["role"] is None
 
 
-def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server) -> None:
-    """One that is there and does not answer is told from none."""
+def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is there and does not answer is told from none, by its pid; a suspended one can be woken."""
     server.answers["nudge.status"] = Unavailable("the Nudge server (pid 41) does not answer", pid=41)
+    for suspended, words in ((False, "does not answer; end it with"), (True, "wake it with: kill -CONT 41")):
+        monkeypatch.setattr("nudge.runtime.holder.is_suspended", lambda _pid, suspended=suspended: suspended)
+        outcome = nudge("status")
+        assert outcome.code == 4 and "pid 41" in outcome.err and words in outcome.err
+    assert json.loads(nudge("status", "--json").out)["error"]["data"]["pid"] == 41
+
+
+def test_status_of_a_server_that_is_not_up_yet(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock is held and nobody answers: somebody is starting, which is not the same as nobody."""
+    server.answers["nudge.status"] = None
+    monkeypatch.setattr("nudge.runtime.lock.is_free", lambda _: False)
     outcome = nudge("status")
-    assert outcome.code == 4 and "pid 41" in outcome.err
+    assert outcome.code == 4 and "(pid 41) is starting" in outcome.err
+    server.endpoints = [None]
+    assert "a server is starting" in nudge("status").err
 
 
 @pytest.mark.parametrize(
@@ -86,6 +143,33 @@ def test_stop_refused(nudge: Nudge, server: Server, error: Exception, code: int)
     """A server inside a client is left alone; without one there is nothing to stop."""
     server.answers["nudge.stop"] = error
     assert nudge("stop").code == code
+
+
+def test_stop_without_a_server_leaves_the_error(nudge: Nudge, server: Server) -> None:
+    """With nothing to stop, nothing to kill and nothing to forget, it says so."""
+    server.answers["nudge.stop"] = Unavailable("no Nudge server is running")
+    assert [nudge("stop", flag).code for flag in ("--force", "--forget")] == [4, 4]
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_stop_kills_one_that_hangs(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, forget: bool) -> None:
+    """Only with --force, and only through the function that looks whom it meets."""
+    killed: list[int] = []
+    monkeypatch.setattr("nudge.runtime.holder.kill", lambda _directory, published: killed.append(published.pid))
+    server.answers["nudge.stop"] = Unavailable("does not answer", pid=41)
+    assert nudge("stop").code == 4 and killed == []
+    outcome = nudge("stop", "--force", *(["--forget"] if forget else []))
+    fate = "the session's hints are forgotten" if forget else "hints stay for the session"
+    assert (outcome.code, outcome.out) == (0, f"✔ killed the server (pid 41), which did not answer; {fate}\n")
+    assert killed == [41]
+
+
+def test_stop_kills_nobody_for_another_servers_error(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong port is no hanging server, nor is one that has been replaced meanwhile."""
+    monkeypatch.setattr("nudge.runtime.holder.kill", lambda *_: pytest.fail("nobody may be killed"))
+    for error in (Unavailable("port 9 is not where it listens"), Unavailable("does not answer", pid=40)):
+        server.answers["nudge.stop"] = error
+        assert nudge("stop", "--force").code == 4
 
 
 def test_token(nudge: Nudge, server: Server, somewhere: Path) -> None:

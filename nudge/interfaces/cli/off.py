@@ -1,0 +1,34 @@
+"""`nudge off`: record nothing in this project, or nowhere."""
+
+from __future__ import annotations
+
+from nudge.context import resolve
+from nudge.errors import Invalid
+from nudge.interfaces.cli import exits
+from nudge.interfaces.cli.console import Console
+from nudge.interfaces.cli.render import visible
+from nudge.interfaces.hooks import switch
+from nudge.runtime import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = ("nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
+
+
+def configure(parser: Parser) -> None:
+    parser.add_argument("--all", action="store_true", help="in every project")
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    context = resolve()
+    if not arguments.all and switch.place_of(context) is None:
+        raise Invalid("this directory is gone; go to the project, or use: nudge off --all")
+    switches = switch.turn_off(paths.runtime_dir(), None if arguments.all else context)
+    where, undo = ("everywhere", "nudge on --all") if arguments.all else (visible(context.project or "this project"), "nudge on")
+    console.result({"recording": False, **switches.to_wire()}, [console.pen.done(f"recording is off for {where}; turn it on with: {undo}")])
+    return exits.DONE

@@ -1,0 +1,34 @@
+"""`nudge on`: record again."""
+
+from __future__ import annotations
+
+from nudge.context import resolve
+from nudge.errors import Invalid
+from nudge.interfaces.cli import exits
+from nudge.interfaces.cli.console import Console
+from nudge.interfaces.cli.render import visible
+from nudge.interfaces.hooks import switch
+from nudge.runtime import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = ("nudge on", "nudge on --all")
+
+
+def configure(parser: Parser) -> None:
+    parser.add_argument("--all", action="store_true", help="in every project, also where it was turned off alone")
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    context = resolve()
+    switches = switch.turn_on(paths.runtime_dir(), None if arguments.all else context)
+    if switches.all:
+        raise Invalid("recording stays off here, since it is off everywhere; turn it on with: nudge on --all")
+    where = "every project" if arguments.all else visible(context.project or "this project")
+    console.result({"recording": True, **switches.to_wire()}, [console.pen.done(f"recording is on for {where}")])
+    return exits.DONE
