@@ -27,7 +27,7 @@ serve: $(INSTALLED) ## Start the server here, with its own environment; Ctrl-C e
 test: $(INSTALLED_DEV) ## Lint, types and the test suite
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 crash: $(INSTALLED_DEV) ## Kill, stop and starve real servers; prints figures for each scenario
 	$(BIN)/python -m tests.crash

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from nudge.interfaces.cli import exits, verbs
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,13 +11,29 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and words == ["record"]:
+        _record()
     try:
         return _dispatch(words)
     except KeyboardInterrupt:
+        from nudge.interfaces.cli import exits
+
         return exits.INTERRUPTED
 
 
+def _record() -> None:
+    """Every tool call of every agent comes this way: no verbs, no parser, no collector, no tear-down of the interpreter."""
+    import gc
+
+    gc.disable()
+    from nudge.interfaces.hooks import record
+
+    record.run()
+
+
 def _dispatch(words: list[str]) -> int:
+    from nudge.interfaces.cli import verbs
+
     place = verbs.position(words)
     if place is None or words[place] == "help":
         from nudge.interfaces.cli import front

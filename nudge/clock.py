@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import lru_cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Clock:
         return self.offset + self._boot()
 
 
+@lru_cache(maxsize=16_384)  # a hint's times are told with every answer, and seldom change
 def iso(seconds: float) -> str:
     """`2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)

@@ -50,6 +50,22 @@ def _level(raw: Any) -> str:
     return text
 
 
+def _names(raw: Any) -> tuple[str, ...]:
+    """A list in `config.toml`; in the environment, separated by commas."""
+    parts = raw if isinstance(raw, list) else str(raw).split(",")
+    if not all(isinstance(part, str) for part in parts):
+        raise ValueError("must be a list of texts")
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _days(raw: Any) -> dict[str, int]:
+    """A table in `config.toml`; in the environment, `command=30,file_read=7`."""
+    pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _names(raw))
+    if not all(str(days).strip().isdecimal() for days in pairs.values()):
+        raise ValueError("must be days by type, such as command=30,file_read=7")
+    return {name.strip(): int(days) for name, days in pairs.items()}
+
+
 class Setting:
     """One line of the table: its name in `config.toml` (the environment has it as `NUDGE_NAME`), default, parser and meaning."""
 
@@ -72,6 +88,11 @@ SETTINGS = (
     Setting("idle_exit", limits.IDLE_EXIT, _seconds, "seconds without members and requests after which a detached server ends"),
     Setting("autostart", True, _switch, "start a server when a command needs one and none runs"),
     Setting("log_level", "warn", _level, "debug, info, warn or error"),
+    Setting("off", False, _switch, "record and inject nothing"),
+    Setting("ignore", (), _names, "globs of paths and directories about which nothing is recorded"),
+    Setting("cross_project", True, _switch, "tell an agent that starts also about other projects"),
+    Setting("private_projects", (), _names, "projects that are never told about elsewhere"),
+    Setting("retention", {}, _days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting("tools", "default", str, "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable"),
 )
 
@@ -87,6 +108,11 @@ class Settings:
     idle_exit: float
     autostart: bool
     log_level: str
+    off: bool
+    ignore: tuple[str, ...]
+    cross_project: bool
+    private_projects: tuple[str, ...]
+    retention: dict[str, int]
     tools: str
 
     def __init__(self, values: Mapping[str, Any]) -> None:

@@ -66,7 +66,8 @@ class Context:
 
     def merged(self, defaults: Context) -> Context:
         """Field by field: what this one knows wins."""
-        return Context(**{**defaults.to_wire(), **self.to_wire()})
+        known = defaults.to_wire()
+        return Context(**{**known, **self.to_wire()}) if known else self
 
     def to_wire(self) -> dict[str, Any]:
         """Only what is known."""
@@ -268,7 +269,8 @@ def _remote_path(text: str) -> str:
 def project_of(repo: str | None, cwd: str | None) -> str | None:
     """The short name people use: of the repository, else of the directory."""
     if repo is None:
-        return _normalised(cwd).rpartition("/")[2] or None if cwd else None
+        name = _normalised(cwd).rpartition("/")[2] if cwd else ""
+        return name if 0 < len(name) <= limits.MAX_REPO_CHARS else None
     path = repo.partition(":")[2].rstrip("/").removesuffix("/.git")
     return path.rpartition("/")[2].removesuffix(".git") or None
 

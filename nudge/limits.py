@@ -60,6 +60,7 @@ MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms
 MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
+MAX_ENV_ASKED = 200  # variables that one call is asked for
 MAX_PATH_CHARS = 4_096
 MAX_REPO_CHARS = 512
 MAX_BRANCH_CHARS = 256
@@ -69,6 +70,8 @@ MAX_GIT_FILE_BYTES = 1 * MIB  # of one file below .git that is read for the cont
 # Processes, in seconds
 CONNECT_TIMEOUT = 0.25
 CALL_TIMEOUT = 2.0
+LONG_CALL_TIMEOUT = 3_600.0  # a backup, or a purge that rewrites the whole file
+SEARCH_TIMEOUT = 1.5  # of a query by regular expression: less than its caller waits
 START_TIMEOUT = 10.0
 LEAVE_TIMEOUT = 1.5  # from end of file on PRIMARY's stdin to its exit
 SESSION_GRACE = 12 * 3_600.0
@@ -95,7 +98,7 @@ MAX_LABEL_CHARS = 200  # descriptions, subjects, names
 MAX_ARGUMENTS = 20  # of an MCP call
 MAX_ARGUMENT_CHARS = 100
 MAX_PATCHED_FILES = 20  # named in one patch
-REDACTED_AT_ONCE = 64 * KIB  # characters searched for credentials, of a text that is cut shorter than that
+REDACTED_AT_ONCE = 16 * KIB  # characters searched for credentials, of a text that is then cut much shorter
 MAX_EVENT_BYTES = 128 * KIB  # one event, as JSON: every field at its longest, in characters of four bytes
 MAX_SPOOL_FILES = 10_000
 MAX_SPOOL_BYTES = 32 * MIB
@@ -119,6 +122,7 @@ STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyon
 # The HTTP listener
 MAX_CONNECTIONS = 512  # on TCP
 MAX_HEADER_BYTES = 32 * KIB  # one header: a context with a long directory fits
+MAX_SOCKET_HEADER_BYTES = 256 * KIB  # the same on the Unix socket: all the variables that a call is asked for fit
 READ_BYTES = 16 * KIB  # parsed at once
 HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0
@@ -137,6 +141,7 @@ EARLIEST_CLOCK = 1_767_225_600  # 2026-01-01: a clock that says less was never s
 BUSY_TIMEOUT = 5.0  # seconds that a write waits for somebody else's transaction
 LOOK_TIMEOUT = 0.1  # the same, for a hook's read-only look
 READ_PATIENCE = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
+DATABASE_CACHE_BYTES = 16 * MIB  # of the writer: with less, every insert into a large history reads its index pages again
 READERS = 2  # threads, each with a connection
 MAX_WRITES_PER_COMMIT = 500
 VACUUM_BYTES = 256 * MIB  # a larger database is not rewritten whole after a purge
@@ -146,7 +151,6 @@ MAX_EVENT_ID_CHARS = 128
 MAX_SESSION_ID_CHARS = 256
 MAX_EVENT_FIELD_CHARS = 4_096  # paths, names; the rest of a longer one is cut
 MAX_CONTENT_CHARS = 4_096
-MAX_PROMPT_CHARS = 2_000
 MAX_METADATA_CHARS = 16 * KIB  # as JSON
 PREVIEW_CHARS = 120
 INTENT_CHARS = 200
@@ -162,12 +166,13 @@ DEFAULT_RECENT_LIMIT, MAX_RECENT_LIMIT = 30, 100
 DEFAULT_HISTORY_LIMIT, MAX_HISTORY_LIMIT = 10, 50
 DEFAULT_SESSIONS_LIMIT, MAX_SESSIONS_LIMIT = 20, 100
 EXPORT_PAGE = 500  # rows
+MAX_PURGED_IDS = 1_000  # named in one purge
 SWEEP_PORTION = 2_000  # rows deleted in one transaction
 MAX_RETENTION_DAYS = 36_500
 
 # Wiring clients
-HOOK_TIMEOUT = 5  # seconds that a client gives one hook
-SESSION_END_HOOK_TIMEOUT = 3  # clients leave no more at their end
+CLIENT_HOOK_TIMEOUT = 5  # seconds that a client gives one hook
+CLIENT_SESSION_END_TIMEOUT = 3  # clients leave no more at their end
 CLIENT_COMMAND_TIMEOUT = 30.0  # seconds for a client's own command, such as `claude mcp add`
 MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 
@@ -188,3 +193,16 @@ INJECTED_INTENT_CHARS = 60
 INJECTED_VALUE_CHARS = 120
 INJECTED_REASON_CHARS = 80
 INJECTED_NAME_CHARS = 48
+INJECTION_VARIANTS = 30  # hints asked for: of several variants of one only the best is told
+OFFLINE_LOG_BYTES = COMPACT_AT_BYTES  # of the change log that a hook reads by itself; a longer one takes it too long
+OFFLINE_HINTS = 1_000  # the newest, of those that may be for here
+
+# Recording
+MAX_EVENTS_AT_ONCE = 500  # in one call that brings in the past
+
+# Reading the transcripts that a client keeps
+MAX_TRANSCRIPT_LINE_BYTES = 64 * MIB  # a longer line, such as one with images in it, is passed over
+MAX_CALLS_OPEN = 1_000  # tool calls of one transcript that wait for their result
+BACKFILL_EVENTS = 100  # in one call: with more, a hook that comes in behind them would wait too long for its answer
+BACKFILL_BYTES = 512 * KIB  # of them, which with one event more is less than a body may have
+BACKFILL_ATTEMPTS = 3  # to hand over one batch

@@ -36,10 +36,16 @@ class Glob:
         self.pattern = pattern
 
     def matches(self, text: str) -> bool:
-        return _program(self.pattern).fullmatch(_bytes(text)) is not None
+        return _matches(self.pattern, text)
 
     def __repr__(self) -> str:
         return f"Glob({self.pattern!r})"
+
+
+@lru_cache(maxsize=limits.GLOBS_CACHED)
+def _matches(pattern: str, text: str) -> bool:
+    """Remembered: callers stay where they are from one question to the next."""
+    return _program(pattern).fullmatch(_bytes(text)) is not None
 
 
 class Regex:
@@ -92,9 +98,18 @@ def translate(pattern: str, field: str) -> str:
     alternatives = expand_braces(pattern, field)
     if sum(map(len, alternatives)) > limits.MAX_GLOB_EXPANDED_CHARS:
         _refuse(f"expands to more than {limits.MAX_GLOB_EXPANDED_CHARS} characters; use fewer braces", field)
-    if sum(len(_WILDCARD.findall(path)) for path in alternatives) > limits.MAX_GLOB_WILDCARDS:
+    if _wildcards(alternatives) > limits.MAX_GLOB_WILDCARDS:
         _refuse(f"holds more than {limits.MAX_GLOB_WILDCARDS} wildcards when its braces are expanded", field)
     return _translate_alternatives(alternatives, field)
+
+
+def count_wildcards(pattern: str) -> int:
+    """What a match costs, about: each may keep a thread of RE2 alive at every character."""
+    return _wildcards(expand_braces(pattern, "pattern"))
+
+
+def _wildcards(paths: list[str]) -> int:
+    return sum(len(_WILDCARD.findall(path)) for path in paths)
 
 
 def expand_braces(pattern: str, field: str) -> list[str]:

@@ -40,9 +40,11 @@ class HintIndex:
         hint = self._all.get(identity)
         return hint if hint is not None and hint.live_at(now) else None
 
+    def shelf(self, component: str, key: str) -> Iterable[Hint]:
+        return self._variants.get(component, {}).get(key, {}).values()
+
     def variants(self, component: str, key: str, now: float) -> list[Hint]:
-        shelf = self._variants.get(component, {}).get(key, {})
-        return [hint for hint in shelf.values() if hint.live_at(now)]
+        return [hint for hint in self.shelf(component, key) if hint.live_at(now)]
 
     def component(self, component: str) -> Iterator[Hint]:
         return (hint for shelf in self._variants.get(component, {}).values() for hint in shelf.values())

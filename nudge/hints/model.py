@@ -93,7 +93,7 @@ class Hint:
     @property
     def weight(self) -> int:
         """Characters to read: what work on this hint costs."""
-        return sum(len(text) for _, text in self.texts)
+        return self.scope.weight + sum(len(text) for _, text in self.texts)
 
     def live_at(self, now: float) -> bool:
         return self.expires_at is None or now < self.expires_at

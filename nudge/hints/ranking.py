@@ -62,7 +62,8 @@ def usage_reasons(hint: Hint, now: float) -> list[str]:
         age = now - hint.last_used_at
         reasons.append(f"recently used ({ago(age)})" if age < WEEK else f"last used {ago(age)}")
     if hint.use_count:
-        reasons.append(f"used {hint.use_count} time{'s' * (hint.use_count > 1)}")
+        last = "" if hint.last_used_at is None else f", last {ago(now - hint.last_used_at)}"
+        reasons.append(f"worked {hint.use_count} time{'s' * (hint.use_count > 1)} here{last}")
     if "priority" in hint.meta:
         reasons.append(f"priority {hint.meta['priority']}")
     return reasons

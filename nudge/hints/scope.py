@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from nudge import limits
 from nudge.context import OS_NAMES, Context, normalise_repo
 from nudge.errors import Invalid, ScopeInvalid
-from nudge.guard.matching import Glob, compile_branch_glob, compile_glob
+from nudge.guard.matching import Glob, compile_branch_glob, compile_glob, count_wildcards
 from nudge.guard.paths import normalise_cwd, normalise_cwd_glob
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
 
@@ -35,12 +35,13 @@ class Gate(Protocol):
 class Scope:
     """Conditions that all must hold; none at all applies everywhere."""
 
-    __slots__ = ("_gates", "env_names", "key", "size", "wire")
+    __slots__ = ("_gates", "env_names", "key", "size", "weight", "wire")
 
     def __init__(self, wire: Mapping[str, Any], key: str) -> None:
         self.wire = wire
         self.key = key
         self.size = len(wire)
+        self.weight = len(key) + limits.CHARS_PER_WILDCARD * _wildcards(wire)
         self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
         self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
 
@@ -71,7 +72,17 @@ def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
     """Sorted, without duplicates and empty conditions, so that one scope is written in one way only."""
     given = parse_object(raw, field, tuple(_GATES))
     parsed = {name: _PARSERS[name](given[name], f"{field}.{name}") for name in _GATES if name in given}
-    return scope_of({name: content for name, content in parsed.items() if content})
+    scope = {name: content for name, content in parsed.items() if content}
+    if len(_canonical(scope)) > limits.MAX_SCOPE_CHARS:
+        raise ScopeInvalid(f"must be at most {limits.MAX_SCOPE_CHARS} characters as JSON", field=field)
+    if _wildcards(scope) > limits.MAX_GLOB_WILDCARDS:
+        raise ScopeInvalid(f"holds more than {limits.MAX_GLOB_WILDCARDS} wildcards in all", field=f"{field}.cwd_glob")
+    return scope_of(scope)
+
+
+def _wildcards(wire: Mapping[str, Any]) -> int:
+    """Of the directories' globs; a branch is too short to matter."""
+    return sum(map(count_wildcards, wire.get("cwd_glob", ())))
 
 
 # The normal form

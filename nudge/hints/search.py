@@ -71,17 +71,21 @@ def _parse_regex(raw: object) -> Regex:
 def search(
     index: HintIndex, now: float, filters: Filters, context: Context, limit: int
 ) -> Generator[None, None, list[dict[str, Any]]]:
-    """Works on the hints of the moment it starts: what is written during a pause changes nothing."""
+    """Works on the hints of the moment it starts: what is written during a pause changes nothing. After its first step it reads
+    nothing else, so that the rest may run on another thread."""
+    candidates = list(filters.candidates(index))
+    yield
     found: list[Ranked] = []
     pace = Pace()
-    for hint in list(filters.candidates(index)):
+    for hint in candidates:
         passed = filters.reasons(hint) if hint.live_at(now) else None
         if passed is not None:
             verdict = hint.scope.check(context)
             if verdict.eligible:
                 found.append(judge(hint, [*passed, *verdict.reasons], now))
-        if pace.due(hint):
+        if len(found) >= 2 * limit:
             found = rank(found, limit)  # a sort of thousands at the end would be one long step
+        if pace.due(hint):
             yield
     entries = []
     for ranked in rank(found, limit):

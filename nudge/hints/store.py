@@ -81,12 +81,12 @@ class HintStore:
 
     def decide_bump(
         self, now: float, component: object, key: object, context: Context | None = None, delta: object = 1
-    ) -> Decision:
+    ) -> Generator[None, None, Decision]:
         """Credit for an outcome. It is no new version, and no longer life."""
         credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
         if credit == 0:
             raise Invalid("must not be 0", field="delta")
-        held = self._best(now, component, key, context).hint
+        held = (yield from self._best(now, component, key, context)).hint
         count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
         hint = replace(held, use_count=count, last_used_at=microseconds(now) if credit > 0 else held.last_used_at)
         return Decision(Change((hint,)), {"hint": hint.to_wire()})
@@ -104,8 +104,10 @@ class HintStore:
 
     # Reads
 
-    def get(self, now: float, component: object, key: object, context: Context | None = None) -> dict[str, Any]:
-        found = self._best(now, component, key, context)
+    def get(
+        self, now: float, component: object, key: object, context: Context | None = None
+    ) -> Generator[None, None, dict[str, Any]]:
+        found = yield from self._best(now, component, key, context)
         return {"hint": found.hint.to_wire(), "match_explain": found.explain(now)}
 
     def query(
@@ -124,13 +126,19 @@ class HintStore:
         found = yield from search(self._index, now, filters, context or Context(), most)
         return {"hints": found}
 
-    def list_components(self, now: float, component: object = None, context: Context | None = None) -> dict[str, Any]:
+    def list_components(
+        self, now: float, component: object = None, context: Context | None = None
+    ) -> Generator[None, None, dict[str, Any]]:
         """Everything there is, whatever the context, which only marks what applies."""
         if component is None:
             return {"components": _counted(hint for hint in self._index if hint.live_at(now))}
         held = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
         held.sort(key=lambda hint: hint.identity)
-        return {"components": _counted(held), "hints": [_listed(hint, context or Context()) for hint in held]}
+        hints = []
+        for hint in held:
+            hints.append(_listed(hint, context or Context()))
+            yield
+        return {"components": _counted(held), "hints": hints}
 
     def export(self, now: float, *, component: object = None, reveal: bool = False) -> Generator[None, None, dict[str, Any]]:
         """What is live at the first step; secrets without their value unless they are to be revealed."""
@@ -140,13 +148,19 @@ class HintStore:
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
         """The variables that scopes there ask for: the only ones a caller need send."""
-        hints = self._index if component is None else self._index.component(component)
-        return frozenset(name for hint in hints if key in (None, hint.key) for name in hint.scope.env_names)
+        if component is not None and key is not None:
+            hints: Iterable[Hint] = self._index.shelf(component, key)
+        else:
+            hints = self._index if component is None else self._index.component(component)
+        return frozenset(name for hint in hints for name in hint.scope.env_names)
 
-    def _best(self, now: float, component: object, key: object, context: Context | None) -> Ranked:
+    def _best(self, now: float, component: object, key: object, context: Context | None) -> Generator[None, None, Ranked]:
+        """Pauses after each variant: one may have patterns that take milliseconds, and there may be two hundred."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
-        here = context or Context()
-        checked = [(hint, hint.scope.check(here)) for hint in self._index.variants(name, label, now)]
+        checked = []
+        for hint in self._index.variants(name, label, now):
+            checked.append((hint, hint.scope.check(context or Context())))
+            yield
         eligible = [judge(hint, verdict.reasons, now) for hint, verdict in checked if verdict.eligible]
         if not eligible:
             raise no_variant_here(name, label, checked) if checked else no_such_hint(self._index, now, name, label)

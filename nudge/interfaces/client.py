@@ -35,10 +35,12 @@ class Client:
         self._port = port
         self._autostart = autostart
 
-    def call(self, method: str, params: Mapping[str, Any], *, start: bool = True) -> Any:
-        """The operation's result, or its error raised. A lost answer is asked for again under the same request id."""
+    def call(self, method: str, params: Mapping[str, Any], *, start: bool = True, patience: float = limits.CALL_TIMEOUT) -> Any:
+        """The operation's result, or its error raised. A lost answer is asked for again under the same request id.
+
+        `patience`: how long one PRIMARY may take; more only where the work is long by nature (a backup, a purge)."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        answer = json.loads(self._post(body, start=start and self._autostart))
+        answer = json.loads(self._post(body, patience, start=start and self._autostart))
         if "error" in answer:
             raise RemoteError(answer["error"])
         return answer["result"]
@@ -56,12 +58,12 @@ class Client:
             return None
         return answer
 
-    def _post(self, body: bytes, *, start: bool) -> bytes:
+    def _post(self, body: bytes, patience: float, *, start: bool) -> bytes:
         """One request, through as many PRIMARYs as it takes."""
         headers = {"Nudge-Request-Id": os.urandom(12).hex(), "Nudge-Env": "ask"}
         give_up = boot_seconds() + limits.START_TIMEOUT
         while True:
-            response = self._try(body, headers, start)
+            response = self._try(body, headers, patience, start)
             if response is not None and response.status == ENV_NEEDED:
                 headers["Nudge-Env"] = self._asked_env(response.body)
             elif response is not None:
@@ -71,10 +73,10 @@ class Client:
             else:
                 time.sleep(_RETRY_PAUSE)
 
-    def _try(self, body: bytes, headers: dict[str, str], start: bool) -> Response | None:
+    def _try(self, body: bytes, headers: dict[str, str], patience: float, start: bool) -> Response | None:
         """The answer of the PRIMARY of the moment; None when it went away or is handing over."""
         link = self._connect(start)
-        deadline = boot_seconds() + limits.CALL_TIMEOUT
+        deadline = boot_seconds() + patience
         try:
             response = link.exchange("/", body, {**headers, "Nudge-Deadline": f"{deadline:.6f}"}, deadline)
         except Lost:
@@ -88,6 +90,8 @@ class Client:
     def _connect(self, start: bool) -> Connection:
         if start:
             paths.ensure_private_dir(self._directory)
+        elif os.path.lexists(self._directory):
+            paths.check_private_dir(self._directory)  # even to look whether the lock is free would leave a file there
         link = ensure.connect(self._directory, start=start)
         if self._port not in (None, link.endpoint.port):
             link.close()
@@ -97,9 +101,9 @@ class Client:
         return link
 
     def _asked_env(self, body: bytes) -> str:
-        """Only the names that a scope asks for ever leave this process."""
-        names = json.loads(body)["names"]
-        return json.dumps({name: self._environ.get(name) for name in names})
+        """Only the names that a scope asks for ever leave this process; a value longer than any that is allowed is cut."""
+        told = {name: self._environ.get(name) for name in json.loads(body)["names"]}
+        return json.dumps({name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1] for name, value in told.items()})
 
 
 def _checked(response: Response) -> bytes:

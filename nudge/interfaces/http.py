@@ -25,6 +25,8 @@ from nudge.service.call import EnvNeeded
 _log = logging.getLogger(__name__)
 _ENV_NEEDED = 428
 
+_SMALL_ANSWERS = frozenset(("nudge.bump", "nudge.get_hint", "nudge.record", "nudge.set_hint"))  # one hint at most: no need to measure
+
 Answer = web.StreamResponse
 
 
@@ -43,20 +45,23 @@ class HttpServer:
         self.on_call: Callable[[], None] = lambda: None
 
     async def listen_unix(self, path: str) -> None:
-        await self._listen(self._serve_unix, 1e9, lambda runner: web.UnixSite(runner, path))
+        await self._listen(self._serve_unix, 1e9, limits.MAX_SOCKET_HEADER_BYTES, lambda runner: web.UnixSite(runner, path))
 
     async def listen_tcp(self, ports: Iterable[int]) -> int | None:
         """Bind the first port that is free; None when none of them is."""
         for port in ports:
             with suppress(OSError):
-                await self._listen(self._serve_tcp, limits.KEEPALIVE, lambda runner, port=port: web.TCPSite(runner, "127.0.0.1", port))
+                await self._listen(
+                    self._serve_tcp, limits.KEEPALIVE, limits.MAX_HEADER_BYTES,
+                    lambda runner, port=port: web.TCPSite(runner, "127.0.0.1", port),
+                )  # fmt: skip
                 return port
         return None
 
-    async def _listen(self, handler: Any, keepalive: float, make_site: Callable[..., web.BaseSite]) -> None:
+    async def _listen(self, handler: Any, keepalive: float, most_header: int, make_site: Callable[..., web.BaseSite]) -> None:
         server = _PatientServer(
             handler, request_factory=_request, keepalive_timeout=keepalive, access_log=None,
-            max_field_size=limits.MAX_HEADER_BYTES, lingering_time=0.1, auto_decompress=False,
+            max_field_size=most_header, lingering_time=0.1, auto_decompress=False,
         )  # fmt: skip
         runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0.2)
         await runner.setup()
@@ -141,7 +146,9 @@ class HttpServer:
         answer = await jsonrpc.answer(self._app, payload, call_from(request.headers))
         if answer is None:
             return web.Response(status=204)
-        return _bytes(await wire.encode_any(answer))
+        if isinstance(payload, dict) and payload.get("method") in _SMALL_ANSWERS:
+            return _json(answer)
+        return await _sent(request, answer)
 
     async def _serve_mcp(self, request: web.BaseRequest) -> Answer:
         message = await _decoded(await _body(request, limits.MAX_STDIO_LINE_BYTES))
@@ -150,7 +157,7 @@ class HttpServer:
         except Invalid as error:
             return _json(jsonrpc.refusal(jsonrpc.id_of(message), error))
         answer = await self._mcp.answer(message, facts)
-        return web.Response(status=202) if answer is None else _bytes(await wire.encode_any(answer))
+        return web.Response(status=202) if answer is None else await _sent(request, answer)
 
     async def _rest(self, request: web.BaseRequest) -> Answer:
         if request.method == "GET" and request.path == rest.OPENAPI:
@@ -162,7 +169,7 @@ class HttpServer:
         body = await _body(request, limits.MAX_IMPORT_BODY_BYTES if operation.name == "nudge.import" else limits.MAX_BODY_BYTES)
         params = rest.params(operation, named, request.query.items(), await _decoded(body) if body else None)
         result = await self._app.execute(operation.name, params, call_from(request.headers))
-        return _bytes(await wire.encode_any(result))
+        return await _sent(request, result)
 
     async def _role(self, request: web.BaseRequest) -> Answer:
         asked = await _decoded(await _body(request, limits.KIB))
@@ -199,7 +206,8 @@ class _DiscreetHandler(RequestHandler):
     __slots__ = ()
 
     async def finish_response(self, request: web.BaseRequest, resp: Answer, start_time: float | None) -> tuple[Answer, bool]:
-        resp.headers["Server"] = "nudge"
+        if not resp.prepared:
+            resp.headers["Server"] = "nudge"
         return await super().finish_response(request, resp, start_time)
 
     def handle_error(
@@ -254,6 +262,20 @@ def _bytes(body: bytes, status: int = 200) -> web.Response:
 
 def _json(content: Any, status: int = 200) -> web.Response:
     return _bytes(wire.encode(content), status)
+
+
+async def _sent(request: web.BaseRequest, content: Any) -> Answer:
+    """A large answer goes out block by block: handed over as a whole it would be copied as a whole, on the event loop."""
+    if wire.is_small(content):
+        return _json(content)
+    blocks = await asyncio.to_thread(wire.encode_blocks, content)
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Server": "nudge"})
+    response.content_length = sum(map(len, blocks))
+    await response.prepare(request)
+    for block in blocks:
+        await response.write(block)
+    await response.write_eof()
+    return response
 
 
 def _plain(status: int, text: str) -> web.Response:

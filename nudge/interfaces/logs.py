@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import logging.handlers
 import os
+from io import TextIOWrapper
 
 from nudge.errors import StorageFailed
 from nudge.limits import MIB
@@ -19,14 +20,20 @@ def configure(level: str) -> None:
     root.setLevel(_LEVELS[level])
 
 
+class _PrivateLog(logging.handlers.RotatingFileHandler):
+    """Owner-only also after it was rotated."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        return TextIOWrapper(open(descriptor, "ab"), encoding="utf-8", errors="backslashreplace", write_through=True)
+
+
 def _handler() -> logging.Handler:
     """A log that cannot be written is no reason not to serve."""
     directory = paths.log_dir()
     try:
         paths.ensure_private_dir(directory)
-        path = os.path.join(directory, "nudge.log")
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-        handler: logging.Handler = logging.handlers.RotatingFileHandler(path, maxBytes=MIB, backupCount=3, delay=True)
+        handler = _PrivateLog(os.path.join(directory, "nudge.log"), maxBytes=MIB, backupCount=3)
     except (OSError, StorageFailed):
         return logging.NullHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"))

@@ -6,6 +6,7 @@ next message of any client. A contract test holds the few young parts of the SDK
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -188,7 +189,7 @@ def _printable(name: str) -> str:
 
 async def _filled(result: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     """What a tool said goes into the SDK's envelope afterwards: the SDK would copy it three times, on the event loop."""
-    text = (await wire.encode_any(told)).decode()
+    text = wire.encode(told).decode() if wire.is_small(told) else await asyncio.to_thread(lambda: wire.encode_slow(told).decode())
     return {**result, "content": [{"type": "text", "text": text}], "structuredContent": told}
 
 
@@ -219,7 +220,8 @@ def _tool(operation: Operation) -> types.Tool:
 def _output_schema(operation: Operation) -> dict[str, Any]:
     """A failed call has `error` in place of the result, and some clients hold failures to the schema too: so nothing is required."""
     schema = schema_of(operation.result)
-    return {"type": "object", "properties": {**schema["properties"], "error": {"type": "object"}}}
+    properties = schema["properties"] if schema["type"] == "object" else {"result": {"type": schema["type"]}}
+    return {"type": "object", "properties": {**properties, "error": {"type": "object"}}}
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:

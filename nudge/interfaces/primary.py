@@ -26,6 +26,7 @@ from nudge.runtime.endpoint import Endpoint
 from nudge.runtime.lock import FileLock
 from nudge.runtime.version import is_newer
 from nudge.service.app import App
+from nudge.service.keeping import Keeper
 from nudge.service.session import Session, keep_as_previous, open_in_memory, open_session
 
 _log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Primary:
         self._why: str | None = None
         self._last_call = boot_seconds()
         self._app: App
+        self._keeper: Keeper | None
         self._http: HttpServer
         self._stdio: StdioServer | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -76,6 +78,7 @@ class Primary:
         self._loop = asyncio.get_running_loop()
         self._app = App(self._open_session(), self._confirm_role)
         self._app.request_stop = self._stop_asked
+        self._keeper = Keeper(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = McpServer(self._app)
         self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
         self._app.describe = self._self_report().to_wire
@@ -86,15 +89,19 @@ class Primary:
         self._listen_to_signals()
         await self._bind()
         _spare_the_collector()
-        watch = asyncio.create_task(self._watch())
+        care = [asyncio.create_task(self._watch())]
+        if self._keeper is not None:
+            care.append(asyncio.create_task(self._keeper.tend()))
         await self._leaving.wait()
-        watch.cancel()
+        for task in care:
+            task.cancel()
         return await self._leave()
 
     def _self_report(self) -> SelfReport:
         return SelfReport(
             self._app, self._http.members, self._announced, self._settings,
             owner=self._owner, client=lambda: self._stdio.client if self._stdio else None,
+            history=lambda: self._keeper.report() if self._keeper else {},
         )  # fmt: skip
 
     # Taking the role
@@ -279,6 +286,8 @@ class Primary:
 
     def _let_go(self, *, handing_over: bool) -> None:
         session = self._app.session
+        if self._keeper is not None:
+            self._keeper.close()
         if self._lock is None:
             return
         if self._why != "another PRIMARY":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
+from itertools import islice
 
 from nudge import __version__, context, limits
 from nudge.clock import boot_seconds
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 ENV_NEEDED = 428
 _CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 _RETRY_PAUSE = 0.01
+_MOST_IN_FLIGHT = 32
 _PASSIVE_REJOIN = 3.0  # seconds to look for a successor while nothing is waiting to be answered
 
 
@@ -65,6 +67,7 @@ class Proxy:
         self._link = link
         self._join()
         self._take_lines()
+        self._advance()
         while not self._pipe.closed or self._pending:
             self._turn()
         if self._link is not None:
@@ -83,6 +86,7 @@ class Proxy:
         if self._pipe in ready:
             self._pipe.fill()
             self._take_lines()
+        self._advance()
         self._expire()
         if self._link is None:
             self._reconnect()
@@ -97,15 +101,12 @@ class Proxy:
 
     def _take_lines(self) -> None:
         for line in self._pipe.lines():
-            message = _decode(line)
-            if message is None:
-                self._answer(_wire_error(None, PARSE_ERROR, "Parse error: not a JSON-RPC message, or longer than 1 MiB"))
-            elif not isinstance(message, dict):
-                self._answer(_wire_error(None, INVALID_REQUEST, "Invalid request: one JSON-RPC object a line"))
+            message = _read(line)
+            if isinstance(message, bytes):
+                self._answer(message)
             else:
                 self._learn(message)
                 self._pending.append(Pending(line or b"", message))
-        self._send_unsent()
 
     def _learn(self, message: dict[str, Any]) -> None:
         """The client says who it is at the handshake, or in every request; PRIMARY keeps nothing, so we tell it each time."""
@@ -131,8 +132,16 @@ class Proxy:
         name = self._client or self._environ.get("AI_AGENT") or "mcp"
         return {"Nudge-Client": _header(name[: limits.MAX_CLIENT_CHARS]), "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
 
+    def _advance(self) -> None:
+        """Send what may be sent; every answer that came meanwhile makes room for more."""
+        self._send_unsent()
+        while self._link is not None and (response := self._link.take()) is not None:
+            self._handle(response.status, response.retryable, response.body)
+            self._send_unsent()
+
     def _send_unsent(self) -> None:
-        for pending in list(self._pending):
+        """Only so many ahead of their answers: the time that a call has begins when it is sent."""
+        for pending in list(islice(self._pending, _MOST_IN_FLIGHT)):
             if self._link is None:
                 return
             if not pending.sent:
@@ -148,6 +157,8 @@ class Proxy:
 
     def _facts(self, pending: Pending) -> dict[str, str]:
         """What PRIMARY cannot know by itself: who asks, from where, and until when the answer is of use."""
+        if pending.path != "/mcp":
+            return self._identity()
         headers = {**self._identity(), "Nudge-Request-Id": pending.request_id, "Nudge-Deadline": f"{pending.deadline:.6f}",
                    "Nudge-Tools": _header(self._settings.tools), "Nudge-Env": self._env()}  # fmt: skip
         if self._protocol:
@@ -162,8 +173,6 @@ class Proxy:
         assert self._link is not None
         try:
             self._link.fill(boot_seconds() + limits.CALL_TIMEOUT)
-            while self._link is not None and (response := self._link.take()) is not None:
-                self._handle(response.status, response.retryable, response.body)
         except (Lost, TimedOut):
             self._drop_link()
             self._rejoin_until = boot_seconds() + _PASSIVE_REJOIN
@@ -175,8 +184,7 @@ class Proxy:
             return
         pending = self._pending[0]
         if status == ENV_NEEDED and self._learn_env(json.loads(body)["names"]):
-            self._pending.rotate(-1)
-            self._send(self._link, pending)
+            self._send_again(self._link, self._pending.popleft())
             return
         self._pending.popleft()
         if status == 200:  # PRIMARY knows what wants an answer; here it is only passed on
@@ -185,6 +193,11 @@ class Proxy:
         elif pending.wants_answer:
             self._answer(_failure(pending, NudgeError(f"the server answered with HTTP {status}")))
 
+    def _send_again(self, link: Connection, pending: Pending) -> None:
+        """Behind those that were sent, since answers come in that order, and before those that were not."""
+        self._pending.insert(sum(other.sent for other in islice(self._pending, _MOST_IN_FLIGHT)), pending)
+        self._send(link, pending)
+
     def _learn_env(self, names: list[str]) -> bool:
         """Note what a scope asks for; False when PRIMARY asks again for what it was told."""
         fresh = set(names) - self._env_names
@@ -192,8 +205,9 @@ class Proxy:
         return bool(fresh)
 
     def _env(self) -> str:
-        """Only the names that some scope has asked for leave this process; null says that one is not set."""
-        return json.dumps({name: self._environ.get(name) for name in sorted(self._env_names)}) if self._env_names else "ask"
+        """Only the names that some scope has asked for leave this process; null says that one is not set, a long value is cut."""
+        told = {name: self._environ.get(name) for name in sorted(self._env_names)}
+        return json.dumps({name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1] for name, value in told.items()}) if told else "ask"
 
     def _remember_protocol(self, pending: Pending, body: bytes) -> None:
         if pending.message.get("method") != "initialize":
@@ -261,11 +275,15 @@ def _header(text: str) -> str:
     return "".join(char if " " <= char <= "~" else "?" for char in text)
 
 
-def _decode(line: bytes | None) -> Any:
+def _read(line: bytes | None) -> dict[str, Any] | bytes:
+    """The message, or the answer to what is none: with PRIMARY's codes, though not by its parser, which would not be thin."""
     try:
-        return None if line is None else json.loads(line)
+        message = json.loads(line or b"")
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        return _wire_error(None, PARSE_ERROR, "Parse error: a line is one JSON text of at most 1 MiB")
     except (ValueError, RecursionError):
-        return None
+        return _wire_error(None, INVALID_REQUEST, "Invalid request: nested too deep, or an integer has too many digits")
+    return message if isinstance(message, dict) else _wire_error(None, INVALID_REQUEST, "Invalid request: one JSON-RPC object a line")
 
 
 def _wire_error(message_id: Any, code: int, sentence: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,13 +40,19 @@ def params(operation: Operation, named: Mapping[str, str], query: Iterable[tuple
     """One parameter object from path, query string and body; where they disagree, the path wins."""
     if body is not None and not isinstance(body, dict):
         raise Invalid("must be a JSON object", field="body")
-    properties = schema_of(operation.params)["properties"]
+    properties = _properties(operation)
     asked: dict[str, Any] = {}
     for name, raw in query:
         typed = _typed(name, raw, properties.get(name, {}))
         before = asked.get(name)
         asked[name] = [*before, *typed] if isinstance(before, list) and isinstance(typed, list) else typed
     return {**asked, **(body or {}), **named}
+
+
+@cache
+def _properties(operation: Operation) -> dict[str, Any]:
+    properties: dict[str, Any] = schema_of(operation.params).get("properties", {})
+    return properties
 
 
 def _typed(name: str, raw: str, schema: Mapping[str, Any]) -> Any:

@@ -18,10 +18,11 @@ class SelfReport:
     """Read when somebody asks; nothing is counted for it in between."""
 
     def __init__(
-        self, app: App, members: Members, announced: Endpoint, settings: Settings, *, owner: str, client: Callable[[], str | None]
-    ) -> None:
+        self, app: App, members: Members, announced: Endpoint, settings: Settings, *,
+        owner: str, client: Callable[[], str | None], history: Callable[[], dict[str, Any]],
+    ) -> None:  # fmt: skip
         self._app, self._members, self._announced, self._settings = app, members, announced, settings
-        self._owner, self._client = owner, client
+        self._owner, self._client, self._history = owner, client, history
         self._born = boot_seconds()
 
     def to_wire(self) -> dict[str, Any]:
@@ -36,11 +37,11 @@ class SelfReport:
         }  # fmt: skip
 
     def _contents(self) -> dict[str, Any]:
-        session = self._app.session
+        session, history = self._app.session, self._history()
         return {
             "session": self._session(), "members": self._members.to_wire(), "hints": len(session.store), "calls": self._app.calls,
             "log_bytes": session.log.size if session.log else 0, "durability": "process" if session.log else "none",
-            "spool": None, "last_error": self._app.last_error,
+            "spool": history.pop("spool", None), "history": history or None, "last_error": self._app.last_error,
         }  # fmt: skip
 
     def _session(self) -> dict[str, Any]:

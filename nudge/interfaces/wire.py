@@ -323,14 +323,31 @@ def encode(result: Any) -> bytes:
     return _ENCODER.encode(result).encode()
 
 
+def is_small(result: Any) -> bool:
+    """Whether the event loop may encode it itself."""
+    return _fits(result, limits.SMALL_JSON_BYTES)
+
+
 async def encode_any(result: Any) -> bytes:
     """For the event loop, when nobody knows how large the answer is: at the speed that its size asks for."""
-    return encode(result) if _fits(result, limits.SMALL_JSON_BYTES) else await asyncio.to_thread(encode_slow, result)
+    return encode(result) if is_small(result) else await asyncio.to_thread(encode_slow, result)
 
 
 def encode_slow(result: Any) -> bytes:
     """`encode` for a worker thread: the same bytes, made in pieces so that other threads run meanwhile."""
-    return b"".join([piece.encode() for piece in _pieces(result)])
+    return b"".join(encode_blocks(result))
+
+
+def encode_blocks(result: Any) -> list[bytes]:
+    """The same in blocks: even to join forty megabytes takes a while."""
+    blocks, block, size = [], [], 0
+    for piece in _pieces(result):
+        block.append(piece)
+        size += len(piece)
+        if size >= limits.SMALL_JSON_BYTES:
+            blocks.append("".join(block).encode())
+            block, size = [], 0
+    return [*blocks, "".join(block).encode()]
 
 
 def _pieces(value: Any) -> Iterator[str]:

@@ -42,11 +42,12 @@ class TimedOut(Exception):
 class Connection:
     """Requests may be sent ahead of their answers (pipelining); answers come back in the order of the requests."""
 
-    __slots__ = ("_buffer", "_credentials", "endpoint", "socket")
+    __slots__ = ("_awaited", "_buffer", "_credentials", "endpoint", "socket")
 
     def __init__(self, endpoint: Endpoint, token: str | None) -> None:
         self.endpoint = endpoint
-        self._buffer = b""
+        self._buffer = bytearray()
+        self._awaited = 0  # bytes without which no answer can be complete
         self._credentials = ""
         link = _dial_unix(endpoint.socket) if endpoint.socket and sys.platform != "win32" else None
         if link is None:  # no Unix sockets here, or somebody removed its name: TCP is the way round
@@ -65,13 +66,30 @@ class Connection:
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         head = "\r\n".join(lines) + "\r\n" + self._credentials + "\r\n"
+        unsent = memoryview(head.encode("latin-1") + body)
+        deadline = boot_seconds() + limits.CALL_TIMEOUT
+        while unsent:
+            unsent = unsent[self._send_some(unsent, deadline) :]
+
+    def _send_some(self, data: memoryview, deadline: float) -> int:
+        """How much of it went out. Answers that come meanwhile are taken in: while nobody does, PRIMARY does not read on either."""
         try:
-            self.socket.settimeout(limits.CALL_TIMEOUT)
-            self.socket.sendall(head.encode("latin-1") + body)
-        except TimeoutError:
-            raise TimedOut from None
+            self.socket.setblocking(False)
+            return self.socket.send(data)
+        except BlockingIOError:
+            self._wait_for_room(deadline)
+            return 0
         except OSError:
             raise Lost from None
+
+    def _wait_for_room(self, deadline: float) -> None:
+        import select  # late: what a command sends fits
+
+        readable, writable, _ = select.select([self.socket], [self.socket], [], max(deadline - boot_seconds(), 0.0))
+        if readable:
+            self.fill(deadline)
+        elif not writable:
+            raise TimedOut
 
     def receive(self, deadline: float) -> Response:
         """The next answer, by `deadline` on the boot clock."""
@@ -80,17 +98,19 @@ class Connection:
         return response
 
     def take(self) -> Response | None:
-        """An answer that is already complete in the buffer."""
-        head, separator, rest = self._buffer.partition(b"\r\n\r\n")
-        if not separator:
+        """An answer that is already complete in the buffer. A long one comes in hundreds of pieces, and is not looked at for each."""
+        end = self._buffer.find(b"\r\n\r\n") if len(self._buffer) >= self._awaited else -1
+        if end < 0:
             return None
-        status_line, *lines = head.decode("latin-1").split("\r\n")
+        status_line, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        length = int(headers.get("content-length", "0"))
-        if len(rest) < length:
+        self._awaited = end + 4 + int(headers.get("content-length", "0"))
+        if len(self._buffer) < self._awaited:
             return None
-        self._buffer = rest[length:]
-        return Response(int(status_line.split(" ", 2)[1]), headers, rest[:length])
+        body = bytes(self._buffer[end + 4 : self._awaited])
+        del self._buffer[: self._awaited]
+        self._awaited = 0
+        return Response(int(status_line.split(" ", 2)[1]), headers, body)
 
     def fill(self, deadline: float) -> None:
         remaining = deadline - boot_seconds()

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.change import Decision
 from nudge.service.call import Call
 from nudge.service.session import Session
-from nudge.storage.changelog import ChangeLog, LogGone
+from nudge.storage.changelog import ChangeLog, Frame, LogGone, encode_in_pieces
+from nudge.storage.database import Database
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_SLICE = 0.004  # seconds of work between two breaths of the event loop
+_SLICE = 0.002  # seconds of work between two breaths of the event loop
 
 
 class UnknownMethod(NudgeError):
@@ -34,10 +36,15 @@ class App:
     """Executes operations: validates, decides, writes the log, applies. `confirm_role` raises when we are PRIMARY no more."""
 
     def __init__(self, session: Session, confirm_role: Callable[[], None] = lambda: None) -> None:
+        from nudge.service.operations import OPERATIONS  # late: the operations know the application
+
+        self._operations = OPERATIONS
         self.session = session
         self.confirm_role = confirm_role
         self.describe: Callable[[], dict[str, Any]] = dict
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
+        self.history: Database | None = None
+        """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.calls = 0
         self.last_error: str | None = None
         self._writing = asyncio.Lock()
@@ -45,9 +52,7 @@ class App:
 
     async def execute(self, name: str, params: object, call: Call) -> Any:
         """Run one operation; whatever goes wrong comes out as a NudgeError (or EnvNeeded, for the interface to ask)."""
-        from nudge.service.operations import OPERATIONS
-
-        operation = OPERATIONS.get(name)
+        operation = self._operations.get(name)
         if operation is None:
             raise UnknownMethod(f"Method not found: {name[:100]}")
         if params is None:
@@ -55,24 +60,30 @@ class App:
         if not isinstance(params, dict):
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1
-        parsed = _parse(operation.params, params)
-        if operation.effect == "read":
-            return await operation.run(self, parsed, call)
-        return await self._write(operation.run, parsed, call)
+        return await operation.run(self, _parse(operation.params, params), call)
 
-    async def _write(self, run: Callable[..., Any], parsed: Any, call: Call) -> Any:
-        """One writer at a time; a request that was answered before is answered again, not applied again."""
+    async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
+        """One writer of hints at a time; a request that was answered before is answered again, not applied again."""
         async with self._writing:
             if call.request_id in self.session.answers.by_id:
                 return self.session.answers.by_id[call.request_id][1]
             if call.deadline is not None and boot_seconds() > call.deadline:
                 raise Unavailable("the request came too late and was not applied; send it again")
-            return await run(self, parsed, call)
+            return await change()
 
     def commit(self, decision: Decision, call: Call) -> Any:
         """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
         if decision.change or call.request_id:
-            self._append({**decision.change.to_record(), "t": self.now(), **_answer_of(decision, call)})
+            self._append(_record_of(decision, call, self.now()))
+        return self._apply(decision, call)
+
+    async def commit_large(self, decision: Decision, call: Call) -> Any:
+        """`commit` for thousands of hints: the record is made on another thread, while the event loop goes on."""
+        frame = await asyncio.to_thread(lambda: encode_in_pieces(_record_of(decision, call, self.now())))
+        self._append(frame)
+        return self._apply(decision, call)
+
+    def _apply(self, decision: Decision, call: Call) -> Any:
         self.session.store.apply(decision.change)
         if call.request_id:
             self.session.answers.remember(self.now(), call.request_id, decision.result)
@@ -106,7 +117,16 @@ class App:
                 await asyncio.sleep(0)
                 began = time.perf_counter()
 
-    def _append(self, record: dict[str, Any]) -> None:
+    async def in_thread(self, steps: Generator[None, None, _T]) -> _T:
+        """Take the first step here and the others on a worker thread: a regular expression runs there beside the event loop."""
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: _T = finished.value
+            return result
+        return await asyncio.to_thread(_finish, steps, time.monotonic() + limits.SEARCH_TIMEOUT)
+
+    def _append(self, record: dict[str, Any] | Frame) -> None:
         self.confirm_role()
         session = self.session
         if session.read_only:
@@ -138,9 +158,8 @@ class App:
 
     async def _compact(self, log: ChangeLog) -> None:
         compaction = log.begin_compaction(self.session.header())
-        records = list(self.session.records())
         try:
-            await asyncio.to_thread(compaction.write, records)
+            await asyncio.to_thread(compaction.write, self.session.records())
             if self.session.log is log:
                 log.finish_compaction(compaction)
         except StorageFailed as error:
@@ -150,8 +169,19 @@ class App:
             self._compacting = None
 
 
-def _answer_of(decision: Decision, call: Call) -> dict[str, Any]:
-    return {"id": call.request_id, "result": decision.result} if call.request_id else {}
+def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
+    while time.monotonic() < give_up:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: _T = finished.value
+            return result
+    raise Invalid(f"takes longer than {limits.SEARCH_TIMEOUT} s; simplify it, or narrow the search by component or tags", field="regex")
+
+
+def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
+    answer = {"id": call.request_id, "result": decision.result} if call.request_id else {}
+    return {**decision.change.to_record(), "t": now, **answer}
 
 
 def _parse(model: Any, params: dict[str, Any]) -> Any:
@@ -170,6 +200,7 @@ _SENTENCES = {
     "float_type": "must be a number",
     "bool_type": "must be true or false",
     "dict_type": "must be an object",
+    "model_type": "must be an object",
     "list_type": "must be a list",
     "literal_error": "must be one of {expected}",
     "greater_than_equal": "must be at least {ge}",

@@ -112,6 +112,10 @@ class Imported(BaseModel):
 
 
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
+    return await app.once(call, lambda: _set(app, params, call))
+
+
+async def _set(app: App, params: SetHint, call: Call) -> Any:
     meta, note = _with_repo_scope(params.meta, call)
     decision = app.session.store.decide_set(app.now(), params.component, params.key, params.value, meta, params.if_match_version)
     if note:
@@ -130,7 +134,7 @@ def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str,
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
     context = call.context(Context.parse(params.context), store.env_names(params.component, params.key))
-    return store.get(app.now(), params.component, params.key, context)
+    return await app.in_slices(store.get(app.now(), params.component, params.key, context))
 
 
 async def query(app: App, params: Query, call: Call) -> Any:
@@ -140,23 +144,33 @@ async def query(app: App, params: Query, call: Call) -> Any:
         app.now(), component=params.component, keys=params.keys, tags=params.tags, regex=params.regex,
         context=context, limit=params.limit,
     )  # fmt: skip
-    return await app.in_slices(steps)
+    return await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
 
 
 async def bump(app: App, params: Bump, call: Call) -> Any:
+    return await app.once(call, lambda: _bump(app, params, call))
+
+
+async def _bump(app: App, params: Bump, call: Call) -> Any:
     store = app.session.store
     context = call.context(Context.parse(params.context), store.env_names(params.component, params.key))
-    return app.commit(store.decide_bump(app.now(), params.component, params.key, context, params.delta), call)
+    decision = await app.in_slices(store.decide_bump(app.now(), params.component, params.key, context, params.delta))
+    return app.commit(decision, call)
 
 
 async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
+    return await app.once(call, lambda: _delete(app, params, call))
+
+
+async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
     return app.commit(app.session.store.decide_delete(app.now(), params.component, params.key, params.scope), call)
 
 
 async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     store = app.session.store
     asked = store.env_names(params.component) if params.component else frozenset[str]()
-    return store.list_components(app.now(), params.component, call.context(Context.parse(params.context), asked))
+    context = call.context(Context.parse(params.context), asked)
+    return await app.in_slices(store.list_components(app.now(), params.component, context))
 
 
 async def export(app: App, params: Export, _call: Call) -> Any:
@@ -164,5 +178,9 @@ async def export(app: App, params: Export, _call: Call) -> Any:
 
 
 async def import_(app: App, params: Import, call: Call) -> Any:
+    return await app.once(call, lambda: _import(app, params, call))
+
+
+async def _import(app: App, params: Import, call: Call) -> Any:
     decision = await app.in_slices(app.session.store.decide_import(app.now(), params.payload, params.mode))
-    return app.commit(decision, call)
+    return await app.commit_large(decision, call)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from nudge.service import admin, hints, scan
+from nudge.service import admin, hints, history, inject, recording, scan
 
 Effect = Literal["read", "write", "delete"]
 
@@ -28,7 +28,8 @@ class Operation:
 
     @property
     def tool(self) -> str:
-        return self.name.replace(".", "_")
+        """History has the plain names that agents know from elsewhere; the others say whose they are."""
+        return self.name.removeprefix("nudge.") if self.summary.startswith("History") else self.name.replace(".", "_")
 
 
 _TABLE = (
@@ -71,6 +72,68 @@ _TABLE = (
         "nudge.import",
         "Hints: take in an exported payload. merge: the newer wins; skip: what is there stays; replace: only the payload remains.",
         hints.Import, hints.Imported, hints.import_, "delete", ("POST", "/api/v1/import"),
+    ),
+    Operation(
+        "nudge.search",
+        "History: full-text search (FTS5: AND OR NOT \"phrase\" prefix*) in what agents did here; previews. Then get_observations.",
+        history.Search, history.ObservationList, history.search, "read", ("GET", "/api/v1/observations"),
+    ),
+    Operation(
+        "nudge.get_observations",
+        "History: observations in full, by id.",
+        history.GetObservations, history.ObservationList, history.get_observations, "read", ("POST", "/api/v1/observations/get"),
+    ),
+    Operation(
+        "nudge.timeline",
+        "History: what happened before and after one observation, in its session.",
+        history.Timeline, history.Around, history.timeline, "read", ("GET", "/api/v1/observations/{anchor}/timeline"),
+    ),
+    Operation(
+        "nudge.recent_context",
+        "History: what matters most of late in this project: edits, commands, failures; scored.",
+        history.RecentContext, history.ObservationList, history.recent_context, "read", ("GET", "/api/v1/recent"),
+    ),
+    Operation(
+        "nudge.session_trace",
+        "History: one session: its prompts, and what each led to.",
+        history.SessionTrace, history.Trace, history.session_trace, "read", ("GET", "/api/v1/sessions/{session_id}"),
+    ),
+    Operation(
+        "nudge.file_history",
+        "History: every session that touched a file, and with which intent.",
+        history.FileHistory, history.FilePast, history.file_history, "read", ("GET", "/api/v1/files"),
+    ),
+    Operation(
+        "nudge.sessions", "History: sessions, newest first.",
+        history.Sessions, history.ObservationList, history.sessions, "read", ("GET", "/api/v1/sessions"), listed=False,
+    ),
+    Operation(
+        "nudge.record", "History: store one event of a hook; the same event id is stored once.",
+        history.Record, history.Recorded, recording.record, "write", ("POST", "/api/v1/events"), listed=False,
+    ),
+    Operation(
+        "nudge.record_many", "History: store events of the past.",
+        recording.RecordMany, recording.RecordedMany, recording.record_many, "write", ("POST", "/api/v1/events/many"), listed=False,
+    ),
+    Operation(
+        "nudge.inject", "History: what an agent that starts here would be told.",
+        inject.Inject, inject.Injection, inject.inject, "read", ("POST", "/api/v1/inject"), listed=False,
+    ),
+    Operation(
+        "nudge.pin", "History: keep observations for good, or no more.",
+        history.Pin, history.Pinned, history.pin, "write", ("POST", "/api/v1/observations/pin"), listed=False,
+    ),
+    Operation(
+        "nudge.purge", "History: count what the filters mean; with confirm, delete it for good.",
+        history.PurgeParams, history.Purged, history.purge, "delete", ("POST", "/api/v1/purge"), listed=False,
+    ),
+    Operation(
+        "nudge.backup", "History: copy the database to a file.",
+        history.Backup, history.BackedUp, history.backup, "write", ("POST", "/api/v1/backup"), listed=False,
+    ),
+    Operation(
+        "nudge.export_all", "History: all of it, page by page.",
+        history.ExportAll, history.ExportPage, history.export_all, "read", ("GET", "/api/v1/history"), listed=False,
     ),
     Operation(
         "nudge.scan",

@@ -38,6 +38,10 @@ class Scanned(BaseModel):
 
 
 async def scan(app: App, params: Scan, call: Call) -> Any:
+    return await app.once(call, lambda: _scan(app, params, call))
+
+
+async def _scan(app: App, params: Scan, call: Call) -> Any:
     found = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
     decision = app.session.store.decide_sync(app.now(), {"repo": params.repo}, ADDED_BY, found)
     return decision.result if params.dry_run else app.commit(decision, call)

@@ -17,6 +17,7 @@ from nudge.clock import Clock, boot_id
 from nudge.config import Settings
 from nudge.errors import Unavailable
 from nudge.hints.change import Change
+from nudge.hints.model import Hint
 from nudge.hints.store import HintStore
 from nudge.limits import REQUEST_ID_KEPT
 from nudge.runtime import endpoint, paths
@@ -64,12 +65,8 @@ class Session:
         }  # fmt: skip
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The whole state as log records: what a compaction writes."""
-        for hint in self.store.hints():
-            yield Change(puts=(hint,), removals=()).to_record()
-        for request_id, (when, result) in list(self.answers.by_id.items()):
-            yield {"t": when, "id": request_id, "result": result}
-        yield {"t": self.clock.now()}
+        """The whole state of this moment as log records: what a compaction writes, and may read on another thread."""
+        return _records(self.store.hints(), list(self.answers.by_id.items()), self.clock.now())
 
     def replay(self, records: Iterable[dict[str, Any]]) -> None:
         for record in records:
@@ -77,6 +74,14 @@ class Session:
                 self.store.apply(Change.from_record(record))
             if "id" in record:
                 self.answers.remember(record["t"], record["id"], record["result"])
+
+
+def _records(hints: list[Hint], answers: list[tuple[str, tuple[float, Any]]], now: float) -> Iterator[dict[str, Any]]:
+    for hint in hints:
+        yield Change(puts=(hint,), removals=()).to_record()
+    for request_id, (when, result) in answers:
+        yield {"t": when, "id": request_id, "result": result}
+    yield {"t": now}
 
 
 def open_session(directory: str, settings: Settings) -> Session:
@@ -88,7 +93,7 @@ def open_session(directory: str, settings: Settings) -> Session:
         return Session(_new_store(settings, Clock()), Clock(), None, read_only=why)
     if contents is None or contents.header is None:
         return _begin(path, settings, Clock(), ())
-    if _goes_on(contents, settings, directory):
+    if goes_on(contents, settings, directory):
         return _continue(path, settings, contents)
     return _end_and_begin(directory, settings, contents)
 
@@ -98,7 +103,7 @@ def open_in_memory(settings: Settings) -> Session:
     return Session(_new_store(settings, clock), clock, None)
 
 
-def _goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
+def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
     """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not passed."""
     assert contents.header is not None
     if contents.header.get("boot_id") != boot_id():
@@ -145,7 +150,7 @@ def _end_and_begin(directory: str, settings: Settings, contents: LogContents) ->
 
 def keep_as_previous(directory: str, ended: Session) -> None:
     if len(ended.store):
-        payload = _run(ended.store.export(ended.clock.now()))["payload"]
+        payload = run_through(ended.store.export(ended.clock.now()))["payload"]
         endpoint.replace_file(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
 
 
@@ -176,7 +181,7 @@ def _end(directory: str, path: str, settings: Settings) -> int:
     return hints
 
 
-def _run(steps: Any) -> Any:
+def run_through(steps: Any) -> Any:
     while True:
         try:
             next(steps)

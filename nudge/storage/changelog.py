@@ -27,6 +27,7 @@ FORMAT = 1
 Record = dict[str, Any]
 
 _PREFIX = struct.Struct(">II")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _TEMPORARY = ".tmp"
 _NOT_APPLIED = "the write was not applied"
 _CAUSES = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
@@ -121,11 +122,24 @@ def _decode(body: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-def _encode(record: Record) -> bytes:
-    body = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+class Frame(bytes):
+    """A record as the log holds it."""
+
+
+def encode_in_pieces(record: Record) -> Frame:
+    """For a large record and a worker thread: `json` in one go would keep every other thread waiting."""
+    return _frame("".join(_ENCODER.iterencode(record)))
+
+
+def _encode(record: Record) -> Frame:
+    return _frame(_ENCODER.encode(record))
+
+
+def _frame(text: str) -> Frame:
+    body = text.encode("utf-8", "surrogatepass")
     if len(body) > limits.MAX_LOG_RECORD_BYTES:
         raise StorageFailed(f"the change is too large for the change log; {_NOT_APPLIED}")
-    return _PREFIX.pack(len(body), zlib.crc32(body)) + body
+    return Frame(_PREFIX.pack(len(body), zlib.crc32(body)) + body)
 
 
 class ChangeLog:
@@ -184,9 +198,9 @@ class ChangeLog:
     def compaction_due(self) -> bool:
         return self._compaction is None and self._size >= self._compact_at
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Record | Frame) -> None:
         """Returns when the kernel has the record; raises when the log is as it was before."""
-        frame = _encode(record)
+        frame = record if isinstance(record, Frame) else _encode(record)
         self._check_ours()
         try:
             _write_whole(self._descriptor, frame)

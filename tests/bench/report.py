@@ -25,9 +25,9 @@ class Row:
         return self.measured >= self.budget if self.at_least else self.measured <= self.budget
 
     def cells(self) -> tuple[str, ...]:
-        sign = ">=" if self.at_least else "<="
-        verdict = "ok" if self.ok else "MISSED"
-        return self.group, self.what, _number(self.measured, self.unit), self.baseline, f"{sign} {_number(self.budget, self.unit)}", verdict, self.note
+        measured, budget = _number(self.measured, self.unit), _number(self.budget, self.unit)
+        limit = f"{'>=' if self.at_least else '<='} {budget}"
+        return self.group, self.what, measured, self.baseline, limit, "ok" if self.ok else "MISSED", self.note
 
 
 HEADINGS = ("group", "what", "measured", "baseline", "budget", "", "note")

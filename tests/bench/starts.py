@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,7 +54,7 @@ class _Command:
         return seconds_of(self._command, self._machine.environ, str(self._machine.base))
 
 
-class _Server:
+class StdioServer:
     """A stdio server, started and ended again and again; notes its memory once it has answered."""
 
     def __init__(self, machine: Machine, command: Sequence[str]) -> None:
@@ -86,11 +87,15 @@ class _Server:
         self._machine.processes.remove(client.process)
 
 
+def minimal_server(machine: Machine, python: str = sys.executable) -> StdioServer:
+    return StdioServer(machine, [python, _MINIMAL_SERVER])
+
+
 def proxy(machine: Machine) -> Iterator[Row]:
     """PROXY, beside a PRIMARY that is up."""
     machine.http_only()
     for installed in _installations(machine):
-        server = _Server(machine, [installed.nudge, "serve"])
+        server = StdioServer(machine, [installed.nudge, "serve"])
         samples = take_turns({"bare": _Command(machine, installed.bare), "proxy": server}, _PROXY_ROUNDS)
         yield _start_row("proxy", f"PROXY to first tools/list, {installed.label}", samples, "proxy", budgets.PROXY_START)
         yield Row("proxy", f"PROXY memory, {installed.label}", max(server.megabytes), budgets.PROXY_MEMORY, "MB")
@@ -99,8 +104,8 @@ def proxy(machine: Machine) -> Iterator[Row]:
 def primary(machine: Machine) -> Iterator[Row]:
     """PRIMARY, in a directory that has no other process."""
     installed = installation.plain(machine.base / "plain")
-    server = _Server(machine, [installed.nudge, "serve"])
-    minimal = _Server(machine, [installed.python, _MINIMAL_SERVER])
+    server = StdioServer(machine, [installed.nudge, "serve"])
+    minimal = minimal_server(machine, installed.python)
     samples = take_turns({"minimal": minimal, "primary": server}, _PRIMARY_ROUNDS)
     yield Row(
         "primary", "PRIMARY to first tools/list", ratio(samples, "primary", "minimal"), budgets.PRIMARY_START, "x",

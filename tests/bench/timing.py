@@ -24,7 +24,8 @@ def take_turns(subjects: Mapping[str, Callable[[], float]], rounds: int) -> Samp
 
 
 def ratio(samples: Samples, subject: str, baseline: str) -> float:
-    return median(samples[subject]) / median(samples[baseline])
+    """Neighbours in time share whatever else the machine does, so each round has its own ratio; the middle one counts."""
+    return median(one / other for one, other in zip(samples[subject], samples[baseline], strict=True))
 
 
 def seconds_of(command: Sequence[str], environ: Mapping[str, str], cwd: str) -> float:

@@ -13,7 +13,7 @@ TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(\.\d{6}Z)?")
 
 
 @dataclass(frozen=True)

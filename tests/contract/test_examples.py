@@ -45,7 +45,7 @@ def test_two_agents(machine: Machine) -> None:
         "one learned:  two-agents/test",
         "two was told: DOCKER=1 make test",
         "because:      the suite needs a real router",
-        "one sees why: no scope: applies everywhere; recently used (now); used 1 time",
+        "one sees why: no scope: applies everywhere; recently used (now); worked 1 time here, last now",
     ]
     assert machine.pids() == []
 
@@ -57,6 +57,17 @@ def test_http_script(machine: Machine) -> None:
         "on windows: C:\\code\\proxy ['os=windows allowed']",
         "on nothing: E_NOT_FOUND - os unknown, needs darwin",
     ]
+
+
+def test_history(machine: Machine) -> None:
+    """A session that hooks told is found, traced, and gone when it is purged."""
+    assert _output(_run(machine, sys.executable, "-P", EXAMPLES / "history.py")) == [
+        "failed before: frobnicate --test - exit code 3",
+        "it was about:  Make the frobnicator pass its tests",
+        "what worked:   FAKE_DEVICE=1 frobnicate --test",
+        "cleaned up:    3 observations",
+    ]
+    assert machine.json("sessions") == []
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.crash import clocks, hosts, kills, stopped, storms, strangers, versions
+from tests.crash import clocks, hosts, kills, recorders, stopped, storms, strangers, versions
 from tests.crash.writers import Figures
 
 QUICK: dict[str, Callable[[], Figures]] = {
@@ -25,6 +25,9 @@ QUICK: dict[str, Callable[[], Figures]] = {
     "many_calls": partial(storms.many_calls, 2_000),
     "steps_of_a_day": clocks.steps_of_a_day,
     "somebody_removes_the_files": hosts.somebody_removes_the_files,
+    "replayed_payloads_down": partial(recorders.replayed_payloads, "down"),
+    "replayed_payloads_killed": partial(recorders.replayed_payloads, "killed"),
+    "eight_recorders": partial(recorders.eight_recorders, 8, 40),
     "newer_code_takes_over": versions.newer_code_takes_over,
     "log_of_a_newer_format": versions.log_of_a_newer_format,
 }

@@ -16,14 +16,19 @@ from nudge.decay import USES_TO_SATURATE, WEEK
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
 from nudge.interfaces.cli import exits, verbs
 from nudge.interfaces.cli.runner import parser_of
+from nudge.interfaces.connect import clients, ledger
+from nudge.interfaces.hooks import switch
+from nudge.observations.model import RETENTION_DAYS
 from nudge.runtime import paths
 from nudge.service.operations import OPERATIONS
+from nudge.storage import spool
 from tests.contract import readme
 from tests.contract.readme import Step
 from tests.contract.shell import environ_with_nudge, run_in_bash
 from tests.harness import ROOT, Machine
 
 SHOWN = [verb for verb in verbs.VERBS if not verb.hidden]
+CLONE = "/home/me/http-proxy"  # where the transcripts are told from
 MAKEFILE = ".PHONY: build test\nbuild:\n\tdocker compose build router\ntest:\n\t@echo ok\n"
 PORT_IN_FORCE = """$(nudge status --json | sed 's/.*"port":\\([0-9]*\\).*/\\1/')"""
 
@@ -47,20 +52,23 @@ def test_transcripts(machine: Machine) -> None:
     """Every `console` block is run, in one session in a clone of acme/http-proxy, and prints what is shown."""
     told = _told()
     commands = [step.command.replace(f"127.0.0.1:{limits.DEFAULT_PORT}", f"127.0.0.1:{PORT_IN_FORCE}") for step in told]
-    printed = run_in_bash(commands, _clone(machine.base / "http-proxy"), environ_with_nudge(machine))
+    clone = _clone(machine.base / "http-proxy")
+    printed = [output.replace(str(clone), CLONE) for output in run_in_bash(commands, clone, environ_with_nudge(machine))]
     assert len(told) > 10
     assert [Step(step.command, readme.comparable(output)) for step, output in zip(told, printed, strict=True)] == told
 
 
 def _default(setting: Setting) -> str:
+    if setting.default in ((), {}):
+        return "none"
     if isinstance(setting.default, bool):
-        return str(int(setting.default))
-    return f"{setting.default:.0f}" if isinstance(setting.default, float) else str(setting.default)
+        return f"`{int(setting.default)}`"
+    return f"`{setting.default:.0f}`" if isinstance(setting.default, float) else f"`{setting.default}`"
 
 
 def test_settings_table() -> None:
     """The table of settings is the table in `nudge.config`, line for line."""
-    lines = [f"| `{setting.variable}` | `{_default(setting)}` | {setting.meaning} |" for setting in SETTINGS]
+    lines = [f"| `{setting.variable}` | {_default(setting)} | {setting.meaning} |" for setting in SETTINGS]
     table = "\n".join(["| variable | default | meaning |", "|---|---|---|", *lines])
     assert re.findall(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", readme.TEXT, re.DOTALL) == [table]
 
@@ -73,8 +81,16 @@ def test_every_verb_is_mentioned() -> None:
 
 def test_every_listed_tool_is_mentioned() -> None:
     """The tools that an agent gets are the tools that the README names."""
-    named = {name for name in readme.code() if re.fullmatch(r"nudge_[a-z_]+", name)}
-    assert named == {operation.tool for operation in OPERATIONS.values() if operation.listed}
+    cells = [row[0] for row in readme.rows("| tool |")]
+    assert {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)} == {
+        operation.tool for operation in OPERATIONS.values() if operation.listed
+    }
+
+
+def test_every_client_is_mentioned() -> None:
+    """Whatever can be wired is named where wiring is explained."""
+    said = " ".join(cell for row in readme.rows("| agent |") for cell in row)
+    assert [name for name in clients.NAMES if not re.search(rf"`(nudge connect )?{name}\b", said)] == []
 
 
 def test_commands_exist() -> None:
@@ -122,7 +138,7 @@ def test_client_configuration() -> None:
     """What is to be pasted into a client's file is JSON that starts `nudge serve`."""
     pasted = [json.loads(text) for text in readme.code() if text.startswith('{"') and "serve" in text]
     servers = [next(iter(document.values()))["nudge"] for document in pasted]
-    assert len(servers) == 2
+    assert servers
     assert all((server["command"], server["args"]) == ("nudge", ["serve"]) for server in servers)
 
 
@@ -150,16 +166,27 @@ def test_lifetimes() -> None:
     assert f"{limits.IDLE_EXIT / 60:.0f} minutes of silence" in lived
 
 
+def test_retention() -> None:
+    """The days in the table are the days in force, and no type has others."""
+    (row,) = readme.rows("| commits and pushes |")
+    columns = ("git_commit", "file_edit", "command", "file_read")
+    assert row == [*(f"{RETENTION_DAYS[name]} days" for name in columns), "for good"]
+    assert {RETENTION_DAYS[name] for name in columns} == set(RETENTION_DAYS.values())
+
+
 @pytest.mark.parametrize(("platform", "column"), [("linux", 1), ("darwin", 2)])
 def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> None:
     """The directories are those that the code computes, and every file in the first of them is named."""
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setattr("nudge.runtime.paths.sys.platform", platform)
-    runtime, logs, config = readme.rows("| what | Linux |")
+    runtime, database, logs, config = readme.rows("| what | Linux |")
     assert _said(runtime[column]) == str(Path(paths.runtime_dir({})).parent / "MACHINE")
+    assert _said(database[column]) == str(Path(paths.database_file({})).parent)
+    assert f"`{Path(paths.database_file({})).name}`" in database[0]
     assert _said(logs[column]) == paths.log_dir({})
     assert _said(config[column]) == str(Path(paths.config_file({})).parent)
     files = {paths.LOCK, paths.MEMBERS, paths.ENDPOINT, paths.TOKEN, paths.CHANGE_LOG, paths.PREVIOUS, paths.START_REPORT}
+    files |= {switch.FILE, ledger.FILE, f"{spool.FOLDER}/"}
     assert set(re.findall(r"`([^`]+)`", runtime[0])) == files
 
 

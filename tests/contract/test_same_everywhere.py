@@ -10,7 +10,8 @@ import pytest
 from tests.contract.allowed import ALLOWED
 from tests.contract.refusals import REFUSALS
 from tests.contract.steps import CODES, Case
-from tests.contract.ways import EMPTY_STORE, WAYS, InProcess, Outcome, Way, cli_process, normalised
+from tests.contract.ways import ALONE, EMPTY_STORE, TO_A_PRIMARY, WAYS, CliProcess, InProcess, Outcome, Way, busy_machine, normalised
+from tests.harness import Machine
 
 CASES = [*ALLOWED, *REFUSALS]
 TYPED = [case for case in CASES if case.typeable]
@@ -19,14 +20,15 @@ BY_PROCESSES = [case for case in CASES if "guards a write" in case.rule or "unch
 
 
 @pytest.fixture(scope="module")
-def way(request: pytest.FixtureRequest) -> Iterator[Way]:
-    with WAYS[request.param]() as opened:
-        yield opened
+def busy() -> Iterator[Machine]:
+    with busy_machine() as machine:
+        yield machine
 
 
 @pytest.fixture(scope="module")
-def processes() -> Iterator[Way]:
-    with cli_process() as opened:
+def way(request: pytest.FixtureRequest) -> Iterator[Way]:
+    name = request.param
+    with ALONE[name]() if name in ALONE else TO_A_PRIMARY[name](request.getfixturevalue("busy")) as opened:
         yield opened
 
 
@@ -47,8 +49,9 @@ def test_what_no_command_line_can_say_is_answered_the_same(way: Way, case: Case)
 
 
 @pytest.mark.parametrize("case", BY_PROCESSES, ids=lambda case: case.rule)
-def test_a_command_of_its_own_process_means_the_same(processes: Way, case: Case) -> None:
-    """What the CLI says inside the test's process it also says as a real command; the first one starts the server."""
+def test_a_command_of_its_own_process_means_the_same(busy: Machine, case: Case) -> None:
+    """What the CLI says inside the test's process it also says as a real command."""
+    processes = CliProcess(busy)
     processes.call("nudge.import", EMPTY_STORE)
     assert _run(processes, case) == _run(InProcess(), case)
 

@@ -8,12 +8,14 @@ import io
 import json
 import os
 import re
+import secrets
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from unittest import mock
 
 from nudge.__main__ import main
@@ -21,12 +23,15 @@ from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.interfaces.cli import exits
 from nudge.interfaces.cli.verbs import VERBS
+from nudge.interfaces.http import HttpServer
+from nudge.interfaces.mcp import McpServer
 from nudge.runtime import endpoint
 from nudge.service.app import App
 from nudge.service.call import Call
 from nudge.service.session import open_in_memory
 from tests.harness import PATIENCE, Machine, Stdio
 
+T = TypeVar("T")
 Params = Mapping[str, Any]
 Outcome = dict[str, Any]
 
@@ -240,21 +245,12 @@ def _is_recent(moment: str) -> bool:
     return abs(datetime.fromisoformat(moment).timestamp() - time.time()) < _OF_THIS_RUN
 
 
-# Machines that stand ready
+# From nothing to a way
 
 
 @contextmanager
 def in_process() -> Iterator[Way]:
     yield InProcess()
-
-
-@contextmanager
-def jsonrpc_over_tcp() -> Iterator[Way]:
-    with _machine() as machine:
-        machine.http_only()
-        script = Http.to(machine)
-        yield script
-        script.close()
 
 
 @contextmanager
@@ -264,28 +260,25 @@ def mcp_primary() -> Iterator[Way]:
 
 
 @contextmanager
-def mcp_proxy() -> Iterator[Way]:
-    with _machine() as machine:
-        machine.http_only()
-        yield Mcp(connected(machine))
+def jsonrpc_over_tcp(machine: Machine) -> Iterator[Way]:
+    script = Http.to(machine)
+    yield script
+    script.close()
 
 
 @contextmanager
-def cli_in_process() -> Iterator[Way]:
-    with _machine() as machine:
-        machine.http_only()
-        yield Cli(machine)
+def mcp_proxy(machine: Machine) -> Iterator[Way]:
+    yield Mcp(connected(machine))
 
 
 @contextmanager
-def cli_process() -> Iterator[Way]:
-    with _machine() as machine:
-        yield CliProcess(machine)
+def cli_in_process(machine: Machine) -> Iterator[Way]:
+    yield Cli(machine)
 
 
-WAYS = {
-    "in-process": in_process, "json-rpc": jsonrpc_over_tcp, "mcp-primary": mcp_primary, "mcp-proxy": mcp_proxy, "cli": cli_in_process,
-}  # fmt: skip
+ALONE = {"in-process": in_process, "mcp-primary": mcp_primary}
+TO_A_PRIMARY = {"json-rpc": jsonrpc_over_tcp, "mcp-proxy": mcp_proxy, "cli": cli_in_process}
+WAYS = [*ALONE, *TO_A_PRIMARY]
 
 
 def connected(machine: Machine, *arguments: str, cwd: str | None = None, **environ: str) -> Stdio:
@@ -293,6 +286,54 @@ def connected(machine: Machine, *arguments: str, cwd: str | None = None, **envir
     stdio = machine.serve(*arguments, cwd=cwd, **environ)
     stdio.initialize()
     return stdio
+
+
+@dataclass(frozen=True)
+class Served:
+    """An application behind HTTP."""
+
+    app: App
+    port: int | None
+    token: str
+
+    @contextmanager
+    def script(self, *, authorised: bool = True) -> Iterator[Http]:
+        opened = Http(self.port, self.token if authorised else None)
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def served() -> Iterator[Served]:
+    """A real HTTP server in a thread of this process, so that a test can reach what is behind it."""
+    app, token, loop = InProcess().app, secrets.token_hex(), asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = HttpServer(app, McpServer(app), token)
+    try:
+        yield Served(app, _wait(loop, server.listen_tcp(_ports())), token)
+    finally:
+        _wait(loop, server.close())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
+
+
+def _ports() -> Iterator[int]:
+    while True:
+        yield 20_000 + secrets.randbelow(40_000)
+
+
+@contextmanager
+def busy_machine() -> Iterator[Machine]:
+    """A machine whose PRIMARY belongs to no client: whatever comes is a guest of it."""
+    with _machine() as machine:
+        machine.http_only()
+        yield machine
 
 
 @contextmanager

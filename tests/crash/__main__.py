@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 
-from tests.crash import clocks, disks, handover, hosts, kills, stopped, storms, strangers, versions
+from tests.crash import clocks, disks, handover, hosts, kills, recorders, stopped, storms, strangers, versions
 from tests.crash.writers import Figures
 
 Scenario = Callable[[], Figures]
@@ -37,6 +37,10 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "steps_of_a_day": clocks.steps_of_a_day,
         "suspend_of_a_day": clocks.suspend_of_a_day,
         "somebody_removes_the_files": hosts.somebody_removes_the_files,
+        "replayed_payloads_up": partial(recorders.replayed_payloads, "up"),
+        "replayed_payloads_down": partial(recorders.replayed_payloads, "down"),
+        "replayed_payloads_killed": partial(recorders.replayed_payloads, "killed"),
+        "eight_recorders": partial(recorders.eight_recorders, 8, 1_000 * factor),
         "newer_code_takes_over": versions.newer_code_takes_over,
         "upgraded_on_disk": versions.upgraded_on_disk,
         "log_of_a_newer_format": versions.log_of_a_newer_format,

@@ -33,7 +33,8 @@ def kill_under_load(kills: int = 200, writers: int = 8) -> Figures:
         figures = settle(machine, ledgers)
         recoveries.sort()
         p99 = recoveries[int(len(recoveries) * 0.99)]
-        return {"kills": kills, "writers": writers, **figures, "recovery_p50_s": round(median(recoveries), 2), "recovery_p99_s": round(p99, 2)}
+        recovery = {"recovery_p50_s": round(median(recoveries), 2), "recovery_p99_s": round(p99, 2)}
+        return {"kills": kills, "writers": writers, **figures, **recovery}
     finally:
         machine.close()
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.e2e import clients
+from tests.e2e import agent, clients, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -24,7 +24,7 @@ def inspector_lists_and_calls(desk: Desk) -> None:
     inspect = ("mcp-inspector", "--cli", "nudge", "serve", "--method")
     listed = desk.run(*inspect, "tools/list")
     names = [tool["name"] for tool in json.loads(listed[: listed.rindex("}") + 1])["tools"]]
-    assert "nudge_get_hint" in names and len(names) == 8
+    assert "nudge_get_hint" in names and len(names) == 14
     hint = ("--tool-arg", "component=api", "--tool-arg", "key=test")
     desk.run(*inspect, "tools/call", "--tool-name", "nudge_set_hint", *hint, "--tool-arg", "value=pytest -q")
     assert "pytest -q" in desk.run(*inspect, "tools/call", "--tool-name", "nudge_get_hint", *hint)
@@ -40,7 +40,9 @@ def two_clients_share(desk: Desk) -> None:
     assert desk.run("nudge", "get", "api", "run", "--value-only").strip() == "make run"
 
 
-CHECKS: tuple[Callable[[Desk], None], ...] = (claude_connects, inspector_lists_and_calls, two_clients_share)
+CHECKS: tuple[Callable[[Desk], None], ...] = (
+    claude_connects, inspector_lists_and_calls, two_clients_share, agent.recorded_and_told, *wiring.CHECKS,
+)  # fmt: skip
 
 
 def run(check: Callable[[Desk], None]) -> bool:
@@ -59,6 +61,7 @@ def run(check: Callable[[Desk], None]) -> bool:
 
 def main() -> int:
     clients.install()
+    wiring.install()
     results = [run(check) for check in CHECKS]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1

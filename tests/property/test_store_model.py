@@ -137,8 +137,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
     def bump(self, component: str, key: str, delta: int) -> None:
         here = {name: entry for name, entry in self.live().items() if name[:2] == (component, key)}
         try:
-            returned = self.store.get(self.now, component, key, HERE)["hint"]
-            hint = self.commit(self.store.decide_bump(self.now, component, key, HERE, delta))["hint"]
+            returned = finish(self.store.get(self.now, component, key, HERE))["hint"]
+            hint = self.commit(finish(self.store.decide_bump(self.now, component, key, HERE, delta)))["hint"]
         except NotFound:
             assert here == {}
         else:
@@ -184,7 +184,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         names = self.live()
         for component in COMPONENTS:
             counted = sum(name[0] == component for name in names)
-            assert len(self.store.list_components(self.now, component)["hints"]) == counted
+            assert len(finish(self.store.list_components(self.now, component))["hints"]) == counted
             assert self._found(component=component) == counted
         for key in KEYS:
             assert self._found(keys=[key]) == sum(name[1] == key for name in names)
@@ -304,7 +304,7 @@ def test_round_trip_changes_no_field(writes: list[tuple[str, str, Any, Any, floa
             .scope.check(context)
             .eligible
         ):
-            store.apply(store.decide_bump(START + after, component, key, context, uses).change)
+            store.apply(finish(store.decide_bump(START + after, component, key, context, uses)).change)
     payload = json.loads(json.dumps(finish(store.export(START + 1_001, reveal=True))["payload"]))
     decision = finish(other.decide_import(START + 1_001, payload, mode))
     other.apply(decision.change)

@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import os
 import queue
+import select
 import shutil
 import socket
 import tempfile
@@ -16,11 +17,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from nudge import __version__
 from nudge.config import Settings
 from nudge.interfaces.http import HttpServer
 from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.proxy import Proxy
 from nudge.interfaces.stdio import Pipe
 from nudge.interfaces.stdio_server import StdioServer
+from nudge.runtime import endpoint
+from nudge.runtime.connection import Connection
+from nudge.runtime.endpoint import Endpoint
 from nudge.service.app import App
 from nudge.service.call import Call
 from nudge.service.session import open_session
@@ -38,7 +44,7 @@ class Served:
         self.directory = tempfile.mkdtemp(prefix="nt-", dir="/tmp")
         self.socket = os.path.join(self.directory, "s.sock")
         self._auth = auth
-        self._pipes: list[LinePipe] = []
+        self._lines: list[Line] = []
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
@@ -53,6 +59,8 @@ class Served:
         port = await self.http.listen_tcp(range(20_000 + os.getpid() % 20_000, 60_000))
         assert port is not None
         self.port = port
+        self.endpoint = Endpoint(os.getpid(), port, self.socket, "", "g", __version__, endpoint.READY)
+        endpoint.publish(self.directory, self.endpoint)
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)
@@ -70,6 +78,11 @@ class Served:
         """Everything that is stored, secrets too, as text to compare."""
         return json.dumps(self.call("nudge.export", reveal=True), sort_keys=True)
 
+    def mark(self) -> int:
+        """A number that every stored change moves; cheaper to compare than all that is stored."""
+        assert self.app.session.log is not None
+        return self.app.session.log.size
+
     def tcp(self) -> Raw:
         return Raw(socket.create_connection(("127.0.0.1", self.port), PATIENCE))
 
@@ -79,13 +92,17 @@ class Served:
         link.connect(self.socket)
         return Raw(link)
 
-    def stdio(self) -> LinePipe:
-        self._pipes.append(LinePipe(self))
-        return self._pipes[-1]
+    def stdio(self) -> Line:
+        self._lines.append(PrimaryLine(self))
+        return self._lines[-1]
+
+    def proxy(self) -> Line:
+        self._lines.append(ProxyLine(self))
+        return self._lines[-1]
 
     def close(self) -> None:
-        for pipe in self._pipes:
-            pipe.close()
+        for line in self._lines:
+            line.close()
         self.run(self.http.close())
         if self.app.session.log is not None:
             self.app.session.log.close()
@@ -119,7 +136,8 @@ class Reply:
     def code(self) -> int | None:
         """Of the JSON-RPC error; None when there is none."""
         answer = self.json if self.body[:1] == b"{" else {}
-        return answer.get("error", {}).get("code")
+        code: int | None = answer.get("error", {}).get("code")
+        return code
 
 
 class Closed(Exception):
@@ -131,7 +149,7 @@ class Raw:
 
     def __init__(self, link: socket.socket) -> None:
         self.link = link
-        self._buffer = b""
+        self._buffer = bytearray()
 
     def send(self, data: bytes) -> None:
         """A server that has had enough may close while we still write; what it said is then still to be read."""
@@ -144,17 +162,24 @@ class Raw:
         self.send(data)
         return self.reply()
 
-    def reply(self) -> Reply:
-        while b"\r\n\r\n" not in self._buffer:
+    def reply(self, *, keep_body: bool = True, head_only: bool = False) -> Reply:
+        """The next answer. `keep_body` off: its body is dropped as it comes, or the time to copy it would be measured too."""
+        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
             self._fill()
-        head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
-        status_line, *lines = head.decode("latin-1").split("\r\n")
+        status_line, *lines = self._take(end + 4).decode("latin-1").rstrip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        length = int(headers.get("content-length", "0"))
+        length = 0 if head_only else int(headers.get("content-length", "0"))
         while len(self._buffer) < length:
+            if not keep_body:
+                length -= len(self._take(len(self._buffer)))
             self._fill()
-        body, self._buffer = self._buffer[:length], self._buffer[length:]
-        return Reply(int(status_line.split(" ")[1]), headers, body)
+        body = self._take(length)
+        return Reply(int(status_line.split(" ")[1]), headers, body if keep_body else b"")
+
+    def _take(self, length: int) -> bytes:
+        taken = bytes(self._buffer[:length])
+        del self._buffer[:length]
+        return taken
 
     def drained(self) -> bool:
         """True once the server has closed, whatever else it still says."""
@@ -163,6 +188,10 @@ class Raw:
                 self._fill()
         except Closed:
             return True
+
+    def heard_within(self, seconds: float) -> bool:
+        """Whether the server says something in that time, be it that it has closed."""
+        return bool(select.select([self.link], [], [], seconds)[0])
 
     def _fill(self) -> None:
         try:
@@ -181,13 +210,13 @@ class Raw:
 
 
 def post(path: str, body: bytes, *, token: str | None = TOKEN, **headers: str) -> bytes:
-    """A whole POST; a header's `_` stands for `-`."""
+    """A whole POST; a header's `_` stands for `-`, and `\\udcff` in it for the byte 255."""
     sent = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(body))}
     if token is not None:
         sent["Authorization"] = f"Bearer {token}"
     sent |= {name.replace("_", "-"): text for name, text in headers.items()}
     head = "".join(f"{name}: {text}\r\n" for name, text in sent.items())
-    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body
+    return f"POST {path} HTTP/1.1\r\n{head}\r\n".encode("utf-8", "surrogateescape") + body
 
 
 def rpc(method: str, params: Any, request_id: Any = 1) -> bytes:
@@ -198,20 +227,16 @@ def tool(name: str, arguments: Any, request_id: Any = 1) -> bytes:
     return rpc("tools/call", {"name": name, "arguments": arguments}, request_id)
 
 
-class LinePipe:
-    """A client on the pipes of PRIMARY's own stdio server; answers are read by a thread, so that no write can block for ever."""
+class Line:
+    """A client at the far end of a pipe; a thread takes the answers, so that no write can block for ever."""
 
-    def __init__(self, server: Served) -> None:
-        self._server = server
+    def __init__(self) -> None:
         reader, self._to_server = os.pipe()
         self._from_server, writer = os.pipe()
-        self._pipe = Pipe(reader, writer)
-        self.gone = threading.Event()
+        self.pipe = Pipe(reader, writer)
         self.answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.stdio = server.on_loop(lambda: StdioServer(self._pipe, server.mcp, "default", self.gone.set, {}))
         self._collector = threading.Thread(target=self._collect, daemon=True)
         self._collector.start()
-        self.stdio.start()
 
     def send(self, data: bytes) -> None:
         """Bytes as they are: the newline is the caller's business."""
@@ -226,8 +251,8 @@ class LinePipe:
     def receive(self, patience: float = PATIENCE) -> dict[str, Any]:
         return self.answers.get(timeout=patience)
 
-    def ping(self, request_id: str) -> list[dict[str, Any]]:
-        """A good request; every answer up to its own, which is the last."""
+    def until(self, request_id: str) -> list[dict[str, Any]]:
+        """Send a good request; every answer up to its own, which is the last."""
         self.send(rpc("ping", {}, request_id) + b"\n")
         answers = [self.receive()]
         while answers[-1].get("id") != request_id:
@@ -240,12 +265,42 @@ class LinePipe:
                 self.answers.put(json.loads(line))
 
     def close(self) -> None:
-        if self._to_server < 0:
-            return
+        """What a client does when it ends; then nobody is left at either end."""
         os.close(self._to_server)
-        self._to_server = -1
-        self.gone.wait(PATIENCE)
-        self._server.run(self.stdio.finish(1.0))
-        os.close(self._pipe.reader)
-        os.close(self._pipe.writer)
+        self._let_go()
+        os.close(self.pipe.reader)
+        os.close(self.pipe.writer)
         self._collector.join(PATIENCE)
+
+    def _let_go(self) -> None:
+        raise NotImplementedError
+
+
+class PrimaryLine(Line):
+    """PRIMARY's own client."""
+
+    def __init__(self, server: Served) -> None:
+        super().__init__()
+        self._server = server
+        self._gone = threading.Event()
+        self._stdio = server.on_loop(lambda: StdioServer(self.pipe, server.mcp, "default", self._gone.set, {}))
+        self._stdio.start()
+
+    def _let_go(self) -> None:
+        assert self._gone.wait(PATIENCE)
+        self._server.run(self._stdio.finish(1.0))
+
+
+class ProxyLine(Line):
+    """The client of a PROXY whose PRIMARY is `server`."""
+
+    def __init__(self, server: Served) -> None:
+        super().__init__()
+        link = Connection(server.endpoint, TOKEN)
+        self._proxy = Proxy(self.pipe, Settings({"autostart": False}), server.directory, {})
+        self._thread = threading.Thread(target=self._proxy.run, args=(link,), daemon=True)
+        self._thread.start()
+
+    def _let_go(self) -> None:
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive()

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 LEAVES = ("errors", "limits", "config", "clock", "explanation", "context", "guard.paths", "guard.secrets")
 RUNTIME = ("runtime.paths", "runtime.endpoint", "runtime.lock", "runtime.connection", "runtime.ensure", "runtime.role")
-CLIENTS = ("interfaces.client", "interfaces.stdio", "interfaces.proxy", "interfaces.hooks", "observations.extract")
+CLIENTS = ("interfaces.client", "interfaces.stdio", "interfaces.proxy", "interfaces.hooks.record", "observations.extract", "storage.spool")
 COMMANDS = ("__main__", *(f"interfaces.cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")))
 THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *RUNTIME, *CLIENTS, *COMMANDS))
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
+from contextlib import nullcontext
 
+from nudge import limits
 from nudge.errors import StorageFailed
 from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.connection import connect
@@ -14,11 +17,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
-    from typing import Any
+    from contextlib import AbstractContextManager
+    from typing import IO, Any
 
     from nudge.interfaces.cli.parsing import Parser
 
-EXAMPLES = ("nudge export > nudge-session.json", "nudge export -o hints.json --component http-proxy", "nudge export --reveal")
+EXAMPLES = (
+    "nudge export > nudge-session.json", "nudge export -o hints.json --component http-proxy", "nudge export --reveal",
+    "nudge export --all > history.jsonl",
+)  # fmt: skip
 
 
 def configure(parser: Parser) -> None:
@@ -26,11 +33,14 @@ def configure(parser: Parser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write to this file, readable by you alone (- is stdout)")
     parser.add_argument("--component", metavar="NAME", help="only this component")
     parser.add_argument("--reveal", action="store_true", help="with the values of secret hints")
+    parser.add_argument("--all", action="store_true", help="the whole history instead, one JSON object a line")
 
 
 def run(arguments: Namespace) -> int:
+    if arguments.all:
+        return _export_history(arguments)
     console = Console(as_json=arguments.json)
-    result = connect(arguments).call("nudge.export", _params(arguments))
+    result = connect(arguments).call("nudge.export", _params(arguments), patience=limits.LONG_CALL_TIMEOUT)
     payload = result["payload"]
     text = encoded(payload, indent=2)
     if arguments.output not in (None, "-"):
@@ -41,6 +51,27 @@ def run(arguments: Namespace) -> int:
     if hidden := sum(1 for hint in _hints(payload) if hint.get("redacted")):
         console.remark(f"{render.counted(hidden, 'secret value')} left out; --reveal includes them")
     return exits.DONE
+
+
+def _export_history(arguments: Namespace) -> int:
+    """Page by page, so that neither side ever holds all of it."""
+    client = connect(arguments)
+    with _opened(arguments.output) as file:
+        page: dict[str, Any] = {"next": ""}
+        while page["next"] is not None:
+            page = client.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
+            for row in page["rows"]:
+                file.write(encoded(row, indent=None) + "\n")
+    return exits.DONE
+
+
+def _opened(path: str | None) -> AbstractContextManager[IO[str]]:
+    if path in (None, "-"):
+        return nullcontext(sys.stdout)
+    try:
+        return open(os.open(os.path.realpath(path or ""), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}; choose another place with -o") from None
 
 
 def _params(arguments: Namespace) -> dict[str, Any]:

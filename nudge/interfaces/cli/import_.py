@@ -43,7 +43,8 @@ def configure(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     payload = _payload(*_source(arguments))
-    result = connect(arguments).call("nudge.import", {"payload": payload, "mode": arguments.mode})
+    params = {"payload": payload, "mode": arguments.mode}
+    result = connect(arguments).call("nudge.import", params, patience=limits.LONG_CALL_TIMEOUT)
     console.result(result, _lines(console.pen, result))
     return exits.DONE
 

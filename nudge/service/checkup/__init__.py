@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nudge.errors import NudgeError
-from nudge.service.checkup import changes, endpoints, files, installation, machine, neighbours, ports, server
+from nudge.service.checkup import changes, endpoints, files, installation, machine, neighbours, past, ports, server
 from nudge.service.checkup.finding import FAIL, OK, WARN, Finding, Patient
 
 __all__ = ["FAIL", "OK", "WARN", "Finding", "Patient", "examine", "treat"]
@@ -24,6 +24,8 @@ CHECKS: tuple[Callable[[Patient], Iterable[Finding]], ...] = (
     server.check_server,
     changes.check_log,
     changes.check_clock,
+    past.check_history,
+    past.check_spool,
     installation.check_versions,
     installation.check_installations,
     installation.check_python,

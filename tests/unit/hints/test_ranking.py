@@ -93,8 +93,11 @@ def test_limit() -> None:
     ("hint", "reasons"),
     [
         (hint(), []),
-        (hint(last_used_at=NOW - 180, use_count=4, priority=7), ["recently used (3m ago)", "used 4 times", "priority 7"]),
-        (hint(last_used_at=NOW - 9 * DAY, use_count=1), ["last used 9d ago", "used 1 time"]),
+        (
+            hint(last_used_at=NOW - 180, use_count=4, priority=7),
+            ["recently used (3m ago)", "worked 4 times here, last 3m ago", "priority 7"],
+        ),
+        (hint(last_used_at=NOW - 9 * DAY, use_count=1), ["last used 9d ago", "worked 1 time here, last 9d ago"]),
     ],
 )
 def test_reasons(hint: Hint, reasons: list[str]) -> None:

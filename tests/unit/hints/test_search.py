@@ -56,7 +56,7 @@ def test_entry(store: HintStore) -> None:
     """Each find has its names, the hint, the score and why it was found."""
     [entry] = finish(store.query(NOW, tags=["docker"], regex="router"))["hints"]
     assert (entry["component"], entry["key"]) == ("api", "build")
-    assert entry["hint"] == store.get(NOW, "api", "build")["hint"]
+    assert entry["hint"] == finish(store.get(NOW, "api", "build"))["hint"]
     assert entry["score"] == entry["match_explain"]["score"] == 0.38
     assert entry["match_explain"]["reasons"] == [
         "tag docker",

@@ -27,7 +27,7 @@ def test_same_scope_replaces() -> None:
     """Value and meta are replaced whole; version rises; creation and counts stay."""
     store = new_store()
     put(store, "api", "build", "make", {"priority": 7, "tags": ["x"], "scope": {"os": ["linux", "darwin"]}})
-    commit(store, store.decide_bump(NOW + 1, "api", "build", LINUX))
+    commit(store, finish(store.decide_bump(NOW + 1, "api", "build", LINUX)))
     hint = put(store, "api", "build", "make all", {"scope": {"os": ["darwin", "linux"]}}, now=NOW + 2)
     assert hint == {
         "value": "make all",
@@ -57,7 +57,7 @@ def test_deciding_changes_nothing() -> None:
     store.decide_set(NOW + 1, "api", "build", "other")
     store.decide_set(NOW + 1, "new", "build", "other")
     store.decide_delete(NOW + 1, "api", "build")
-    store.decide_bump(NOW + 1, "api", "build")
+    finish(store.decide_bump(NOW + 1, "api", "build"))
     finish(store.decide_import(NOW + 1, before, "replace"))
     store.decide_sync(NOW + 1, {}, "scan", [("api", "x", "y", {})])
     assert exported(store) == before
@@ -110,13 +110,15 @@ def test_expired_hint_is_nowhere() -> None:
     store = new_store()
     put(store, "api", "build", "make", {"ttl": "PT1H", "tags": ["t"]})
     then = NOW + 3_600
-    assert store.get(then - 1, "api", "build")["hint"]["value"] == "make"
-    for read in (store.get, store.decide_bump, store.decide_delete):
+    assert finish(store.get(then - 1, "api", "build"))["hint"]["value"] == "make"
+    for read in (store.get, store.decide_bump):
         with pytest.raises(NotFound, match="component api is not known"):
-            read(then, "api", "build")
+            finish(read(then, "api", "build"))
+    with pytest.raises(NotFound, match="component api is not known"):
+        store.decide_delete(then, "api", "build")
     assert finish(store.query(then)) == {"hints": []}
-    assert store.list_components(then) == {"components": []}
-    assert store.list_components(then, "api") == {"components": [], "hints": []}
+    assert finish(store.list_components(then)) == {"components": []}
+    assert finish(store.list_components(then, "api")) == {"components": [], "hints": []}
     assert exported(store, then)["components"] == {}
 
 
@@ -124,7 +126,7 @@ def test_set_after_expiry_starts_anew() -> None:
     """An expired hint does not exist: version 1, fresh counts, and 0 matches."""
     store = new_store()
     put(store, "api", "build", "make", {"ttl": "PT1H"})
-    commit(store, store.decide_bump(NOW, "api", "build"))
+    commit(store, finish(store.decide_bump(NOW, "api", "build")))
     hint = put(store, "api", "build", "make", now=NOW + DAY, if_match_version=0)
     assert hint == {"value": "make", "meta": {}, "version": 1, "created_at": iso(NOW + DAY), "updated_at": iso(NOW + DAY)}
 
@@ -133,11 +135,11 @@ def test_set_renews_the_ttl_and_use_does_not() -> None:
     """Life is counted from the last set."""
     store = new_store()
     put(store, "api", "build", "make", {"ttl": "PT1H"})
-    commit(store, store.decide_bump(NOW + 3_000, "api", "build"))
+    commit(store, finish(store.decide_bump(NOW + 3_000, "api", "build")))
     with pytest.raises(NotFound):
-        store.get(NOW + 3_600, "api", "build")
+        finish(store.get(NOW + 3_600, "api", "build"))
     put(store, "api", "build", "make", {"ttl": "PT1H"}, now=NOW + 3_599)
-    assert store.get(NOW + 7_000, "api", "build")["hint"]["value"] == "make"
+    assert finish(store.get(NOW + 7_000, "api", "build"))["hint"]["value"] == "make"
 
 
 def test_sweep_frees_what_expired() -> None:
@@ -270,7 +272,7 @@ def test_each_system_gets_its_own() -> None:
     store = new_store()
     for name, path in (("linux", "/srv"), ("darwin", "/Users/dev"), ("windows", "c:\\code")):
         put(store, "http-proxy", "directory", path, {"scope": {"os": [name]}})
-    found = [store.get(NOW, "http-proxy", "directory", here)["hint"]["value"] for here in (LINUX, DARWIN, WINDOWS)]
+    found = [finish(store.get(NOW, "http-proxy", "directory", here))["hint"]["value"] for here in (LINUX, DARWIN, WINDOWS)]
     assert found == ["/srv", "/Users/dev", "c:\\code"]
 
 
@@ -279,10 +281,10 @@ def test_more_specific_variant_wins() -> None:
     store = new_store()
     put(store, "api", "build", "anywhere")
     put(store, "api", "build", "here", {"scope": {"os": ["linux"]}})
-    answer = store.get(NOW, "api", "build", LINUX)
+    answer = finish(store.get(NOW, "api", "build", LINUX))
     assert answer["hint"]["value"] == "here"
     assert answer["match_explain"]["reasons"] == ["os=linux allowed", "best of 2 variants that apply"]
-    assert store.get(NOW, "api", "build", DARWIN)["hint"]["value"] == "anywhere"
+    assert finish(store.get(NOW, "api", "build", DARWIN))["hint"]["value"] == "anywhere"
 
 
 def test_use_outweighs_age() -> None:
@@ -291,15 +293,15 @@ def test_use_outweighs_age() -> None:
     put(store, "api", "build", "used", {"scope": {"env_required": ["A"]}})
     put(store, "api", "build", "new", {"scope": {"env_required": ["B"]}}, now=NOW + 1)
     here = Context(env={"A": "", "B": ""})
-    assert store.get(NOW + 1, "api", "build", here)["hint"]["value"] == "new"
-    commit(store, store.decide_bump(NOW + 1, "api", "build", Context(env={"A": ""})))
-    assert store.get(NOW + 1, "api", "build", here)["hint"]["value"] == "used"
+    assert finish(store.get(NOW + 1, "api", "build", here))["hint"]["value"] == "new"
+    commit(store, finish(store.decide_bump(NOW + 1, "api", "build", Context(env={"A": ""}))))
+    assert finish(store.get(NOW + 1, "api", "build", here))["hint"]["value"] == "used"
 
 
 def test_unknown_component() -> None:
     """The miss says that the component itself is unknown."""
     with pytest.raises(NotFound, match="component api is not known") as missed:
-        new_store().get(NOW, "api", "build")
+        finish(new_store().get(NOW, "api", "build"))
     assert missed.value.data == {"component": "api", "key": "build", "why_not": []}
 
 
@@ -309,7 +311,7 @@ def test_unknown_key_suggests_known_ones() -> None:
     for index in range(12):
         put(store, "api", f"k{index:02}", "x")
     with pytest.raises(NotFound, match="api has no key build") as missed:
-        store.get(NOW, "api", "build")
+        finish(store.get(NOW, "api", "build"))
     assert missed.value.data["known_keys"] == [f"k{index:02}" for index in range(10)]
 
 
@@ -319,7 +321,7 @@ def test_why_not() -> None:
     put(store, "api", "build", "a", {"scope": {"branch": ["dev"], "os": ["darwin"]}})
     put(store, "api", "build", "b", {"scope": {"branch": ["dev"]}})
     with pytest.raises(NotFound, match="none of its 2 variants applies here") as missed:
-        store.get(NOW, "api", "build", Context(branch="main", os="linux"))
+        finish(store.get(NOW, "api", "build", Context(branch="main", os="linux")))
     assert missed.value.data["why_not"] == [
         {"scope": {"branch": ["dev"]}, "reasons": ["branch=main, needs dev"]},
         {"scope": {"branch": ["dev"], "os": ["darwin"]}, "reasons": ["branch=main, needs dev", "os=linux, needs darwin"]},
@@ -332,7 +334,7 @@ def test_why_not_is_bounded() -> None:
     for index in range(30):
         put(store, "api", "build", "x", {"scope": {"branch": [f"b{index}"]}})
     with pytest.raises(NotFound) as missed:
-        store.get(NOW, "api", "build")
+        finish(store.get(NOW, "api", "build"))
     assert len(missed.value.data["why_not"]) == limits.MAX_WHY_NOT
 
 
@@ -343,17 +345,17 @@ def test_bump_counts_use() -> None:
     """Credit raises the count and the time of use, and nothing else."""
     store = new_store()
     before = put(store, "api", "build", "make")
-    hint = commit(store, store.decide_bump(NOW + 5, "api", "build", delta=4))["hint"]
+    hint = commit(store, finish(store.decide_bump(NOW + 5, "api", "build", delta=4)))["hint"]
     assert hint == {**before, "use_count": 4, "last_used_at": iso(NOW + 5)}
-    assert store.get(NOW + 5, "api", "build")["hint"] == hint
+    assert finish(store.get(NOW + 5, "api", "build"))["hint"] == hint
 
 
 def test_negative_bump() -> None:
     """Credit can be taken back, never below nothing, and that is no use."""
     store = new_store()
     put(store, "api", "build", "make")
-    commit(store, store.decide_bump(NOW + 5, "api", "build", delta=2))
-    hint = commit(store, store.decide_bump(NOW + 9, "api", "build", delta=-5))["hint"]
+    commit(store, finish(store.decide_bump(NOW + 5, "api", "build", delta=2)))
+    hint = commit(store, finish(store.decide_bump(NOW + 9, "api", "build", delta=-5)))["hint"]
     assert "use_count" not in hint
     assert hint["last_used_at"] == iso(NOW + 5)
 
@@ -363,10 +365,10 @@ def test_bump_credits_what_get_returns() -> None:
     store = new_store()
     put(store, "api", "build", "l", {"scope": {"os": ["linux"]}})
     put(store, "api", "build", "d", {"scope": {"os": ["darwin"]}})
-    assert commit(store, store.decide_bump(NOW, "api", "build", DARWIN))["hint"]["value"] == "d"
-    assert "use_count" not in store.get(NOW, "api", "build", LINUX)["hint"]
+    assert commit(store, finish(store.decide_bump(NOW, "api", "build", DARWIN)))["hint"]["value"] == "d"
+    assert "use_count" not in finish(store.get(NOW, "api", "build", LINUX))["hint"]
     with pytest.raises(NotFound):
-        store.decide_bump(NOW, "api", "build", WINDOWS)
+        finish(store.decide_bump(NOW, "api", "build", WINDOWS))
 
 
 @pytest.mark.parametrize("delta", [0, 1_001, -1_001, True, 1.0, "1", None])
@@ -375,7 +377,7 @@ def test_bad_delta(delta: object) -> None:
     store = new_store()
     put(store, "api", "build", "make")
     with pytest.raises(Invalid) as refused:
-        store.decide_bump(NOW, "api", "build", delta=delta)
+        finish(store.decide_bump(NOW, "api", "build", delta=delta))
     assert refused.value.field == "delta"
 
 
@@ -388,7 +390,7 @@ def test_delete_one() -> None:
     hint = put(store, "api", "build", "make", {"tags": ["t"]})
     assert commit(store, store.decide_delete(NOW, "api", "build")) == {"deleted": True, "previous": hint}
     assert len(store) == 0
-    assert store.list_components(NOW) == {"components": []}
+    assert finish(store.list_components(NOW)) == {"components": []}
 
 
 def test_delete_takes_all_variants() -> None:
@@ -430,7 +432,7 @@ def test_list_components() -> None:
     put(store, "b", "x", "1")
     put(store, "a", "x", "1")
     put(store, "a", "x", "1", {"scope": {"os": ["linux"]}})
-    assert store.list_components(NOW) == {"components": [{"name": "a", "hint_count": 2}, {"name": "b", "hint_count": 1}]}
+    assert finish(store.list_components(NOW)) == {"components": [{"name": "a", "hint_count": 2}, {"name": "b", "hint_count": 1}]}
 
 
 def test_list_one_component_whatever_the_context() -> None:
@@ -439,7 +441,7 @@ def test_list_one_component_whatever_the_context() -> None:
     linux = put(store, "a", "x", "1", {"scope": {"os": ["linux"]}})
     plain = put(store, "a", "b", "1")
     put(store, "other", "x", "1")
-    assert store.list_components(NOW, "a", DARWIN) == {
+    assert finish(store.list_components(NOW, "a", DARWIN)) == {
         "components": [{"name": "a", "hint_count": 2}],
         "hints": [
             {"key": "b", "hint": plain, "eligible": True, "reasons": ["no scope: applies everywhere"]},

@@ -8,7 +8,7 @@ from nudge.context import Context
 from nudge.errors import Invalid, QuotaExceeded
 from nudge.hints.store import HintStore
 
-from .builders import AWS_KEY, NOW, commit, new_store, put
+from .builders import AWS_KEY, NOW, commit, finish, new_store, put
 
 REPO = {"repo": "git:org/x"}
 
@@ -61,7 +61,7 @@ def test_changed_find_is_updated_and_keeps_its_counts() -> None:
     store = new_store()
     sync(store, ("api", "test", make("make test"), "Makefile:12"), ("api", "run", make("make run"), "Makefile:1"))
     hint = next(hint for hint in store.hints() if hint.key == "test")
-    commit(store, store.decide_bump(NOW + 1, "api", "test", Context(repo="git:org/x")))
+    commit(store, finish(store.decide_bump(NOW + 1, "api", "test", Context(repo="git:org/x"))))
     report = sync(
         store, ("api", "test", make("make check"), "Makefile:12"), ("api", "run", make("make run"), "Makefile:2"), now=NOW + 9
     )
@@ -72,7 +72,7 @@ def test_changed_find_is_updated_and_keeps_its_counts() -> None:
     after = next(hint for hint in store.hints() if hint.key == "test")
     assert (after.version, after.created_at, after.updated_at, after.use_count) == (2, hint.created_at, NOW + 9, 1)
 
-    commit(store, store.decide_bump(NOW + 1, "api", "test", Context(repo="git:org/x")))
+    commit(store, finish(store.decide_bump(NOW + 1, "api", "test", Context(repo="git:org/x"))))
 
 
 def test_vanished_find_is_removed() -> None:

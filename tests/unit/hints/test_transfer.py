@@ -76,7 +76,7 @@ def test_round_trip() -> None:
     )
     put(store, "a", "x", "linux", {"scope": {"os": ["linux"], "repo": ["git:o/a", "git:o/b"]}})
     put(store, "a", "x", "linux again", {"scope": {"os": ["linux"], "repo": ["git:o/a", "git:o/b"]}})
-    commit(store, store.decide_bump(NOW + 2 / 3, "a", "x"))
+    commit(store, finish(store.decide_bump(NOW + 2 / 3, "a", "x")))
     payload = exported(store, NOW + 1)
     other = new_store()
     assert load(other, payload, now=NOW + 99) == {"imported": 2, "skipped": 0, "reasons": []}
@@ -94,7 +94,7 @@ def test_merge_takes_the_newer() -> None:
         "reasons": [{"component": "api", "key": "x", "reason": "not newer than the one here"}],
     }
     load(store, payload_with({"x": {"value": "new", "updated_at": NEW, "version": 2}}))
-    hint = store.get(NOW, "api", "x")["hint"]
+    hint = finish(store.get(NOW, "api", "x"))["hint"]
     assert (hint["value"], hint["version"], "use_count" in hint) == ("new", 2, False)
 
 
@@ -104,7 +104,7 @@ def test_skip_keeps_what_is_here() -> None:
     put(store, "api", "x", "mine", now=NOW - 2 * DAY)
     report = load(store, payload_with({"x": {"value": "theirs"}, "y": {"value": "new"}}), "skip")
     assert report == {"imported": 1, "skipped": 1, "reasons": [{"component": "api", "key": "x", "reason": "already here"}]}
-    assert store.get(NOW, "api", "x")["hint"]["value"] == "mine"
+    assert finish(store.get(NOW, "api", "x"))["hint"]["value"] == "mine"
 
 
 def test_replace_makes_the_store_the_payload() -> None:
@@ -267,4 +267,4 @@ def test_write_during_a_pause_is_respected() -> None:
     decision = finish(steps)
     assert decision.result["skipped"] == 1
     commit(store, decision)
-    assert store.get(NOW, "api", "k000")["hint"]["value"] == "mine"
+    assert finish(store.get(NOW, "api", "k000"))["hint"]["value"] == "mine"

@@ -101,7 +101,7 @@ def test_another_users_process_is_left_alone(place: str, monkeypatch: pytest.Mon
     assert holder.doubt_about(place, naming(4242)) == "pid 4242 belongs to another user"
 
 
-@pytest.mark.parametrize("pid", [-1, 0, 1, os.getpid()])
+@pytest.mark.parametrize("pid", [-1, 0, 1, pytest.param(os.getpid(), id="own")])
 def test_numbers_that_mean_more_than_one_process(place: str, pid: int) -> None:
     """0 and -1 would be everybody; 1 and ourselves are no server."""
     with pytest.raises(Conflict, match="cannot be a server"):

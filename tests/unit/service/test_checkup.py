@@ -13,8 +13,9 @@ from nudge.runtime import endpoint, holder, paths
 from nudge.runtime.endpoint import Endpoint
 from nudge.runtime.lock import FileLock
 from nudge.service import checkup
-from nudge.service.checkup import endpoints, files, ports, server
+from nudge.service.checkup import endpoints, files, past, ports, server
 from nudge.service.checkup.finding import ok, warn
+from nudge.storage.database import Database
 
 from .conftest import Make, free_port, levels, only
 
@@ -324,3 +325,14 @@ def test_a_server_that_says_nothing(make: Make, held: FileLock) -> None:
     assert only(server.check_server(make(silent="pid 41 does not answer"))).level == "fail"
     assert "starting" in only(server.check_server(make())).message
     held.release()
+
+
+def test_history_is_checked(tmp_path: Path, make: Make) -> None:
+    """A damaged database is named with what to do; a whole one is fine; none is fine too."""
+    path = tmp_path / "nudge.db"
+    here = make(environ={"NUDGE_DB": str(path)})
+    assert levels(past.check_history(here)) == ["ok"]
+    Database.open(str(path)).close()
+    assert levels(past.check_history(here)) == ["ok", "ok"]
+    path.write_bytes(path.read_bytes()[:3_000] + b"\xff" * 9_000)
+    assert "fail" in levels(past.check_history(here))

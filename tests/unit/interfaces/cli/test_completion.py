@@ -81,7 +81,7 @@ def test_verbs_are_offered(nudge: Nudge) -> None:
     """First come the verbs, also after a global flag; hidden ones stay hidden."""
     shown = [verb.name for verb in verbs.VERBS if not verb.hidden]
     assert candidates(nudge) == candidates(nudge, "") == candidates(nudge, "-p", "9000", "") == shown
-    assert candidates(nudge, "s") == ["set", "scan", "serve", "status", "stop"]
+    assert candidates(nudge, "s") == ["set", "scan", "search", "sessions", "show", "serve", "status", "stop"]
 
 
 def test_options_are_offered(nudge: Nudge) -> None:

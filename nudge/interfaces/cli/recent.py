@@ -1,0 +1,31 @@
+"""`nudge recent`: what mattered lately, the most telling first."""
+
+from __future__ import annotations
+
+from nudge.interfaces.cli import exits, history_view
+from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.console import Console
+from nudge.interfaces.cli.parsing import whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = ("nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
+
+
+def configure(parser: Parser) -> None:
+    history_view.add_project(parser)
+    parser.add_argument("--limit", type=whole, metavar="N", help="at most so many (30)")
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    params = {"project": history_view.project_of(arguments), **history_view.given(arguments, limit="limit")}
+    found = connect(arguments).call("nudge.recent_context", params)
+    console.result(found, history_view.table(console.pen, found))
+    if not found and not console.as_json:
+        console.remark("nothing is recorded here yet; wire a client with: nudge connect, or look at all with --all-projects")
+    return exits.DONE

@@ -1,0 +1,60 @@
+"""`nudge sessions`: the latest sessions, of every project unless one is named."""
+
+from __future__ import annotations
+
+from nudge.interfaces.cli import exits, history_view, render
+from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.console import Console
+from nudge.interfaces.cli.parsing import whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+    from typing import Any
+
+    from nudge.interfaces.cli.parsing import Parser
+
+EXAMPLES = ("nudge sessions", "nudge sessions --project api --limit 50")
+
+
+def configure(parser: Parser) -> None:
+    parser.add_argument("--project", metavar="NAME", help="only of this project")
+    parser.add_argument("--limit", type=whole, metavar="N", help="at most so many (20)")
+
+
+def run(arguments: Namespace) -> int:
+    console = Console(as_json=arguments.json)
+    found = connect(arguments).call("nudge.sessions", history_view.given(arguments, project="project", limit="limit"))
+    console.result(found, _lines(console.pen, found))
+    if not found and not console.as_json:
+        console.remark("no session is recorded yet; wire a client with: nudge connect")
+    return exits.DONE
+
+
+def _lines(pen: render.Pen, sessions: list[dict[str, Any]]) -> Iterator[str]:
+    for session_id, *cells, intent in history_view.columns(_cells(session) for session in sessions):
+        taken = len(session_id) + sum(len(cell) + 2 for cell in cells) + 2
+        yield "  ".join([pen.paint("bold", session_id), *cells, pen.clip(intent, taken)]).rstrip()
+
+
+def _cells(session: dict[str, Any]) -> list[str]:
+    """What it was about comes last: it is as long as it likes."""
+    intent = (session.get("summary") or {}).get("intent")
+    return [
+        history_view.short(session["session_id"]),
+        history_view.local(session["started_at"], "%Y-%m-%d %H:%M"),
+        _lasted(session),
+        render.visible(str(session.get("project") or "-")),
+        render.visible(str(session.get("client") or "-")),
+        f"{session['observation_count']} obs",
+        history_view.quoted(intent) if intent else "",
+    ]
+
+
+def _lasted(session: dict[str, Any]) -> str:
+    if session.get("ended_at") is None:
+        return "open"
+    from nudge.service.measures import span
+
+    return span(session["ended_at"] - session["started_at"])

@@ -1,0 +1,74 @@
+"""A text under edit that knows which stretches of it are still the original's, so that exactly the rest can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Undo = tuple[int, int, str]  # where in the edited text, how many characters go, what comes back in their place
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    origin: int | None  # where the original has it; None for what was added
+
+
+class Draft:
+    def __init__(self, original: str) -> None:
+        self._original = original
+        self._pieces = [_Piece(original, 0)]
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self._pieces)
+
+    def replace(self, start: int, end: int, text: str) -> None:
+        """Positions are those of the text as it is now."""
+        self._pieces = [*self._until(start), _Piece(text, None), *self._from(end)]
+
+    def insert(self, at: int, text: str) -> None:
+        self.replace(at, at, text)
+
+    def delete(self, start: int, end: int) -> None:
+        self.replace(start, end, "")
+
+    def undo(self) -> list[Undo]:
+        """The steps from the text as it is now back to the original; nothing of the original is in them but what was replaced."""
+        steps: list[Undo] = []
+        here = added = resumes = 0
+        for piece in [*self._pieces, _Piece("", len(self._original))]:
+            if piece.origin is None:
+                added += len(piece.text)
+            else:
+                removed = self._original[resumes : piece.origin]
+                if added or removed:
+                    steps.append((here - added, added, removed))
+                added, resumes = 0, piece.origin + len(piece.text)
+            here += len(piece.text)
+        return steps
+
+    def _until(self, end: int) -> list[_Piece]:
+        kept, here = [], 0
+        for piece in self._pieces:
+            part = piece.text[: max(end - here, 0)]
+            if part:
+                kept.append(_Piece(part, piece.origin))
+            here += len(piece.text)
+        return kept
+
+    def _from(self, start: int) -> list[_Piece]:
+        kept, here = [], 0
+        for piece in self._pieces:
+            skipped = min(max(start - here, 0), len(piece.text))
+            if skipped < len(piece.text):
+                kept.append(_Piece(piece.text[skipped:], None if piece.origin is None else piece.origin + skipped))
+            here += len(piece.text)
+        return kept
+
+
+def undone(text: str, steps: Iterable[Undo]) -> str:
+    """From the last step to the first: the places of the earlier ones then still hold."""
+    for at, length, restored in reversed(list(steps)):
+        text = text[:at] + restored + text[at + length :]
+    return text

@@ -1,0 +1,36 @@
+"""Clients that are wired by hand: where their file is and what goes into it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from nudge.interfaces.connect.launch import NAME, Launch
+from nudge.interfaces.connect.targets import JsonFile, Target
+from nudge.interfaces.connect.wiring import Place, Wiring
+
+
+def _targets(key: str, *place_of_file: str, typed: bool = False) -> Callable[[Place, Launch], list[Target]]:
+    def targets(place: Place, launch: Launch) -> list[Target]:
+        executable, *arguments = launch.server
+        server = {**({"type": "stdio"} if typed else {}), "command": executable, "args": arguments}
+        return [JsonFile(os.path.join(place.home, *place_of_file), (key, NAME), server)]
+
+    return targets
+
+
+def _application(name: str) -> tuple[str, ...]:
+    """Where a desktop program keeps its files."""
+    return ("Library", "Application Support", name) if sys.platform == "darwin" else (".config", name)
+
+
+_CLAUDE_DESKTOP = (*_application("Claude"), "claude_desktop_config.json")
+
+WIRINGS = (
+    Wiring("cursor", "Cursor", "cursor", _targets("mcpServers", ".cursor", "mcp.json")),
+    Wiring("vscode", "VS Code", "code", _targets("servers", *_application("Code"), "User", "mcp.json", typed=True)),
+    Wiring("windsurf", "Windsurf", "windsurf", _targets("mcpServers", ".codeium", "windsurf", "mcp_config.json")),
+    Wiring("zed", "Zed", "zed", _targets("context_servers", ".config", "zed", "settings.json")),
+    Wiring("claude-desktop", "Claude Desktop", "claude-desktop", _targets("mcpServers", *_CLAUDE_DESKTOP)),
+)

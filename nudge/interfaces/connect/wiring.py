@@ -1,0 +1,50 @@
+"""One client: what it is called, where its files are, what goes into them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nudge.interfaces.connect.launch import Launch
+from nudge.interfaces.connect.plan import Command, Step
+from nudge.interfaces.connect.targets import Target
+from nudge.limits import CLIENT_HOOK_TIMEOUT, CLIENT_SESSION_END_TIMEOUT
+from nudge.runtime import paths
+
+SESSION_END = "SessionEnd"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose files: a home, and the variables with which clients move theirs."""
+
+    home: str = field(default_factory=paths.home)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def directory(self, variable: str, *below_home: str) -> str:
+        return self.environ.get(variable) or os.path.join(self.home, *below_home)
+
+
+def _no_commands(step: Step, place: Place, launch: Launch) -> Sequence[Command]:
+    del step, place, launch
+    return ()
+
+
+@dataclass(frozen=True)
+class Wiring:
+    name: str
+    title: str
+    command: str  # the client's own, on PATH
+    targets: Callable[[Place, Launch], list[Target]]
+    commands: Callable[[Step, Place, Launch], Sequence[Command]] = _no_commands
+    advice: str = ""  # what its user has to know after connecting
+
+
+def handlers(launch: Launch, events: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Command hooks with the timeouts that clients of Claude Code's kind count in seconds."""
+    return {event: {"type": "command", "command": launch.hook, "timeout": timeout(event)} for event in events}
+
+
+def timeout(event: str) -> int:
+    return CLIENT_SESSION_END_TIMEOUT if event == SESSION_END else CLIENT_HOOK_TIMEOUT

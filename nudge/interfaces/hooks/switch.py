@@ -1,0 +1,156 @@
+"""Whether recording is wanted here. Off means off: nothing sent, nothing spooled, nothing injected."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from nudge.errors import StorageFailed
+from nudge.runtime import endpoint, paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nudge.context import Context
+
+FILE = "switches.json"
+
+_TRUE = ("1", "true", "yes", "on")
+
+
+class Switches:
+    """What has been turned off: everything, or some places (a repo's identity; a directory, with all below it)."""
+
+    __slots__ = ("all", "projects")
+
+    def __init__(self, all: bool = False, projects: Iterable[str] = ()) -> None:
+        self.all, self.projects = all, list(projects)
+
+    def covers(self, context: Context) -> bool:
+        return self.all or any(_is_here(place, context) for place in self.projects)
+
+    def to_wire(self) -> dict[str, object]:
+        return {"all": self.all, "projects": self.projects}
+
+
+def place_of(context: Context) -> str | None:
+    """The name by which this project is switched."""
+    return context.repo or context.cwd
+
+
+def load(directory: str) -> Switches:
+    """A file that cannot be read is an error: to record what somebody turned off would be worse."""
+    path = os.path.join(directory, FILE)
+    try:
+        with open(path, "rb") as file:
+            fields = json.loads(file.read())
+        return Switches(bool(fields["all"]), [str(place) for place in fields["projects"]])
+    except FileNotFoundError:
+        return Switches()
+    except (OSError, ValueError, TypeError, KeyError):
+        raise StorageFailed(f"{path} cannot be read; remove it, and turn recording off again where it should be off") from None
+
+
+def turn_off(directory: str, context: Context | None) -> Switches:
+    """For one project, or with None for all."""
+    with _Changing(directory) as switches:
+        if context is None:
+            switches.all = True
+        elif not any(_is_here(place, context) for place in switches.projects) and (place := place_of(context)):
+            switches.projects.append(place)
+    return switches
+
+
+def turn_on(directory: str, context: Context | None) -> Switches:
+    """For one project, or with None for all of them."""
+    with _Changing(directory) as switches:
+        if context is None:
+            switches.all = False
+        switches.projects = [] if context is None else [place for place in switches.projects if not _is_here(place, context)]
+    return switches
+
+
+class _Changing:
+    """Read, changed and written under a lock: two projects may be turned off at once."""
+
+    __slots__ = ("_directory", "_lock", "_switches")
+
+    def __init__(self, directory: str) -> None:
+        from nudge.runtime import lock  # late: a hook only reads
+
+        paths.ensure_private_dir(directory)
+        self._directory = directory
+        self._lock = lock.FileLock(os.path.join(directory, FILE + ".lock"))
+
+    def __enter__(self) -> Switches:
+        self._lock.acquire(wait=True)
+        self._switches = load(self._directory)
+        return self._switches
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            if kind is None:
+                endpoint.replace_file(os.path.join(self._directory, FILE), json.dumps(self._switches.to_wire()).encode())
+        finally:
+            self._lock.release()
+
+
+def _is_here(place: str, context: Context) -> bool:
+    if place == context.repo:
+        return True
+    return context.cwd is not None and (context.cwd == place or context.cwd.startswith(place.rstrip("/") + "/"))
+
+
+# The environment and the settings
+
+
+def is_off_for_this_run(environ: Mapping[str, str]) -> bool:
+    return environ.get("NUDGE_OFF", "").strip().lower() in _TRUE
+
+
+def is_off(environ: Mapping[str, str], directory: str, context: Context, touched: Iterable[str | None]) -> bool:
+    """Whether this place is switched off, or one of the paths that an event touched is one to ignore."""
+    if load(directory).covers(context):
+        return True
+    if not _is_configured(environ):
+        return False
+    from nudge import config
+
+    settings = config.load(environ)
+    return settings.off or any(is_ignored(path, settings.ignore) for path in touched if path)
+
+
+def _is_configured(environ: Mapping[str, str]) -> bool:
+    """Only a file that speaks of it is worth parsing: `tomllib` costs as much as all else a hook does."""
+    if environ.get("NUDGE_IGNORE"):
+        return True
+    try:
+        with open(paths.config_file(environ), "rb") as file:
+            text = file.read()
+    except OSError:
+        return False
+    return b"ignore" in text or b"off" in text
+
+
+def is_ignored(path: str, globs: Iterable[str]) -> bool:
+    """As in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a pattern without a leading `/` or `~/` matches
+    anywhere below the root, and one that matches a directory covers all that is in it."""
+    path = path.replace("\\", "/")
+    return any(re.match(_translated(glob), path) for glob in globs if glob.strip("/ "))
+
+
+def _translated(glob: str) -> str:
+    glob = glob.strip().replace("\\", "/").rstrip("/")
+    if glob.startswith("~/"):
+        glob = paths.home().replace("\\", "/") + glob[1:]
+    if not glob.startswith("/") and glob[1:2] != ":":
+        glob = "**/" + glob
+    return "".join(map(_piece, re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|.", glob))) + r"(?:/.*)?\Z"
+
+
+def _piece(token: str) -> str:
+    if len(token) > 1 and token[0] == "[":
+        return "[" + token[1:-1].replace("!", "^", token[1] == "!") + "]"
+    return {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)

@@ -1,0 +1,62 @@
+"""Commits and pushes, read from the command and from what git printed about it."""
+
+from __future__ import annotations
+
+import re
+
+from nudge import limits
+from nudge.observations.redaction import shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_HASH_CHARS = 12  # enough to name a commit; a full one is as long as a key, and would be taken for one
+_QUOTED = r"""(?:"[^"]{0,200}"|'[^']{0,200}')"""
+_OPTION = rf"""\s+(?:-[cC]\s+(?:{_QUOTED}|[^\s"'-])(?:{_QUOTED}|[^\s"'])*+|-\S*+)"""
+_BEGINS = r"(?:^|[;&|(){}\n`]|\b(?:then|do|else|time|sudo)\s)\s*(?:\w+=\S*\s+)*"
+_COMMAND = rf"{_BEGINS}git(?:{_OPTION})*\s+(commit|push)(?=[\s;&|)]|$)"
+
+_COMMITTED = r"(?m)^\[([^\]\n]{1,256}?)(?: \(root-commit\))? ([0-9a-f]{4,64})\] (.*)$"
+_CHANGED = r"(\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?"
+_PUSHED = r"(?m)^\s*(?:[+*=-]\s+)?(?:[0-9a-f]{4,64}\.{2,3}([0-9a-f]{4,64})|\[new branch\])\s+(\S+) -> (\S+)"
+
+
+class Found:
+    __slots__ = ("metadata", "type")
+
+    def __init__(self, type: str, metadata: dict[str, Any]) -> None:
+        self.type, self.metadata = type, metadata
+
+
+def read(command: str, output: str, *, succeeded: bool) -> Found | None:
+    """A commit or a push that happened; None for anything else.
+
+    That it happened is known from what git printed. Where nothing was printed, success is taken for it, unless the command holds a
+    text of its own (`<<`), in which `git commit` may be just words.
+    """
+    said = set(re.findall(_COMMAND, command[: limits.REDACTED_AT_ONCE]))
+    likely = succeeded and "<<" not in command
+    pushed = _push(output) if "push" in said else {}
+    if "commit" in said and ((committed := _commit(output)) or likely):
+        return Found("git_commit", committed | ({"pushed": True} if pushed else {}))
+    return Found("git_push", pushed) if pushed or ("push" in said and likely) else None
+
+
+def _commit(output: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if found := re.findall(_COMMITTED, output):
+        branch, commit, subject = found[-1]
+        facts = {"commit": commit[:_HASH_CHARS], "subject": shortened(subject, limits.MAX_LABEL_CHARS)}
+        facts |= {} if branch == "detached HEAD" else {"branch": branch}
+    if changed := re.findall(_CHANGED, output):
+        names = ("files_changed", "insertions", "deletions")
+        facts |= {name: int(count) for name, count in zip(names, changed[-1], strict=True) if count}
+    return facts
+
+
+def _push(output: str) -> dict[str, Any]:
+    if found := re.findall(_PUSHED, output):
+        commit, _, branch = found[-1]
+        return {"branch": branch} | ({"commit": commit[:_HASH_CHARS]} if commit else {})
+    return {"up_to_date": True} if "Everything up-to-date" in output else {}

@@ -1,0 +1,124 @@
+"""What an observation is: its types, the event it comes from, and the shapes in which it is told."""
+
+from __future__ import annotations
+
+import json
+
+from nudge import limits
+from nudge.errors import Invalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Protocol
+
+    class Connection(Protocol):
+        """What this domain asks of a database connection."""
+
+        def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
+
+
+OBS_TYPES = (
+    "file_read", "file_write", "file_edit", "command", "command_error", "search", "user_prompt", "session_start", "session_end",
+    "session_compact", "mcp_call", "git_commit", "git_push", "task_spawn", "web_fetch", "web_search", "tool_other",
+)  # fmt: skip
+SESSION_TYPES = ("session_start", "session_end", "session_compact")  # they belong to no prompt
+NO_ACTION = (*SESSION_TYPES, "user_prompt")  # what happened without the agent doing anything
+CLIENTS = ("claude-code", "codex", "gemini", "cursor", "opencode", "unknown")
+
+RETENTION_DAYS = {
+    **dict.fromkeys(OBS_TYPES, 90),
+    **dict.fromkeys(("command", "command_error"), 180),
+    **dict.fromkeys(("file_edit", "file_write", *SESSION_TYPES), 365),
+    **dict.fromkeys(("git_commit", "git_push"), 730),
+}
+
+COLUMNS = "id, timestamp, session_id, project, obs_type, source_event, tool_name, content, file_path, metadata, is_pinned"
+_FIELDS = tuple(COLUMNS.split(", "))
+
+
+def observation(row: Sequence[Any]) -> dict[str, Any]:
+    """The full form, from a row of `COLUMNS`."""
+    told = dict(zip(_FIELDS, row, strict=False))
+    told["metadata"] = json.loads(told["metadata"])
+    told["is_pinned"] = bool(told["is_pinned"])
+    return told
+
+
+def marks(values: Iterable[object]) -> str:
+    """As many question marks as there are values."""
+    return ", ".join("?" for _ in values)
+
+
+def check_type(obs_type: str | None, field: str = "obs_type") -> None:
+    if obs_type is not None and obs_type not in OBS_TYPES:
+        raise Invalid(f"must be one of {', '.join(OBS_TYPES)}", field=field)
+
+
+class Event:
+    """What a hook saw, checked: whatever comes over the wire or out of a spool file passes here before it is stored."""
+
+    __slots__ = (
+        "client", "content", "cwd", "event_id", "file_path", "metadata", "project", "prompt_id", "repo", "session_id",
+        "source_event", "timestamp", "tool_name", "type",
+    )  # fmt: skip
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.event_id = _name(raw, "event_id", limits.MAX_EVENT_ID_CHARS)
+        self.session_id = _name(raw, "session_id", limits.MAX_SESSION_ID_CHARS)
+        self.timestamp = _seconds(raw.get("timestamp"))
+        self.type = _type(raw.get("type"))
+        self.client = raw.get("client") if raw.get("client") in CLIENTS else "unknown"
+        self.content = _text(raw, "content", limits.MAX_PROMPT_CHARS if self.type == "user_prompt" else limits.MAX_CONTENT_CHARS) or ""
+        self.cwd, self.repo, self.project = _text(raw, "cwd"), _text(raw, "repo"), _text(raw, "project")
+        self.source_event, self.tool_name = _text(raw, "source_event"), _text(raw, "tool_name")
+        self.file_path, self.prompt_id = _text(raw, "file_path"), _text(raw, "prompt_id")
+        self.metadata = _metadata(raw)
+
+
+def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
+    value = raw.get(field)
+    if not isinstance(value, str) or not value or len(value) > most:
+        raise Invalid(f"must be a text of 1 to {most} characters", field=field)
+    return storable(value)
+
+
+def _seconds(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= limits.MAX_TIMESTAMP:
+        raise Invalid("must be Unix seconds", field="timestamp")
+    return int(value)
+
+
+def _type(value: object) -> str:
+    if not isinstance(value, str) or value not in OBS_TYPES:
+        raise Invalid(f"must be one of {', '.join(OBS_TYPES)}", field="type")
+    return value
+
+
+def _text(raw: Mapping[str, Any], field: str, most: int = limits.MAX_EVENT_FIELD_CHARS) -> str | None:
+    value = raw.get(field)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise Invalid("must be a text", field=field)
+    return storable(value[:most])
+
+
+def storable(text: str) -> str:
+    """SQLite keeps UTF-8: halves of a surrogate pair have no form there, and a NUL would end the text for its functions."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
+
+
+def _metadata(raw: Mapping[str, Any]) -> str:
+    """As JSON, with the facts that have no column: whose prompt it was in the client's words, which subagent acted."""
+    given = raw.get("metadata") or {}
+    if not isinstance(given, dict):
+        raise Invalid("must be an object", field="metadata")
+    facts = {name: raw[name] for name in ("prompt_id", "agent_id", "start_source") if isinstance(raw.get(name), str)}
+    try:
+        encoded = storable(json.dumps({**given, **facts}, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    except (TypeError, ValueError, RecursionError):
+        raise Invalid("must be JSON", field="metadata") from None
+    if len(encoded) > limits.MAX_METADATA_CHARS:
+        raise Invalid(f"must be at most {limits.MAX_METADATA_CHARS} characters as JSON", field="metadata")
+    return encoded

@@ -1,0 +1,89 @@
+"""The database's shape, as numbered steps: `user_version` says how many of them a file has behind it.
+
+A step is never edited once released: what is wrong in one is put right by the next.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+
+    Migration = Sequence[str] | Callable[[sqlite3.Connection], None]
+
+_HISTORY = (
+    """CREATE TABLE sessions (
+        id TEXT PRIMARY KEY, project TEXT, repo TEXT, cwd TEXT, client TEXT NOT NULL,
+        started_at INTEGER NOT NULL, ended_at INTEGER, summary TEXT
+    ) WITHOUT ROWID""",
+    # No summary: the session lives, or events came in after it had ended.
+    "CREATE INDEX sessions_unsettled ON sessions(started_at) WHERE summary IS NULL",
+    "CREATE INDEX sessions_started ON sessions(started_at)",
+    """CREATE TABLE prompts (
+        id INTEGER PRIMARY KEY, session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+        client_prompt_id TEXT, timestamp INTEGER NOT NULL,
+        source TEXT NOT NULL CHECK (source IN ('user', 'agent')), content TEXT NOT NULL
+    )""",
+    "CREATE INDEX prompts_session ON prompts(session_id, timestamp)",
+    """CREATE TABLE observations (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL REFERENCES sessions(id),
+        prompt_id INTEGER REFERENCES prompts(id) ON DELETE SET NULL, timestamp INTEGER NOT NULL, project TEXT,
+        obs_type TEXT NOT NULL, source_event TEXT, tool_name TEXT, file_path TEXT, content TEXT NOT NULL,
+        metadata TEXT NOT NULL DEFAULT '{}', is_pinned INTEGER NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX observations_session ON observations(session_id, timestamp)",
+    "CREATE INDEX observations_prompt ON observations(prompt_id) WHERE prompt_id IS NOT NULL",
+    "CREATE INDEX observations_type ON observations(obs_type, timestamp)",
+    "CREATE INDEX observations_file ON observations(file_path, timestamp) WHERE file_path IS NOT NULL",
+    "CREATE INDEX observations_project ON observations(project, timestamp)",
+    "CREATE TABLE events (event_id TEXT PRIMARY KEY, timestamp INTEGER NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE injections (
+        id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, timestamp INTEGER NOT NULL, items TEXT NOT NULL, text TEXT NOT NULL
+    )""",
+    "CREATE INDEX injections_session ON injections(session_id, timestamp)",
+    """CREATE VIRTUAL TABLE observations_fts USING fts5(
+        content, file_path, content='observations', content_rowid='id', tokenize='porter unicode61'
+    )""",
+    """CREATE TRIGGER observations_inserted AFTER INSERT ON observations BEGIN
+        INSERT INTO observations_fts(rowid, content, file_path) VALUES (new.id, new.content, new.file_path);
+    END""",
+    """CREATE TRIGGER observations_deleted AFTER DELETE ON observations BEGIN
+        INSERT INTO observations_fts(observations_fts, rowid, content, file_path)
+        VALUES ('delete', old.id, old.content, old.file_path);
+    END""",
+    """CREATE TRIGGER observations_updated AFTER UPDATE OF content, file_path ON observations BEGIN
+        INSERT INTO observations_fts(observations_fts, rowid, content, file_path)
+        VALUES ('delete', old.id, old.content, old.file_path);
+        INSERT INTO observations_fts(rowid, content, file_path) VALUES (new.id, new.content, new.file_path);
+    END""",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY,)
+LATEST = len(MIGRATIONS)
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] = MIGRATIONS) -> None:
+    """All missing steps or none: a process that dies half-way leaves the old format whole."""
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        for step in steps[version(connection) :]:
+            _take(connection, step)
+        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _take(connection: sqlite3.Connection, step: Migration) -> None:
+    if callable(step):
+        step(connection)
+        return
+    for statement in step:
+        connection.execute(statement)

@@ -1,0 +1,56 @@
+"""What an agent's context pays for the tools, and that people can do what agents can."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from nudge.interfaces import wire
+from nudge.interfaces.cli.verbs import VERBS
+from nudge.interfaces.mcp import Facts, McpServer
+from nudge.service.call import Call
+from nudge.service.operations import OPERATIONS
+from tests.contract.ways import InProcess
+
+MOST_CHARACTERS = 10_000
+NOUN = re.compile(r"[A-Z][a-z]+: ")
+AGENT_ONLY: frozenset[str] = frozenset()  # operations that make no sense at a terminal, by name
+
+
+def _listed(choice: str, params: dict[str, Any]) -> list[dict[str, Any]]:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
+    answer = asyncio.run(McpServer(InProcess().app).answer(asked, Facts(Call(), tools=choice)))
+    assert answer is not None
+    tools: list[dict[str, Any]] = answer["result"]["tools"]
+    return tools
+
+
+@pytest.mark.parametrize("params", [
+    {}, {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}},
+], ids=["2025-11-25", "2026-07-28"])  # fmt: skip
+def test_the_default_list_of_tools_is_affordable(params: dict[str, Any]) -> None:
+    """A client that loads every tool reads at most 10,000 characters of JSON, output schemas included, in either protocol."""
+    tools = _listed("default", params)
+    assert all(tool["inputSchema"] and tool["outputSchema"] for tool in tools)
+    assert len(wire.encode(tools).decode()) <= MOST_CHARACTERS
+
+
+def test_every_tool_starts_with_its_noun() -> None:
+    """A long list is read by its first words."""
+    assert [tool["name"] for tool in _listed("all", {}) if not NOUN.match(tool["description"])] == []
+
+
+def test_every_operation_is_a_tool_under_its_own_name() -> None:
+    """One table, no second spelling, and no dot, which some clients cannot say."""
+    names = [tool["name"] for tool in _listed("all", {})]
+    assert names == [operation.tool for operation in OPERATIONS.values()] and "." not in "".join(names)
+
+
+def test_every_operation_has_a_verb() -> None:
+    """What an agent can do a person can do too, unless it is marked as the agent's own; a verb calls only what there is."""
+    called = {verb.operation for verb in VERBS if verb.operation is not None} | {"nudge.export_all"}  # export --all
+    assert set(OPERATIONS) - called == AGENT_ONLY
+    assert called <= set(OPERATIONS)

@@ -1,0 +1,251 @@
+"""`nudge connect` and `nudge disconnect` with the real clients: they list the server, run the hooks, get their files back to the byte."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nudge.observations.extract import classify
+from tests.e2e.clients import BIN, INSTALLED, Desk
+from tests.e2e.stub_model import StubModel
+from tests.harness import PATIENCE, ROOT
+
+PACKAGES = ("@openai/codex@0.166.0", "@google/gemini-cli@0.61.0", "opencode-ai@1.18.33")
+COMMANDS = ("codex", "gemini", "opencode")
+
+CLAUDE_SETTINGS = """{
+\t"model": "opus",
+\t"hooks": {
+\t\t"PostToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}],
+\t\t"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]
+\t},
+\t"permissions": {"allow": ["Bash(ls:*)"]}
+}"""
+CODEX_CONFIG = """# how I like it
+model = "m"  # not a real one
+
+[mcp_servers.other]
+command = "cat"
+enabled = false
+
+[tui]
+theme = "dark"
+"""
+CODEX_HOOKS = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true", "timeout": 9}]}]}}'
+GEMINI_SETTINGS = """{
+    // how I like it
+    "ui": { "theme": "GitHub" }, /* really */
+    "security": { "auth": { "selectedType": "gemini-api-key" } },
+    "mcpServers": {
+        "other": { "command": "/bin/false" } // broken
+    },
+    "hooks": {
+        "AfterTool": [
+            { "matcher": "write_.*", "hooks": [{ "type": "command", "command": "true" }] }
+        ]
+    }
+    // the end
+}
+"""
+OPENCODE_CONFIG = """{
+  "$schema": "https://opencode.ai/config.json", // for the editor
+  "mcp": {
+    /* not now */
+    "other": { "type": "local", "command": ["/bin/false"], "enabled": false },
+  },
+  "share": "disabled",
+}
+"""
+
+
+def install() -> None:
+    """Only OpenCode's install script is run: it fetches nothing, it puts the program in its place."""
+    if all((BIN / command).exists() for command in COMMANDS):
+        return
+    print("installing", *PACKAGES, flush=True)
+    npm = ["npm", "--no-audit", "--no-fund", "--prefix", str(INSTALLED)]
+    subprocess.run([*npm, "install", *PACKAGES], check=True, capture_output=True)
+    subprocess.run([*npm, "install-scripts", "approve", "opencode-ai"], check=False, capture_output=True, cwd=INSTALLED)
+    subprocess.run([*npm, "rebuild", "opencode-ai"], check=True, capture_output=True, cwd=INSTALLED)
+
+
+class Wired:
+    """A home with one client's files in it; `nudge` on PATH notes what its hooks are told before it does anything."""
+
+    def __init__(self, desk: Desk, client: str, files: dict[str, str]) -> None:
+        self.desk, self.client = desk, client
+        self.home = desk.machine.home
+        self.log = desk.machine.base / "hooks.log"
+        self.executable = self._install_nudge()
+        self._files = [self.home / name for name in files]
+        for path, text in zip(self._files, files.values(), strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+
+    def _install_nudge(self) -> Path:
+        real = shutil.which("nudge", path=self.desk.environ["PATH"])
+        path = self.desk.machine.base / "bin" / "nudge"
+        path.parent.mkdir()
+        path.write_text(
+            f'#!/bin/sh\n[ "$1" = record ] || exec {real} "$@"\n'
+            f'{{ cat; echo; }} | tee -a {self.log} | {real} record\n'
+            f'[ -z "$SAY" ] || ! tail -n 2 {self.log} | grep -q SessionStart || echo "$SAY"\n'
+        )
+        path.chmod(0o755)
+        self.desk.environ["PATH"] = f"{path.parent}:{self.desk.environ['PATH']}"
+        return path
+
+    def contents(self) -> list[bytes | None]:
+        return [path.read_bytes() if path.exists() else None for path in self._files]
+
+    def round_trip(self, check: Callable[[], None]) -> None:
+        """Connect, once and only once; let the client have its say; disconnect, and look at every byte."""
+        before = self.contents()
+        done = self.desk.run("nudge", "connect", self.client, "--yes")
+        assert "next:" in done and self.contents() != before, done
+        connected = self.contents()
+        assert "is already connected" in self.desk.run("nudge", "connect", self.client)
+        check()
+        assert self.contents() == connected, "the client has changed its own files: nothing to compare with"
+        self.desk.run("nudge", "disconnect", self.client)
+        assert self.contents() == before, [path.read_text() for path in self._files if path.exists()]
+
+    def recorded(self) -> list[str]:
+        """What the hooks told, classified as `nudge record` does."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [classify(json.loads(line)) for line in lines if line.strip()]
+
+
+def claude_code_is_wired(desk: Desk) -> None:
+    """By its own command; connected it lists the server, disconnected its files are as they were."""
+    wired = Wired(desk, "claude-code", {".claude.json": '{"hasCompletedOnboarding": true}', ".claude/settings.json": CLAUDE_SETTINGS})
+    desk.run("claude", "mcp", "add", "--scope", "user", "other", "--", "/bin/false")
+    desk.run("claude", "mcp", "list")  # on its first start it adds things of its own
+
+    def check() -> None:
+        listed = desk.run("claude", "mcp", "list")
+        assert f"nudge: {wired.executable} serve - ✔ Connected" in listed, listed
+
+    wired.round_trip(check)
+
+
+def codex_is_wired(desk: Desk) -> None:
+    """Its app server connects to the server and lists the tools, and it knows our hooks beside another's."""
+    wired = Wired(desk, "codex", {".codex/config.toml": CODEX_CONFIG, ".codex/hooks.json": CODEX_HOOKS})
+
+    def check() -> None:
+        servers, hooks = _ask_codex(desk)
+        tools = {server["name"]: set(server["tools"]) for server in servers["data"]}
+        assert "nudge_get_hint" in tools["nudge"], tools
+        commands = [hook["command"] for hook in hooks["data"][0]["hooks"]]
+        assert sum(f"{wired.executable} record" in command for command in commands) == 5 and "true" in commands, commands
+        assert not hooks["data"][0]["errors"] and not hooks["data"][0]["warnings"]
+
+    wired.round_trip(check)
+
+
+def _ask_codex(desk: Desk) -> list[dict[str, Any]]:
+    """The answers to two questions, put to `codex app-server`."""
+    questions: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "t", "title": "t", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "mcpServerStatus/list", "params": {}},
+        {"id": 3, "method": "hooks/list", "params": {"cwds": [str(desk.project)]}},
+    ]
+    pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(["codex", "app-server"], cwd=desk.project, env=desk.environ, stdin=pipe, stdout=pipe, stderr=nowhere) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write("".join(json.dumps(question) + "\n" for question in questions).encode())
+        server.stdin.flush()
+        answers: dict[int, dict[str, Any]] = {}
+        while not {2, 3} <= set(answers):
+            line = server.stdout.readline()
+            assert line, "codex app-server ended"
+            message = json.loads(line)
+            answers[message.get("id")] = message.get("result")
+        server.stdin.close()
+        server.wait(PATIENCE)
+    return [answers[2], answers[3]]
+
+
+def gemini_is_wired(desk: Desk) -> None:
+    """It connects to the server, although its settings have comments; they keep them."""
+    wired = Wired(desk, "gemini", {".gemini/settings.json": GEMINI_SETTINGS})
+    desk.environ["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
+
+    def check() -> None:
+        listed = desk.run("gemini", "mcp", "list")
+        assert f"✓ nudge: {wired.executable} serve (stdio) - Connected" in listed, listed
+
+    wired.round_trip(check)
+
+
+def gemini_runs_the_hooks(desk: Desk) -> None:
+    """A session with a command, a failing one and a new file is told from start to end."""
+    wired = Wired(desk, "gemini", {".gemini/settings.json": GEMINI_SETTINGS})
+    file = {"file_path": str(desk.project / "new.txt"), "content": "x\n"}
+    calls = [("run_shell_command", {"command": "echo hello"}), ("run_shell_command", {"command": "exit 3"}), ("write_file", file)]
+    desk.run("nudge", "connect", "gemini", "--yes")
+    with StubModel(calls) as model:
+        desk.environ |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": model.url}
+        # A model by name: without one it first asks a model which model to ask.
+        said = desk.run("gemini", "-m", "gemini-2.5-pro", "-p", "please do it", "--yolo")
+    expected = ["session_start", "user_prompt", "command", "command_error", "file_write", "session_end"]
+    assert wired.recorded() == expected, (wired.recorded(), said[-2_000:])
+
+
+def opencode_is_wired(desk: Desk) -> None:
+    """It connects to the server and loads the plugin; its configuration keeps comments and trailing commas."""
+    wired = Wired(desk, "opencode", {".config/opencode/opencode.jsonc": OPENCODE_CONFIG, ".config/opencode/plugin/nudge.js": ""})
+    (wired.home / ".config/opencode/plugin/nudge.js").unlink()
+
+    def check() -> None:
+        listed = desk.run("opencode", "mcp", "list")
+        line = next((line for line in listed.splitlines() if "nudge" in line), "")
+        assert "✓" in line and "connected" in line, listed
+        assert "plugin/nudge.js" in desk.run("opencode", "debug", "config")
+
+    wired.round_trip(check)
+
+
+def opencode_runs_the_plugin(desk: Desk) -> None:
+    """A session is told from start to end, and what Nudge says at its start reaches the model."""
+    wired = Wired(desk, "opencode", {".config/opencode/opencode.jsonc": OPENCODE_CONFIG})
+    file = {"filePath": str(desk.project / "new.txt"), "content": "x\n"}
+    passing, failing = ({"command": command, "description": "try"} for command in ("echo hello", "exit 3"))
+    calls = [("bash", passing), ("bash", failing), ("write", file)]
+    desk.run("nudge", "connect", "opencode", "--yes")
+    with StubModel(calls) as model:
+        options = {"baseURL": f"{model.url}/v1", "apiKey": "x"}
+        provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {"name": "m"}}}
+        permission = {"bash": "allow", "edit": "allow"}
+        project = {"provider": {"stub": provider}, "model": "stub/m", "permission": permission}
+        (desk.project / "opencode.json").write_text(json.dumps(project))
+        desk.environ["SAY"] = "REMEMBER-THIS"
+        said = desk.run("opencode", "run", "please do it")
+    expected = ["session_start", "user_prompt", "command", "command_error", "file_write", "session_end"]
+    assert wired.recorded() == expected, (wired.recorded(), said[-2_000:])
+    assert any("REMEMBER-THIS" in request for request in model.requests)
+
+
+def the_plugin_is_valid(desk: Desk) -> None:
+    """Claude Code validates marketplace and plugin strictly, installs it, and finds server, hooks and skill in it."""
+    for directory in (ROOT / "plugin", ROOT / "plugin" / "plugins" / "nudge"):
+        verdict = desk.run("claude", "plugin", "validate", str(directory), "--strict")
+        assert "✔ Validation passed" in verdict and "⚠" not in verdict, verdict
+    desk.run("claude", "plugin", "marketplace", "add", str(ROOT / "plugin"))
+    assert "nudge" in desk.run("claude", "plugin", "install", "nudge@nudge")
+    details = desk.run("claude", "plugin", "details", "nudge")
+    assert all(word in details for word in ("SessionStart", "nudge")), details
+    listed = desk.run("claude", "mcp", "list")
+    assert "nudge serve - ✔ Connected" in listed, listed
+
+
+CHECKS: tuple[Callable[[Desk], None], ...] = (
+    claude_code_is_wired, codex_is_wired, gemini_is_wired, gemini_runs_the_hooks, opencode_is_wired, opencode_runs_the_plugin,
+    the_plugin_is_valid,
+)  # fmt: skip

@@ -1,0 +1,232 @@
+"""A page in the user's browser, and any other program that can reach loopback: what each may do is a matter of five rules."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import pytest
+
+from nudge import __version__
+from nudge.interfaces import gate
+from tests.security.served import TOKEN, Raw, Reply, Served, rpc, served
+
+PORT = "@"  # stands for the port the server got
+OUR_HOSTS = ["127.0.0.1", "localhost:@", "[::1]:@", "127.0.0.1:@"]
+ALSO_OURS = ["localhost", "[::1]", "LOCALHOST:1", "127.1.2.3:80"]
+OTHER_HOSTS = ["evil.example", "evil.example:@", "127.0.0.1.evil.example", "0.0.0.0:@"]
+ODD_HOSTS = ["localhost.evil.example:@", "[::]:@", "localhost:@@evil.example", "127.0.0.1:123456", "::1", "", "user@localhost", "127.1",
+             "localho\u017ft", "127.0.0.\uff11"]  # fmt: skip
+OUR_ORIGINS: list[str | None] = [None, "http://localhost:@"]
+ALSO_OUR_ORIGINS = ["http://127.0.0.1:3000", "https://localhost", "http://[::1]:@"]
+OTHER_ORIGINS: list[str | None] = ["null", "http://evil.example", "https://localhost.evil.example"]
+ODD_ORIGINS: list[str | None] = ["", "http://127.0.0.1.evil.example:@", "http://localhost:@.evil.example", "file://", "chrome-extension://abcdefgh",
+               "http://0.0.0.0:@", "localhost", "http://localhost@evil.example", "http://localhost/", "ftp://localhost"]  # fmt: skip
+METHODS = ["GET", "POST", "OPTIONS", "PUT", "DELETE", "HEAD", "TRACE"]
+JSON_TYPES: list[str | None] = ["application/json", "application/json; charset=utf-8"]
+OTHER_TYPES: list[str | None] = ["text/plain", "application/x-www-form-urlencoded", None]
+ODD_TYPES = ["multipart/form-data; boundary=x", "application/json-patch+json", "text/plain; application/json", ""]
+RIGHT = f"Bearer {TOKEN}"
+WRONG = [None, "Bearer " + "0" * 64]
+ODD_TOKENS = [f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer", "Bearer ", f"Bearer {TOKEN.upper()}"]
+PATHS = ["/", "/mcp", "/health", "/api/v1/hints/c/k", "/member", "/nowhere"]
+SERVED = {("POST", "/"), ("POST", "/mcp"), ("GET", "/health"), ("POST", "/member"), ("PUT", "/api/v1/hints/c/k"),
+          ("GET", "/api/v1/hints/c/k"), ("DELETE", "/api/v1/hints/c/k")}  # fmt: skip
+_AT_ONCE = 25  # requests sent ahead of their answers
+
+
+@dataclass(frozen=True)
+class Attempt:
+    host: str | None
+    origin: str | None
+    method: str
+    kind: str | None
+    token: str | None
+    path: str
+
+    def request(self, port: int) -> bytes:
+        body = b'{"value":"x"}' if self.path.startswith("/api") else rpc("nudge.set_hint", {"component": "c", "key": "k", "value": "x"})
+        sent = {"Host": self.host, "Origin": self.origin, "Content-Type": self.kind, "Authorization": self.token}
+        lines = [f"{name}: {value.replace(PORT, str(port), 1)}" for name, value in sent.items() if value is not None]
+        if self.method in ("POST", "PUT", "PATCH"):
+            lines.append(f"Content-Length: {len(body)}")
+        head = "\r\n".join([f"{self.method} {self.path} HTTP/1.1", *lines]) + "\r\n\r\n"
+        return head.encode() + (body if self.method in ("POST", "PUT", "PATCH") else b"")
+
+    def expected(self) -> int:
+        """The rules, in their order: whose name, whose page, whose token, what there is, in which form."""
+        if self.host in OTHER_HOSTS + ODD_HOSTS:
+            return 421
+        if self.origin in OTHER_ORIGINS + ODD_ORIGINS:
+            return 403
+        if self.path != "/health" and self.token != RIGHT:
+            return 401
+        known = (self.method, self.path) in SERVED or self.path.startswith("/api/v1/")
+        if known and self.method in ("POST", "PUT") and self.kind not in JSON_TYPES:
+            return 415
+        if (self.method, self.path) not in SERVED:
+            return 405 if self.path in ("/", "/mcp") else 404
+        return 200
+
+
+def matrix() -> Iterator[Attempt]:
+    """The whole product of what a page can choose; then every odd value of each, with the rest as it should be."""
+    product = itertools.product(
+        OUR_HOSTS + OTHER_HOSTS, OUR_ORIGINS + OTHER_ORIGINS, METHODS, JSON_TYPES + OTHER_TYPES, [*WRONG, RIGHT], PATHS[:1]
+    )
+    yield from itertools.starmap(Attempt, product)
+    good = Attempt("localhost", None, "POST", "application/json", RIGHT, "/")
+    odd = {"host": ALSO_OURS + ODD_HOSTS, "origin": ALSO_OUR_ORIGINS + ODD_ORIGINS, "kind": ODD_TYPES, "token": ODD_TOKENS}
+    for (field, values), path, method in itertools.product(odd.items(), PATHS, METHODS):
+        yield from (replace(good, path=path, method=method, **{field: value}) for value in values)
+
+
+def replies(link: Raw, attempts: list[Attempt], port: int) -> Iterator[tuple[Attempt, int, Reply]]:
+    """On one connection, many at a time. A hint that is not there is an answer to a call that was made."""
+    for start in range(0, len(attempts), _AT_ONCE):
+        group = attempts[start : start + _AT_ONCE]
+        link.send(b"".join(attempt.request(port) for attempt in group))
+        for attempt in group:
+            reply = link.reply(head_only=attempt.method == "HEAD")
+            made = reply.status == 204 or (reply.status == 404 and reply.body[:1] == b"{")
+            yield attempt, 200 if made else reply.status, reply
+
+
+def check(server: Served, attempts: list[Attempt]) -> Counter[int]:
+    seen: Counter[int] = Counter()
+    with server.tcp() as link:
+        for attempt, status, reply in replies(link, attempts, server.port):
+            assert status == attempt.expected(), (attempt, reply)
+            assert not [name for name in reply.headers if name.startswith("access-control")], attempt
+            seen[status] += 1
+    return seen
+
+
+def test_the_matrix(server: Served) -> None:
+    """Host x Origin x method x content type x token: each attempt gets what the rules say, no answer ever has a CORS header,
+    and nothing changes but by a request that passed all of them."""
+    refused = [attempt for attempt in matrix() if attempt.expected() != 200]
+    before = server.state()
+    seen = check(server, refused)
+    assert server.state() == before
+    seen += check(server, [attempt for attempt in matrix() if attempt.expected() == 200])
+    assert set(seen) == {200, 401, 403, 404, 405, 415, 421}
+    print(f"\n{seen.total()} attempts: {dict(sorted(seen.items()))}")
+
+
+def test_a_request_without_a_host(server: Served) -> None:
+    """HTTP/1.1 needs a Host; HTTP/1.0 has none, and then nobody knows by which name we were called."""
+    with server.tcp() as link:
+        assert link.ask(b"GET /health HTTP/1.1\r\n\r\n").status == 400
+    with server.tcp() as link:
+        assert link.ask(b"GET /health HTTP/1.0\r\n\r\n").status == 421
+    with server.tcp() as link:
+        assert link.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n").status == 400
+
+
+def test_a_preflight_is_no_invitation(server: Served) -> None:
+    """What a browser asks before it lets a page send JSON is answered with a refusal: so it never sends it."""
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
+             "Access-Control-Request-Private-Network": "true"}  # fmt: skip
+    lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items())
+    with server.tcp() as link:
+        for origin in ("http://evil.example", f"http://localhost:{server.port}", "null"):
+            reply = link.ask(f"OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\n{lines}\r\n".encode())
+            assert reply.status in (401, 403)
+            assert not any(name.startswith("access-control") for name in reply.headers)
+
+
+def test_without_auth_pages_are_still_kept_out() -> None:
+    """--no-auth opens the server to programs, not to pages: host, origin and content type are checked as ever."""
+    with served(auth=False) as server, server.tcp() as link:
+        before = server.state()
+        refused = [attempt for attempt in matrix() if attempt.expected() in (403, 415, 421) and attempt.method == "POST"]
+        for attempt, status, _ in replies(link, [replace(attempt, token=None) for attempt in refused], server.port):
+            assert status == replace(attempt, token=RIGHT).expected(), attempt
+        assert server.state() == before
+        honest = Attempt("localhost", None, "POST", "application/json", None, "/")
+        assert [status for _, status, _ in replies(link, [honest], server.port)] == [200]
+
+
+def test_health_says_who_and_nothing_else(server: Served) -> None:
+    """The one page without a token: name, version, role; no header tells more."""
+    with server.tcp() as link:
+        reply = link.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert reply.json == {"name": "nudge", "version": __version__, "role": "PRIMARY"}
+    assert set(reply.headers) == {"content-type", "content-length", "date", "server"}
+    assert reply.headers["server"] == "nudge"
+
+
+def proof(link: Raw, nonce: str) -> bytes:
+    return link.ask(f"GET /proof/{nonce} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()).body
+
+
+def test_a_proof_shows_the_token_to_nobody(server: Served) -> None:
+    """/proof answers any stranger's nonce with an HMAC: neither it nor anything made of it opens a door."""
+    with server.tcp() as link:
+        for nonce in ("", "a", "a" * 128, "..", TOKEN, "Bearer%20x"):
+            shown = proof(link, nonce)
+            assert len(shown) == 64 and TOKEN.encode() not in shown
+            for guess in (shown, shown.upper(), bytes.fromhex(shown.decode())):
+                request = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + guess.strip() + b"\r\n\r\n"
+                with server.tcp() as another:
+                    assert another.ask(request).status in (400, 401)
+        expected = hmac.new(TOKEN.encode(), b"n0nce", hashlib.sha256).hexdigest().encode()
+        assert proof(link, "n0nce") == expected
+
+
+def test_proofs_differ_from_nonce_to_nonce(server: Served) -> None:
+    """What was answered once proves nothing the next time."""
+    with server.tcp() as link:
+        proofs = {proof(link, f"{n:032x}") for n in range(100)}
+    assert len(proofs) == 100
+
+
+class Uncompared(str):
+    """A token that notices when somebody compares it character by character."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("compared with ==")
+
+    def startswith(self, *_: object) -> bool:
+        raise AssertionError("compared with startswith")
+
+
+def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a refusal takes says nothing about how much of a guess was right: every guess is compared by the library, as a whole."""
+    compared: list[bytes] = []
+
+    def compare_digest(shown: bytes, token: bytes) -> bool:
+        compared.append(shown)
+        return hmac.compare_digest(shown, token)
+
+    monkeypatch.setattr(gate, "hmac", SimpleNamespace(compare_digest=compare_digest))
+    for guess in ("", "0", TOKEN[:-1], TOKEN[:-1] + "0", TOKEN):
+        request = SimpleNamespace(headers={"Authorization": f"Bearer {guess}"})
+        assert (gate.check_token(request, Uncompared(TOKEN)) is None) == (guess == TOKEN)  # type: ignore[arg-type]
+    assert compared == [b"", b"0", TOKEN[:-1].encode(), TOKEN[:-1].encode() + b"0", TOKEN.encode()]
+
+
+def test_tokens_that_are_no_text(server: Served) -> None:
+    """Bytes beyond ASCII, none, or very many are a wrong token, not a failure."""
+    with server.tcp() as link:
+        for shown in (b"\xff" * 64, "\u017f".encode() * 64, b"", b"a" * 30_000, b" ", b"\x80"):
+            head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nAuthorization: Bearer " + shown + b"\r\n\r\n{}"
+            assert link.ask(head).status == 401
+
+
+def test_the_socket_has_no_use_for_a_token(server: Served) -> None:
+    """On the Unix socket the kernel says who asks; a page cannot get there."""
+    with server.unix() as link:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components"}).encode()
+        head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        assert link.ask(head.encode() + body).status == 200

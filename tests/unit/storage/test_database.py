@@ -1,0 +1,410 @@
+"""The database: who may write, what is answered when, and what a disk may hold."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.errors import Invalid, StorageFailed, Unavailable
+from nudge.runtime.lock import FileLock
+from nudge.storage import connections, migrations
+from nudge.storage.connections import on_network, open_readonly
+from nudge.storage.database import Database, check, copy_to
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "data" / "nudge.db")
+
+
+@pytest.fixture
+def opened(path: str) -> Iterator[Callable[[], Database]]:
+    made: list[Database] = []
+
+    def make() -> Database:
+        made.append(Database.open(path))
+        return made[-1]
+
+    yield make
+    for database in made:
+        database.close()
+
+
+def add(name: str) -> Callable[[sqlite3.Connection], None]:
+    def work(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO events VALUES (?, 0)", (name,))
+
+    return work
+
+
+def names(connection: sqlite3.Connection) -> list[str]:
+    return [row[0] for row in connection.execute("SELECT event_id FROM events ORDER BY 1")]
+
+
+def run(work: Awaitable[Any]) -> Any:
+    async def main() -> Any:
+        return await work
+
+    return asyncio.run(main())
+
+
+# Opening
+
+
+def test_a_new_database_is_ready_and_private(opened: Callable[[], Database], path: str) -> None:
+    """Of the latest format, readable by its owner only, in a directory that is."""
+    database = opened()
+    run(database.write(add("a")))
+    assert (database.reason, database.readable, run(database.read(names))) == (None, True, ["a"])
+    assert run(database.read(migrations.version)) == migrations.LATEST
+    assert {stat.S_IMODE(os.stat(file).st_mode) for file in Path(path).parent.iterdir()} == {0o600}
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+
+
+def test_the_writer_is_set_up_to_lose_nothing(opened: Callable[[], Database]) -> None:
+    """Write-ahead log, full synchronisation, foreign keys, and deleted content overwritten."""
+
+    def settings(connection: sqlite3.Connection) -> list[Any]:
+        pragmas = ("journal_mode", "synchronous", "foreign_keys", "secure_delete", "busy_timeout", "auto_vacuum")
+        return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
+
+    assert run(opened().maintain(settings)) == ["wal", 2, 1, 1, 5_000, 2]
+
+
+def test_no_write_ahead_log_on_a_network_filesystem(opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its shared memory would not be shared."""
+    monkeypatch.setattr(connections, "on_network", lambda _: True)
+    database = opened()
+    run(database.write(add("a")))
+    assert run(database.maintain(lambda connection: connection.execute("PRAGMA journal_mode").fetchone()[0])) == "truncate"
+    assert run(database.read(names)) == ["a"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts are read from /proc")
+def test_the_innermost_mount_tells_the_filesystem(tmp_path: Path) -> None:
+    """A local disk below a network mount is local, and the other way round; of two on one point the later one counts."""
+    mounts = tmp_path / "mounts"
+    mounts.write_text("a / ext4 rw\nb /home nfs4 rw\nc /home/me ext4 rw\nd /with\\040blank cifs rw\ne /twice ext4 rw\nf /twice nfs rw\n")
+    told = {place: on_network(place, str(mounts)) for place in ("/x", "/home/a", "/home/me/a", "/homeless", "/with blank/a", "/twice/a")}
+    assert told == {"/x": False, "/home/a": True, "/home/me/a": False, "/homeless": False, "/with blank/a": True, "/twice/a": True}
+
+
+def test_whoever_comes_second_reads(opened: Callable[[], Database]) -> None:
+    """The lock is refused: writing is not possible and says why, reading is; once the first is gone, the next write succeeds."""
+    first, second = opened(), opened()
+    run(first.write(add("a")))
+    assert (second.reason, second.readable) == ("another server holds the history", True)
+    assert run(second.read(names)) == ["a"]
+    with pytest.raises(StorageFailed, match="another server holds the history"):
+        run(second.write(add("b")))
+    first.close()
+    run(second.write(add("b")))
+    assert (second.reason, run(second.read(names))) == (None, ["a", "b"])
+
+
+def test_closing_lets_go_of_the_lock(opened: Callable[[], Database], path: str) -> None:
+    """Held for life, released at its end; nothing works after it."""
+    database = opened()
+    lock = FileLock(f"{path}.lock")
+    assert not lock.acquire()
+    database.close()
+    assert lock.acquire()
+    lock.release()
+    for work in (database.read(names), database.write(add("a"))):
+        with pytest.raises(StorageFailed, match="closed"):
+            run(work)
+
+
+def test_a_newer_format_is_read_and_not_touched(opened: Callable[[], Database], path: str) -> None:
+    """Whoever wrote it knows more than we do."""
+    opened().close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {migrations.LATEST + 1}")
+    connection.close()
+    before = Path(path).read_bytes()
+    database = opened()
+    assert database.reason is not None
+    assert "newer Nudge" in database.reason
+    assert run(database.read(names)) == []
+    with pytest.raises(StorageFailed, match="newer Nudge"):
+        run(database.write(add("a")))
+    database.close()
+    assert Path(path).read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"this is no database" * 100, b"SQLite format 3\0" + b"\xff" * 4_000])
+def test_a_file_that_is_no_database_is_a_reason(path: str, opened: Callable[[], Database], content: bytes) -> None:
+    """The server starts without it, and leaves it as it is."""
+    os.makedirs(os.path.dirname(path))
+    Path(path).write_bytes(content)
+    database = opened()
+    assert database.reason is not None
+    assert not database.readable
+    for work in (database.read(names), database.write(add("a"))):
+        with pytest.raises(StorageFailed):
+            run(work)
+    assert Path(path).read_bytes() == content
+
+
+def test_a_link_in_the_place_of_the_database_is_refused(path: str, opened: Callable[[], Database], tmp_path: Path) -> None:
+    """It could lead anywhere."""
+    os.makedirs(os.path.dirname(path))
+    os.symlink(tmp_path / "elsewhere.db", path)
+    assert opened().reason is not None
+    assert not (tmp_path / "elsewhere.db").exists()
+
+
+# Migrations
+
+
+def older(path: str, *statements: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None)
+    for statement in (*statements, "PRAGMA user_version = 1"):
+        connection.execute(statement)
+    connection.close()
+
+
+def test_an_older_format_is_backed_up_and_brought_up_to_date(
+    path: str, opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy is of the old format and as private as the original; what was in it is still there."""
+    older(path, "CREATE TABLE events (event_id TEXT)", "INSERT INTO events VALUES ('kept')")
+    painted = ["ALTER TABLE events ADD COLUMN colour TEXT"]
+    steps = (migrations.MIGRATIONS[0], painted, lambda connection: connection.execute("UPDATE events SET colour = 'red'"))
+    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
+    monkeypatch.setattr(migrations, "LATEST", 3)
+    database = opened()
+    assert database.reason is None
+    assert run(database.read(lambda connection: connection.execute("SELECT * FROM events").fetchall())) == [("kept", "red")]
+    assert run(database.read(migrations.version)) == 3
+    kept = f"{path}.v1.backup"
+    assert stat.S_IMODE(os.stat(kept).st_mode) == 0o600
+    copy = sqlite3.connect(kept)
+    assert (migrations.version(copy), copy.execute("SELECT * FROM events").fetchall()) == (1, [("kept",)])
+    copy.close()
+
+
+def test_a_migration_is_whole_or_not_at_all(path: str, opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that fails undoes those before it; the old history can still be read."""
+    older(path, "CREATE TABLE events (event_id TEXT)")
+    steps = (migrations.MIGRATIONS[0], ["CREATE TABLE half (a)"], ["nonsense"])
+    monkeypatch.setattr(migrations, "MIGRATIONS", steps)
+    monkeypatch.setattr(migrations, "LATEST", 3)
+    database = opened()
+    assert database.reason is not None
+    assert run(database.read(migrations.version)) == 1
+    assert run(database.read(lambda c: [row[0] for row in c.execute("SELECT name FROM sqlite_master")])) == ["events"]
+
+
+def test_a_new_database_needs_no_backup(opened: Callable[[], Database], path: str) -> None:
+    """There is nothing to lose."""
+    opened()
+    assert not [name for name in os.listdir(os.path.dirname(path)) if "backup" in name]
+
+
+# Writing
+
+
+def test_waiting_writes_are_committed_together(opened: Callable[[], Database]) -> None:
+    """Forty at once take far fewer commits, and each is answered after its own."""
+    database = opened()
+    commits: list[int] = []
+    held = threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(lambda statement: commits.append(1) if statement == "COMMIT" else None)
+        held.wait(20)
+
+    async def main() -> list[list[str]]:
+        first = asyncio.ensure_future(database.maintain(hold))
+        await asyncio.sleep(0)
+
+        async def one(number: int) -> list[str]:
+            await database.write(add(f"{number}"))
+            return await database.read(names)
+
+        tasks = [asyncio.ensure_future(one(number)) for number in range(40)]
+        await asyncio.sleep(0)
+        held.set()
+        await first
+        return await asyncio.gather(*tasks)
+
+    seen = run(main())
+    assert all(f"{number}" in found for number, found in enumerate(seen))
+    assert len(commits) == 1
+
+
+def test_a_write_that_fails_takes_no_other_with_it(opened: Callable[[], Database]) -> None:
+    """Its own changes are undone; those that waited beside it are kept."""
+    database = opened()
+
+    def spoiled(connection: sqlite3.Connection) -> None:
+        add("spoiled")(connection)
+        raise Invalid("on purpose")
+
+    async def main() -> list[Any]:
+        works = [add("a"), spoiled, add("b"), add("a")]
+        return await asyncio.gather(*(database.write(work) for work in works), return_exceptions=True)
+
+    first, second, third, fourth = run(main())
+    assert (first, third) == (None, None)
+    assert isinstance(second, Invalid)
+    assert isinstance(fourth, StorageFailed)
+    assert run(database.read(names)) == ["a", "b"]
+
+
+def test_a_full_disk_stops_writing_and_not_reading(opened: Callable[[], Database]) -> None:
+    """E_STORAGE until there is room again; what was acknowledged stays."""
+    database = opened()
+    run(database.write(add("a")))
+    size = run(database.maintain(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0]))
+    run(database.maintain(lambda connection: connection.execute(f"PRAGMA max_page_count = {size}").fetchone()))
+
+    def much(connection: sqlite3.Connection) -> None:
+        for number in range(2_000):
+            add(f"{number}-{'x' * 500}")(connection)
+
+    async def main() -> list[Any]:
+        works = [add("b"), much, add("c")]
+        return await asyncio.gather(*(database.write(work) for work in works), return_exceptions=True)
+
+    outcomes = run(main())
+    assert isinstance(outcomes[1], StorageFailed)
+    assert "full" in outcomes[1].message
+    for outcome, name in ((outcomes[0], "b"), (outcomes[2], "c")):
+        assert (outcome is None) == (name in run(database.read(names)))
+    run(database.maintain(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone()))
+    run(database.write(add("d")))
+    assert {"a", "d"} <= set(run(database.read(names)))
+
+
+def test_readers_cannot_write(opened: Callable[[], Database]) -> None:
+    """There is one writer."""
+    with pytest.raises(StorageFailed, match="readonly"):
+        run(opened().read(add("a")))
+
+
+def test_a_read_that_takes_too_long_is_stopped(opened: Callable[[], Database]) -> None:
+    """The caller has given up by then; the thread is free for the next one."""
+    database = opened()
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    with pytest.raises(StorageFailed, match="took too long"):
+        run(database.read(lambda connection: connection.execute(endless).fetchone(), patience=0.05))
+    assert run(database.read(names)) == []
+
+
+def test_a_read_that_never_gets_its_turn_is_retryable(opened: Callable[[], Database]) -> None:
+    """All readers are busy: nothing is wrong with the question."""
+    database = opened()
+    held = threading.Event()
+
+    async def main() -> None:
+        busy = [asyncio.ensure_future(database.read(lambda _: held.wait(20))) for _ in range(limits.READERS)]
+        await asyncio.sleep(0)
+        try:
+            await database.read(names, patience=0.05)
+        finally:
+            held.set()
+            await asyncio.gather(*busy)
+
+    with pytest.raises(Unavailable, match="busy"):
+        run(main())
+
+
+def test_closing_interrupts_what_takes_too_long(opened: Callable[[], Database]) -> None:
+    """A server that leaves has a second, not an hour; what was interrupted never happened."""
+    database = opened()
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+    begun = threading.Event()
+
+    def work(connection: sqlite3.Connection) -> None:
+        add("a")(connection)
+        begun.set()
+        connection.execute(endless).fetchone()
+
+    async def main() -> Any:
+        task = asyncio.ensure_future(database.write(work))
+        await asyncio.to_thread(begun.wait, 20)
+        await asyncio.to_thread(database.close)
+        return (await asyncio.gather(task, return_exceptions=True))[0]
+
+    assert isinstance(run(main()), Unavailable)
+    assert run(opened().read(names)) == []
+
+
+def test_a_kill_loses_no_acknowledged_write(opened: Callable[[], Database], path: str) -> None:
+    """And a hook can look at what it left, before anybody opens it for writing."""
+    code = (
+        "import asyncio, os, sys\nfrom nudge.storage.database import Database\nasync def main():\n"
+        " d = Database.open(sys.argv[1])\n await d.write(lambda c: c.execute(\"INSERT INTO events VALUES ('a', 0)\") and None)\n"
+        " os.kill(os.getpid(), 9)\nasyncio.run(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], check=False, timeout=30)
+    assert done.returncode == -9
+    connection = open_readonly(path)
+    assert names(connection) == ["a"]
+    connection.close()
+    assert run(opened().read(names)) == ["a"]
+
+
+# Beside
+
+
+def test_a_look_at_nothing_is_an_error_of_ours(path: str) -> None:
+    """And does not make a file."""
+    with pytest.raises(StorageFailed):
+        open_readonly(path)
+    assert not os.path.exists(path)
+
+
+def test_a_path_may_hold_anything(tmp_path: Path) -> None:
+    """Characters that mean something in a URI are part of the name."""
+    path = str(tmp_path / "a?b#c%20d" / "nudge.db")
+    database = Database.open(path)
+    run(database.write(add("a")))
+    database.close()
+    assert os.path.exists(path)
+
+
+def test_a_copy_is_whole_and_overwrites_nothing(opened: Callable[[], Database], tmp_path: Path) -> None:
+    """Owner-only, and the same rows, while the original is in use."""
+    database = opened()
+    run(database.write(add("a")))
+    target = str(tmp_path / "copy.db")
+    run(database.read(lambda connection: copy_to(connection, target)))
+    assert stat.S_IMODE(os.stat(target).st_mode) == 0o600
+    copy = open_readonly(target)
+    assert names(copy) == ["a"]
+    copy.close()
+    with pytest.raises(FileExistsError):
+        run(database.read(lambda connection: copy_to(connection, target)))
+
+
+def test_a_check_finds_what_is_wrong(opened: Callable[[], Database]) -> None:
+    """Nothing in a whole file; an index that says other than the rows, or a row that refers to nothing, is found."""
+    database = opened()
+    assert run(database.maintain(check)) == []
+    assert run(database.read(check)) == []
+
+    def spoil(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("INSERT INTO prompts (session_id, timestamp, source, content) VALUES ('gone', 0, 'user', '')")
+        connection.execute("INSERT INTO observations_fts(rowid, content, file_path) VALUES (77, 'ghost', '')")
+
+    run(database.maintain(spoil))
+    found = run(database.maintain(check))
+    assert len(found) == 2
+    assert "missing row of sessions" in found[0]
+    assert "full-text index" in found[1]
