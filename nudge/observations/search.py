@@ -65,6 +65,8 @@ def _blended(connection: Connection, match: str, only: Filter, now: float) -> li
             (match, *only.values, limits.BLENDED_CANDIDATES),
         )
         candidates.update((row[0], (row[1], row[2])) for row in rows)
+        if len(candidates) < limits.BLENDED_CANDIDATES:
+            break  # these are all there are
     best = min((rank for rank, _ in candidates.values()), default=-1.0) or -1.0
 
     def score(identity: int) -> tuple[float, int]:

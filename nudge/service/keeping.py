@@ -58,9 +58,9 @@ class Keeper:
 
     def report(self) -> dict[str, Any]:
         """For `nudge status`; nothing that would have to count through a million rows."""
-        path = self._database.path
+        parts = [part for part in (self._database.path, f"{self._database.path}-wal") if os.path.exists(part)]
         return {
-            "bytes": os.path.getsize(path) if os.path.exists(path) else 0, "read_only": self._database.reason,
+            "bytes": sum(map(os.path.getsize, parts)), "read_only": self._database.reason,
             "retention": self._retention.to_wire(), "spool": spool.counts(self._directory),
         }  # fmt: skip
 

@@ -47,7 +47,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # heeded only while the file is empty
     connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if on_network(path) else 'WAL'}")
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA cache_size = -{limits.DATABASE_CACHE_BYTES // limits.KIB}")
+    connection.execute(f"PRAGMA cache_size = -{limits.WRITER_CACHE_BYTES // limits.KIB}")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA secure_delete = ON")
 

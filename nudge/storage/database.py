@@ -80,7 +80,9 @@ class Database:
             self._lock.release()
 
     def _look(self) -> sqlite3.Connection:
-        return open_readonly(self.path, limits.BUSY_TIMEOUT)
+        connection = open_readonly(self.path, limits.BUSY_TIMEOUT)
+        connection.execute(f"PRAGMA cache_size = -{limits.READER_CACHE_BYTES // limits.KIB}")
+        return connection
 
     def _connect(self) -> sqlite3.Connection:
         """The writer's connection, of the latest format; whatever is in the way becomes the reason."""

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import handover, hostile, report, starts, throughput
+from tests.bench import handover, hostile, observations, report, starts, throughput
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -18,6 +18,11 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "kill": handover.killed,
     "handover": handover.graceful,
     "hostile": hostile.requests,
+    "record": observations.recording,
+    "injection": observations.injection,
+    "insert": observations.inserting,
+    "find": observations.finding,
+    "find-large": observations.finding_large,
 }
 
 

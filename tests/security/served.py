@@ -251,12 +251,14 @@ class Line:
     def receive(self, patience: float = PATIENCE) -> dict[str, Any]:
         return self.answers.get(timeout=patience)
 
-    def until(self, request_id: str) -> list[dict[str, Any]]:
-        """Send a good request; every answer up to its own, which is the last."""
+    def until(self, request_id: str, *others: int) -> list[dict[str, Any]]:
+        """Send a good request; every answer until its own has come, and those to `others`."""
         self.send(rpc("ping", {}, request_id) + b"\n")
-        answers = [self.receive()]
-        while answers[-1].get("id") != request_id:
+        answers: list[dict[str, Any]] = []
+        missing: set[Any] = {request_id, *others}
+        while missing:
             answers.append(self.receive())
+            missing -= {answers[-1].get("id")}
         return answers
 
     def _collect(self) -> None:
@@ -264,9 +266,16 @@ class Line:
             for line in lines:
                 self.answers.put(json.loads(line))
 
+    def finish_with(self, unended: bytes) -> None:
+        """The last bytes of a client that ends without a newline."""
+        self.send(unended)
+        os.close(self._to_server)
+        self._to_server = -1
+
     def close(self) -> None:
         """What a client does when it ends; then nobody is left at either end."""
-        os.close(self._to_server)
+        if self._to_server >= 0:
+            os.close(self._to_server)
         self._let_go()
         os.close(self.pipe.reader)
         os.close(self.pipe.writer)

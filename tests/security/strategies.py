@@ -15,8 +15,10 @@ NOT_FUZZED = ("nudge.stop",)  # it ends the server
 
 # Few names, so that calls meet; and texts that break things.
 NAMES = st.sampled_from(["c", "d", "k", "l", "api"])
-NASTY = st.sampled_from(["", " ", "\0", "\x1b[0m", "\ud800", "é", "日本", "a" * 129, "a" * 9_000, "..", "../x", "*", "**/[", "(", "(?P<a>x)", "%s",
-                         "{}", "{0}", "git:a/b", "/a", "C:\\x", "session", "PT2H", "-1", "1e9", "None", "__proto__", "'; DROP TABLE x"])  # fmt: skip
+NASTY = st.sampled_from([
+    "", " ", "\0", "\x1b[0m", "\ud800", "é", "日本", "a" * 129, "a" * 9_000, "..", "../x", "*", "**/[", "(", "(?P<a>x)", "%s", "{}", "{0}",
+    "git:a/b", "/a", "C:\\x", "session", "PT2H", "-1", "1e9", "None", "__proto__", "'; DROP TABLE x",
+])  # fmt: skip
 TEXTS = NAMES | NASTY | st.text(max_size=20)
 SCALARS = st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats() | TEXTS
 ANYTHING = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=8)

@@ -7,7 +7,7 @@ import hmac
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -82,7 +82,9 @@ def matrix() -> Iterator[Attempt]:
     )
     yield from itertools.starmap(Attempt, product)
     good = Attempt("localhost", None, "POST", "application/json", RIGHT, "/")
-    odd = {"host": ALSO_OURS + ODD_HOSTS, "origin": ALSO_OUR_ORIGINS + ODD_ORIGINS, "kind": ODD_TYPES, "token": ODD_TOKENS}
+    odd: dict[str, Sequence[str | None]] = {
+        "host": ALSO_OURS + ODD_HOSTS, "origin": [*ALSO_OUR_ORIGINS, *ODD_ORIGINS], "kind": ODD_TYPES, "token": ODD_TOKENS,
+    }  # fmt: skip
     for (field, values), path, method in itertools.product(odd.items(), PATHS, METHODS):
         yield from (replace(good, path=path, method=method, **{field: value}) for value in values)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
+from nudge import context
 from nudge.interfaces.cli import context_flags, exits, render
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
+from nudge.interfaces.hooks import switch
+from nudge.runtime import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +33,22 @@ def configure(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """No session is named, so nothing is stored: nobody was told."""
     console = Console(as_json=arguments.json)
+    if _is_off(arguments):
+        console.result({"text": "", "items": []}, [])
+        console.remark("recording and telling are off here; turn them on with: nudge on")
+        return exits.DONE
     params = {"source": arguments.source, "explain": arguments.explain, "context": context_flags.read(arguments)}
     result = connect(arguments).call("nudge.inject", params)
     console.result(result, _lines(console.pen, result))
     if not result["text"] and not console.as_json:
         console.remark("nothing is known here yet, so nothing would be told")
     return exits.DONE
+
+
+def _is_off(arguments: Namespace) -> bool:
+    """The same question that the hook asks before it tells an agent anything."""
+    here = context.resolve(arguments.cwd)
+    return switch.is_off_for_this_run(os.environ) or switch.is_off(os.environ, paths.runtime_dir(), here, [here.cwd])
 
 
 def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:

@@ -135,6 +135,20 @@ def _log_size(status: Status) -> str:
     return size(status["log_bytes"])
 
 
+def _history(status: Status) -> str:
+    """`1.2 MB, kept for 90 to 730 days by type`; or why nothing is recorded."""
+    from nudge.service.measures import size
+
+    history = status["history"] or {}
+    if not history:
+        return "-"
+    if history.get("read_only"):
+        return f"read-only: {_words(history['read_only'])}"
+    days = (history.get("retention") or {}).get("days", {}).values()
+    kept = f", kept for {min(days)} to {max(days)} days by type" if days else ""
+    return f"{size(history.get('bytes', 0))}{kept}"
+
+
 def _durability(status: Status) -> str:
     """How much an acknowledged change outlives; or why none is taken."""
     read_only = (status.get("session") or {}).get("read_only")
@@ -156,8 +170,12 @@ def _words(value: Any) -> str:
     return render.visible(str(value))
 
 
-_FIRST = ("role", "pid", "owner", "version", "uptime", "session", "members", "hints", "log_bytes", "durability", "spool", "last_error")
+_FIRST = (
+    "role", "pid", "owner", "version", "uptime", "session", "members", "hints", "log_bytes", "durability", "history", "spool",
+    "last_error",
+)  # fmt: skip
 _TOLD_WITH = {"client": "owner", "started": "uptime"}
 _TELLERS: dict[str, Callable[[Status], str]] = {
     "owner": _owner, "uptime": _uptime, "session": _session, "members": _members, "log_bytes": _log_size, "durability": _durability,
+    "history": _history,
 }  # fmt: skip

@@ -46,9 +46,9 @@ def _lines(pen: render.Pen, trace: dict[str, Any], *, full: bool) -> Iterator[st
 
 def _head(pen: render.Pen, trace: dict[str, Any]) -> Iterator[str]:
     began, ended = trace["started_at"], trace.get("ended_at")
-    until = history_view.local(ended, _CLOCK) if ended else "still open"
     yield f"{pen.paint('bold', render.visible(trace['session_id']))}  {render.visible(str(trace.get('project') or '-'))}"
-    yield f"{history_view.local(began)} to {until}"
+    since = history_view.local(began)
+    yield f"{since} to {history_view.local(ended, _CLOCK)}" if ended else f"since {since}, still open"
     summary = trace.get("summary") or {}
     if summary.get("intent"):
         yield f"intent: {history_view.quoted(summary['intent'])}"

@@ -54,7 +54,7 @@ def check_wiring(patient: Patient) -> Iterator[Finding]:
         else:
             yield ok("wiring", f"{client} starts it as {next(iter(by_name))}")
     if not ours:
-        yield ok("wiring", "no client here starts it yet; for Claude Code: claude mcp add nudge -- nudge serve")
+        yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
 
 
 def _memory_tool(wiring: Wiring) -> str | None:

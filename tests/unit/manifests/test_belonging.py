@@ -76,7 +76,7 @@ def test_same_tree_same_answer(tmp_path: Path) -> None:
     answers = []
     for seed in range(3):
         names = list(files)
-        random.Random(seed).shuffle(names)  # noqa: S311
+        random.Random(seed).shuffle(names)
         root = plant(tmp_path / str(seed) / "repo", {name: files[name] for name in names})
         answers += [find_commands(root), find_commands(root)]
     assert all(answer == answers[0] for answer in answers)

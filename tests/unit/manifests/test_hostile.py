@@ -214,7 +214,7 @@ def _damaged(text: str, chance: random.Random) -> str:
 @pytest.mark.parametrize("tree", [DJANGO, VITE, RIPGREP, KUBERNETES, PETCLINIC, VOTING_APP, PYTEST])
 def test_damaged_manifests(tmp_path: Path, tree: dict[str, str]) -> None:
     """Real manifests with parts moved, doubled and lost never raise, and never give a hint that could not be set."""
-    chance = random.Random(7)  # noqa: S311
+    chance = random.Random(7)
     for number in range(20):
         root = plant(tmp_path / str(number), {name: _damaged(text, chance) for name, text in tree.items()})
         assert all(each.cmd.isprintable() and each.component == each.component.strip() != "" for each in find_commands(root))

@@ -46,7 +46,7 @@ class Server:
         self.made_with = {"environ": environ, "port": port, "autostart": autostart}
         return self
 
-    def call(self, method: str, params: dict[str, Any], *, start: bool = True, patience: float = 2.0) -> Any:
+    def call(self, method: str, params: dict[str, Any], *, start: bool = True, patience: float = 2.0) -> Any:  # noqa: ARG002
         self.calls.append((method, params))
         self.started.append(start)
         answer = self.answers[method]

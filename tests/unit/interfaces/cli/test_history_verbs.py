@@ -225,7 +225,7 @@ def test_trace(nudge: Nudge, server: Server) -> None:
     at = [clock(1_794_817_800 + seconds) for seconds in (0, 1, 10, 20)]
     assert nudge("trace", "last").out.splitlines() == [
         f"{SESSION}  api",
-        f"{clock(1_794_817_800, '%Y-%m-%d')} {at[0]} to still open",
+        f"since {clock(1_794_817_800, '%Y-%m-%d')} {at[0]}, still open",
         'intent: "fix it"',
         'failed: "make" #4, passed in #6',
         'failed: "make x" #5, did not pass since',

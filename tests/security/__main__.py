@@ -1,0 +1,27 @@
+"""`python -m tests.security [--long]`: the security tests; with --long the random ones go on for much longer."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.security import effort
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.security", description="Hostile input of every kind.")
+    parser.add_argument("--long", action="store_true", help="fuzz for minutes, not seconds")
+    if parser.parse_args().long:
+        os.environ[effort.VARIABLE] = "1"
+        return int(pytest.main([str(HERE / "test_fuzz.py"), str(HERE / "test_patterns.py"), "-s", "-o", "timeout=3000"]))
+    return int(pytest.main([str(HERE), "-s"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

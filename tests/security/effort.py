@@ -1,0 +1,16 @@
+"""How much to try: little with every test run, much more in a soak."""
+
+from __future__ import annotations
+
+import os
+
+VARIABLE = "NUDGE_TEST_LONG"
+_LONGER = 40
+
+
+def is_long() -> bool:
+    return bool(os.environ.get(VARIABLE))
+
+
+def times(count: int) -> int:
+    return count * _LONGER if is_long() else count
