@@ -115,7 +115,7 @@ MAX_YAML_DEPTH = 64
 MAX_TOML_KEY_PARTS = 40
 
 # The stdio pipe of PRIMARY's own client
-STDIO_UNANSWERED_BYTES = 64 * KIB  # requests that are taken from it at once
+STDIO_UNANSWERED_BYTES = 32 * KIB  # requests that are taken from it at once
 STDIO_LINE_COST_BYTES = 2 * KIB  # what a line counts for beside its length
 STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from itertools import groupby
 
 from nudge import limits
@@ -108,12 +109,9 @@ def _action(row: Row) -> dict[str, Any]:
 
 def _interleaved(prompts: list[dict[str, Any]], orphans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap."""
-
-    def gap(orphan: dict[str, Any]) -> int:
-        return sum(1 for prompt in prompts if prompt["timestamp"] <= orphan["timestamp"])
-
+    times = [prompt["timestamp"] for prompt in prompts]
+    gaps = {place: list(group) for place, group in groupby(orphans, lambda orphan: bisect_right(times, orphan["timestamp"]))}
     told: list[dict[str, Any]] = []
-    gaps = {place: list(group) for place, group in groupby(orphans, gap)}
     for place in range(len(prompts) + 1):
         told += [prompts[place - 1]] if place else []
         told += [_by_the_system(gaps[place])] if place in gaps else []

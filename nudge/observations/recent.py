@@ -1,7 +1,7 @@
 """What mattered lately: recency, kind and project in one score, and each file once.
 
-A score falls with age within one type, so the newest rows of every type, merged by the best score they could have, come out in the
-order of their scores. Only as many rows are read as could win, however large the history is.
+A score falls with age, so the newest rows of every type, merged by the best score they could have, come out in the order of their
+scores. Only as many rows are read as could win, however large the history is.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TYPE_WEIGHTS = {"file_edit": 1.0, "command": 0.67, "session_compact": 0.5, "mcp_call": 0.33}
 OTHER_TYPES = 0.17
 OTHER_PROJECTS = 0.3  # of what the same project counts
+_HEAVIEST = "file_edit"
 _WITH_PROJECT, _WITHOUT = (0.5, 0.3, 0.2), (0.6, 0.4, 0.0)
 
 
@@ -53,33 +54,55 @@ def _is_known(connection: Connection, project: str) -> bool:
     return connection.execute("SELECT 1 FROM observations WHERE project = ? LIMIT 1", (project,)).fetchone() is not None
 
 
-def _by_score(connection: Connection, project: str | None, now: float) -> Iterator[tuple[float, int, str | None]]:
-    """Every observation as (score, id, file), best first, newer first among equals. A stream's head waits in the heap under the score
-    it would have in the asked project; what turns out to be another's goes back under its own."""
-    heap: list[tuple[float, int, int, Any, Any]] = []
+class _Stream:
+    """Rows, the newest first. `bound` is the most that a row of that age can score here; `exact` what it does score, or None for a row
+    that another stream tells."""
 
-    def push(value: float, row: Any, stream: Any) -> None:
+    __slots__ = ("_now", "_project", "_rows", "_type")
+
+    def __init__(self, connection: Connection, now: float, project: str | None, obs_type: str | None) -> None:
+        self._now, self._project, self._type = now, project, obs_type
+        where, value = ("project", project) if obs_type is None else ("obs_type", obs_type)
+        self._rows = connection.execute(
+            f"SELECT id, timestamp, file_path, project, obs_type FROM observations WHERE {where} = ? ORDER BY timestamp DESC, id DESC",
+            (value,),
+        )
+
+    def next(self) -> Any:
+        return self._rows.fetchone()
+
+    def bound(self, row: Any) -> float:
+        return self._score(self._type or _HEAVIEST, row)
+
+    def exact(self, row: Any) -> float | None:
+        if self._type is not None and self._project is not None and row[3] == self._project:
+            return None
+        return self._score(row[4], row)
+
+    def _score(self, obs_type: str, row: Any) -> float:
+        return score(obs_type, self._now - row[1], self._type is None, project_given=self._project is not None)
+
+
+def _by_score(connection: Connection, project: str | None, now: float) -> Iterator[tuple[float, int, str | None]]:
+    """Every observation as (score, id, file), best first, newer first among equals: those of the project in one stream, those of all
+    others in one for each type. The head of a stream waits under its bound; a row that scores less goes back under its score."""
+    heap: list[tuple[float, int, int, Any, _Stream | None]] = []
+
+    def push(value: float, row: Any, stream: _Stream | None) -> None:
         heapq.heappush(heap, (-value, -row[1], -row[0], row, stream))
 
-    def advance(obs_type: str, rows: Any) -> None:
-        if (row := next(rows, None)) is not None:
-            push(score(obs_type, now - row[1], True, project_given=project is not None), row, (obs_type, rows))
+    def advance(stream: _Stream) -> None:
+        if (row := stream.next()) is not None:
+            push(stream.bound(row), row, stream)
 
-    for obs_type in OBS_TYPES:
-        advance(obs_type, _newest(connection, obs_type))
+    for obs_type in OBS_TYPES if project is None else (*OBS_TYPES, None):
+        advance(_Stream(connection, now, project, obs_type))
     while heap:
-        negative, _, identity, row, stream = heapq.heappop(heap)
-        if stream is None or project is None or row[2] == project:
-            yield -negative, -identity, row[3]
-        else:
-            push(score(stream[0], now - row[1], False, project_given=True), row, None)
+        negative, _, _, row, stream = heapq.heappop(heap)
+        value = -negative if stream is None else stream.exact(row)
         if stream is not None:
-            advance(*stream)
-
-
-def _newest(connection: Connection, obs_type: str) -> Any:
-    return iter(
-        connection.execute(
-            "SELECT id, timestamp, project, file_path FROM observations WHERE obs_type = ? ORDER BY timestamp DESC, id DESC", (obs_type,)
-        )
-    )
+            advance(stream)
+        if value is not None and value < -negative:
+            push(value, row, None)
+        elif value is not None:
+            yield value, row[0], row[2]

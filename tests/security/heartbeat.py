@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from tests.security.served import Served
 
 BEAT = 0.001
 MOST_HELD = 0.020
-_ROUNDS = 3  # another process on the same cores can stretch one measurement, hardly all of them
 
 
 class Heartbeat:
@@ -39,25 +39,34 @@ class Heartbeat:
 
 @contextmanager
 def listening(server: Served) -> Iterator[Heartbeat]:
+    """Without the collector, which would walk over all that the tests themselves hold; PRIMARY has a rule of its own for it."""
     heart = Heartbeat()
+    gc.disable()
     beating = asyncio.run_coroutine_threadsafe(heart.beat(), server.loop)
     try:
         yield heart
     finally:
         heart.stop()
         beating.result(60)
+        gc.enable()
 
 
-def held(server: Served, work: Callable[[], object]) -> float:
-    """The longest gap while `work` runs, beyond the longest while as much time passes with nothing to do; best of some rounds."""
-    return min(_round(server, work) for _ in range(_ROUNDS))
+def held(server: Served, work: Callable[[], object], rounds: int = 3) -> float:
+    """The longest gap while `work` runs, beyond the longest while nothing is to do; best of some rounds, since another process on
+    the same cores can stretch one measurement, hardly all of them."""
+    best = float("inf")
+    for _ in range(rounds):
+        best = min(best, _round(server, work))
+        if best < MOST_HELD / 2:
+            break
+    return best
 
 
 def _round(server: Served, work: Callable[[], object]) -> float:
     began = time.perf_counter()
     with listening(server) as heart:
         work()
-    took = min(max(time.perf_counter() - began, 0.05), 1.0)
+    took = min(max(time.perf_counter() - began, 0.05), 0.2)
     with listening(server) as idle:
         time.sleep(took)
     return heart.worst - idle.worst
