@@ -165,7 +165,7 @@ FLOODS = {"garbage": b"x\n", "pings": rpc("ping", {}) + b"\n", "lines of 50 KB":
 def test_a_flood_on_stdio_holds_nobody(server: Served, kind: str) -> None:
     """PRIMARY's own client can stall nobody but itself, however fast it writes."""
     pipe = server.stdio()
-    flood = FLOODS[kind] * effort.times(min(2_000, 1_500_000 // len(FLOODS[kind])))
+    flood = FLOODS[kind] * min(2_000, 1_500_000 // len(FLOODS[kind]))
 
     def call() -> None:
         pipe.send(flood)
