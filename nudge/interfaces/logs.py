@@ -32,6 +32,7 @@ def _handler() -> logging.Handler:
     """A log that cannot be written is no reason not to serve."""
     directory = paths.log_dir()
     try:
+        paths.ensure_private_dir(os.path.dirname(directory))  # a planted one must not get a log either
         paths.ensure_private_dir(directory)
         handler = _PrivateLog(os.path.join(directory, "nudge.log"), maxBytes=MIB, backupCount=3)
     except (OSError, StorageFailed):

@@ -86,11 +86,24 @@ def log_dir(environ: Mapping[str, str] = os.environ) -> str:
 def ensure_private_dir(path: str) -> None:
     """Make `path` owner-only, or refuse it by name: a directory that somebody else controls could hand us to an impostor."""
     try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        _make_dirs(path)
         check_private_dir(path)
         os.chmod(path, 0o700)
     except OSError as error:
         raise StorageFailed(f"cannot use {path}: {error.strerror or error}; set NUDGE_RUNTIME_DIR to a directory of yours") from None
+
+
+def _make_dirs(path: str) -> None:
+    """New parents are the owner's alone too, whatever the umask: whoever may write there could move what is below."""
+    if os.path.isdir(path):
+        return
+    parent = os.path.dirname(path)
+    if parent not in ("", path):
+        _make_dirs(parent)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:  # made meanwhile, or a file or a link, which is for the check to say
+        pass
 
 
 def check_private_dir(path: str) -> None:

@@ -65,8 +65,8 @@ class App:
     async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
         """One writer of hints at a time; a request that was answered before is answered again, not applied again."""
         async with self._writing:
-            if call.request_id in self.session.answers.by_id:
-                return self.session.answers.by_id[call.request_id][1]
+            if call.request_id is not None and call.request_id in self.session.answers:
+                return self.session.answers[call.request_id]
             if call.deadline is not None and boot_seconds() > call.deadline:
                 raise Unavailable("the request came too late and was not applied; send it again")
             return await change()

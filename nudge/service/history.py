@@ -252,8 +252,8 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     )  # fmt: skip
     if not params.confirm:
         return {**await _read(app, lambda connection: store.count(connection, meant)), "deleted": False}
-    if call.request_id in app.session.answers.by_id:
-        return app.session.answers.by_id[call.request_id][1]
+    if call.request_id is not None and call.request_id in app.session.answers:
+        return app.session.answers[call.request_id]
     told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now()))
     scrubbed = await _database(app).maintain(scrub)
     result = {**told, "deleted": True, "scrubbed": scrubbed, "backups": _backups_left(_database(app).path)}

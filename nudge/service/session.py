@@ -19,7 +19,7 @@ from nudge.errors import Unavailable
 from nudge.hints.change import Change
 from nudge.hints.model import Hint
 from nudge.hints.store import HintStore
-from nudge.limits import REQUEST_ID_KEPT
+from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
 from nudge.runtime import endpoint, paths
 from nudge.runtime.lock import FileLock, is_free
 from nudge.storage.changelog import ChangeLog, LogContents, read_log
@@ -27,20 +27,34 @@ from nudge.storage.changelog import ChangeLog, LogContents, read_log
 LOG_FORMAT = 1
 
 
-@dataclass
 class Answers:
-    """Results of recent writes by request id: a repeated request gets the first one's answer."""
+    """Results of recent writes by request id: a repeated request gets the first one's answer.
 
-    by_id: dict[str, tuple[float, Any]] = field(default_factory=dict)
+    Kept as text, which takes a third of the room, and only so many: a storm of writes must not grow the server without end.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, tuple[float, str]] = {}
+
+    def __contains__(self, request_id: str | None) -> bool:
+        return request_id in self._by_id
+
+    def __getitem__(self, request_id: str) -> Any:
+        return json.loads(self._by_id[request_id][1])
 
     def remember(self, now: float, request_id: str, result: Any) -> None:
-        self.by_id[request_id] = (now, result)
+        self._by_id[request_id] = (now, json.dumps(result))
+        if len(self._by_id) > MAX_ANSWERS:
+            del self._by_id[next(iter(self._by_id))]
 
     def forget_old(self, now: float) -> None:
-        for request_id, (when, _) in list(self.by_id.items()):
+        for request_id, (when, _) in list(self._by_id.items()):
             if now - when <= REQUEST_ID_KEPT:
                 return  # insertion order is time order
-            del self.by_id[request_id]
+            del self._by_id[request_id]
+
+    def items(self) -> list[tuple[str, tuple[float, str]]]:
+        return list(self._by_id.items())
 
 
 @dataclass
@@ -66,7 +80,7 @@ class Session:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The whole state of this moment as log records: what a compaction writes, and may read on another thread."""
-        return _records(self.store.hints(), list(self.answers.by_id.items()), self.clock.now())
+        return _records(self.store.hints(), self.answers.items(), self.clock.now())
 
     def replay(self, records: Iterable[dict[str, Any]]) -> None:
         for record in records:
@@ -76,11 +90,11 @@ class Session:
                 self.answers.remember(record["t"], record["id"], record["result"])
 
 
-def _records(hints: list[Hint], answers: list[tuple[str, tuple[float, Any]]], now: float) -> Iterator[dict[str, Any]]:
+def _records(hints: list[Hint], answers: list[tuple[str, tuple[float, str]]], now: float) -> Iterator[dict[str, Any]]:
     for hint in hints:
         yield Change(puts=(hint,), removals=()).to_record()
     for request_id, (when, result) in answers:
-        yield {"t": when, "id": request_id, "result": result}
+        yield {"t": when, "id": request_id, "result": json.loads(result)}
     yield {"t": now}
 
 

@@ -73,7 +73,7 @@ def many_calls(calls: int = 100_000) -> Figures:
         machine.ready()
         proxy = machine.serve()
         proxy.initialize()
-        _calls(proxy, max(calls // 10, 500))
+        _calls(proxy, max(calls // 5, 500))
         before = [_vitals(client.pid) for client in (primary, proxy)]
         _calls(proxy, calls)
         after = [_vitals(client.pid) for client in (primary, proxy)]

@@ -225,7 +225,7 @@ def test_raw_bytes_on_a_line(wires: dict[str, Wire], role: str, data: bytes) -> 
 @pytest.mark.parametrize("door", ["stdio", "proxy"])
 def test_a_flood_is_answered_to_the_last(server: Served, door: str) -> None:
     """Thousands of requests sent in one go, before any answer is taken: none is lost, none is answered with a failure."""
-    count = effort.times(600)
+    count = 400
     line: Line = getattr(server, door)()
     line.send(b"".join(rpc("tools/list", {}, n) + b"\n" for n in range(count)))
     answers = line.until("last", *range(count))
@@ -250,7 +250,7 @@ def test_large_questions_and_large_answers_cross(server: Served, door: str) -> N
 def test_a_line_that_never_ends(server: Served, door: str) -> None:
     """A line is forgotten as it comes once it is too long; a last one without a newline is still read."""
     line: Line = getattr(server, door)()
-    for _ in range(effort.times(5)):
+    for _ in range(5):
         line.send(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * 2_500_000)
     line.send(b'"}}\n')
     first, second = line.until("after")

@@ -1,128 +1,260 @@
-"""Another local user, really: a process with another uid tries the files, the socket, the port and the traps it could set."""
+"""Another user of the same machine, really: a process with a second uid that tries every door."""
 
 from __future__ import annotations
 
+import json
 import os
-import socket
 import stat
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.harness import Machine
+from tests.harness import Machine, eventually
 
-NOBODY = 65_534
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+STRANGER = 65_534
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a second user, and these tests need one")
+
+# It becomes somebody else only after the interpreter, which may be in a home that is closed to others, has been loaded.
+_PRELUDE = f"""
+import json, os, socket, sys
+given = json.loads(sys.argv[1])
+os.setgroups([]); os.setgid({STRANGER}); os.setuid({STRANGER})
+def tried(deed, *arguments):
+    try:
+        return deed(*arguments)
+    except OSError as error:
+        return type(error).__name__
+def status(link, request):
+    link.settimeout(10); link.sendall(request.encode()); answer = link.recv(65_536).decode(); link.close()
+    return int(answer.split(" ")[1])
+"""
+
+
+def as_stranger(code: str, **given: Any) -> Any:
+    """What `code`, run by the other user, leaves in `result`."""
+    command = [sys.executable, "-I", "-c", f"{_PRELUDE}\n{code}\nprint(json.dumps(result))", json.dumps(given)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="/")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.fixture
-def served(machine: Machine) -> Machine:
-    """A server with something in it, in a place that everybody may walk to."""
+def lax() -> Iterator[None]:
+    """A user whose umask lets everybody in: what is private must be so by its own doing."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def crowded(machine: Machine, lax: None) -> Machine:  # noqa: ARG001
+    """A machine whose directories lead others up to our door."""
     machine.base.chmod(0o755)
-    machine.http_only()
-    machine.json("set", "api", "test", "pytest -q", "--global")
+    machine.home.chmod(0o755)
     return machine
 
 
-def as_nobody(work: Callable[[], str]) -> str:
-    """What `work` says in a process of another user. Forked: this user's interpreter may be out of the other one's reach."""
-    reader, writer = os.pipe()
-    if (child := os.fork()) == 0:
-        os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
-        try:
-            os.write(writer, work().encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader) as answer:
-        said = answer.read()
-    os.waitpid(child, 0)
-    return said
+def everything_in(folder: str) -> list[str]:
+    return sorted([folder, *(os.path.join(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))])
 
 
-def _readable(paths: list[str]) -> str:
-    found = []
-    for path in paths:
-        try:
-            with open(path, "rb"):
-                found.append(path)
-        except OSError:
-            continue
-    return " ".join(found)
+def test_nothing_of_ours_can_be_read_or_changed(crowded: Machine) -> None:
+    """With a server running: no listing, no file, no socket, by any name, for reading or for writing."""
+    client = crowded.serve()
+    client.initialize()
+    client.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+    published = crowded.ready()
+    code = """
+result = {
+    "list": tried(os.listdir, given["folder"]),
+    "read": sorted({str(tried(lambda p: len(open(p, "rb").read()), path)) for path in given["paths"]}),
+    "write": sorted({str(tried(lambda p: len(open(p, "ab").name), path)) for path in given["paths"]}),
+    "remove": sorted({str(tried(os.unlink, path)) for path in given["paths"]}),
+    "plant": str(tried(os.symlink, "/etc/passwd", given["folder"] + "/planted")),
+    "move": str(tried(os.rename, given["folder"], given["folder"] + "2")),
+    "connect": str(tried(socket.socket(socket.AF_UNIX).connect, given["socket"])),
+}
+"""
+    paths = [path for path in everything_in(crowded.runtime) if not os.path.isdir(path)]
+    assert len(paths) >= 5
+    denied = as_stranger(code, folder=crowded.runtime, paths=paths, socket=published.socket)
+    no = "PermissionError"
+    assert denied == {"list": no, "read": [no], "write": [no], "remove": [no], "plant": no, "move": no, "connect": no}
+    assert client.call("nudge_get_hint", component="c", key="k")["hint"]["value"] == "v"
 
 
-def test_no_file_can_be_read(served: Machine) -> None:
-    """Neither the directory nor anything in it opens for another user."""
-    tried = list(map(str, Path(served.runtime).rglob("*")))
-    assert len(tried) > 6 and as_nobody(lambda: "reached") == "reached"
-    assert as_nobody(lambda: _readable(tried)) == ""
+def test_the_port_is_of_no_use_without_the_token(crowded: Machine) -> None:
+    """Anybody may connect to loopback; without the token there is nothing but name, version and role."""
+    crowded.http_only()
+    code = """
+head = "Host: localhost\\r\\nContent-Type: application/json\\r\\n"
+body = '{"jsonrpc":"2.0","id":1,"method":"nudge.set_hint","params":{"component":"c","key":"k","value":"planted"}}'
+def ask(method, path, token=""):
+    link = socket.socket(); link.connect(("127.0.0.1", given["port"]))
+    shown = f"Authorization: Bearer {token}\\r\\n" if token else ""
+    return status(link, f"{method} {path} HTTP/1.1\\r\\n{head}{shown}Content-Length: {len(body)}\\r\\n\\r\\n{body}")
+result = [ask("POST", "/"), ask("POST", "/mcp"), ask("POST", "/role"), ask("POST", "/member"), ask("GET", "/api/v1/export"),
+          ask("PUT", "/api/v1/hints/c/k"), ask("POST", "/", "0" * 64), ask("GET", "/health")]
+"""
+    assert as_stranger(code, port=crowded.ready().port) == [401] * 7 + [200]
+    assert crowded.json("ls") == {"components": []}
 
 
-def _ask(address: str | tuple[str, int]) -> str:
-    """The status that a stranger's request gets, or the error that stopped it."""
-    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
-    request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-    with socket.socket(family) as link:
-        try:
-            link.connect(address)
-            link.sendall(request.encode())
-            return link.recv(100).split(b" ")[1].decode()
-        except OSError as error:
-            return type(error).__name__
+def test_the_kernel_says_who_is_at_the_socket(crowded: Machine) -> None:
+    """Should somebody open the directory up, the socket still tells another user from its own."""
+    crowded.http_only()
+    published = crowded.ready()
+    assert published.socket is not None
+    Path(crowded.runtime).chmod(0o755)
+    Path(published.socket).chmod(0o777)
+    code = """
+link = socket.socket(socket.AF_UNIX); link.connect(given["socket"])
+result = status(link, "GET /api/v1/export HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+"""
+    assert as_stranger(code, socket=published.socket) == 403
 
 
-def test_the_socket_refuses(served: Machine) -> None:
-    """The directory is closed; and were it open, the kernel tells us who is at the other end."""
-    path = str(served.ready().socket)
-    assert as_nobody(lambda: _ask(path)) == "PermissionError"
-    for opened in (served.runtime, path):
-        os.chmod(opened, 0o777)  # noqa: S103  what must hold even then is the point
-    assert as_nobody(lambda: _ask(path)) == "403"
+def test_what_a_process_shows_of_itself(crowded: Machine) -> None:
+    """Every user may read a command line: the server's has no token and no value in it; its environment and memory are closed."""
+    assert crowded.cli("set", "c", "k", "-", "--allow-secret", "--global", stdin="hunter2-and-more\n").returncode == 0
+    token = crowded.cli("token").stdout.strip()
+    code = """
+result = [tried(lambda: open(f"/proc/{given['pid']}/{name}", "rb").read().decode()) for name in ("cmdline", "environ", "mem")]
+"""
+    shown, environ, memory = as_stranger(code, pid=crowded.ready().pid)
+    assert "nudge" in shown and token not in shown and "hunter2" not in shown
+    assert (environ, memory) == ("PermissionError", "PermissionError")
 
 
-def test_the_port_wants_the_token(served: Machine) -> None:
-    """Loopback is everybody's; the token is not."""
-    port = served.ready().port
-    assert port is not None
-    assert as_nobody(lambda: _ask(("127.0.0.1", port))) == "401"
+# Planted directories
 
 
-def _foreign(path: Path) -> None:
-    path.mkdir(mode=0o700)
-    os.chown(path, NOBODY, NOBODY)
+def foreign(path: Path) -> None:
+    path.mkdir(mode=0o755)
+    os.chown(path, STRANGER, STRANGER)
 
 
-def _open_to_all(path: Path) -> None:
+def open_to_all(path: Path) -> None:
     path.mkdir()
     path.chmod(0o777)
 
 
-def _link(path: Path) -> None:
-    elsewhere = path.parent / "elsewhere"
-    elsewhere.mkdir(mode=0o700)
-    path.symlink_to(elsewhere)
+def open_to_a_group(path: Path) -> None:
+    path.mkdir()
+    os.chown(path, -1, STRANGER)
+    path.chmod(0o770)
 
 
-@pytest.mark.parametrize(
-    ("trap", "said"), [(_foreign, "belongs to another user"), (_open_to_all, "writable by others"), (_link, "symbolic link")]
-)
-def test_a_planted_directory_is_refused_by_name(machine: Machine, trap: Callable[[Path], None], said: str) -> None:
-    """A directory that somebody else controls is named and left alone; nothing is written into it."""
-    place = Path(machine.runtime)
-    trap(place)
-    refused = machine.cli("set", "a", "b", "c", "--global")
-    assert refused.returncode == 3 and said in refused.stderr and machine.runtime in refused.stderr
-    assert list(place.iterdir()) == [] and machine.pids() == []
+def link_to_theirs(path: Path) -> None:
+    foreign(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
 
 
-def test_everything_is_the_owners_alone(served: Machine) -> None:
-    """After a session with logs, a backup, an export and a previous session: 0700 and 0600 throughout."""
-    served.json("backup")
-    served.cli("export", "-o", str(Path(served.runtime) / "out.json"))
-    served.cli("stop", "--force", "--forget")
-    modes = {str(path): stat.S_IMODE(path.lstat().st_mode) for path in [Path(served.runtime), *Path(served.runtime).rglob("*")]}
-    assert len(modes) > 8
-    assert {path: oct(mode) for path, mode in modes.items() if mode & 0o077} == {}
+def link_to_ours(path: Path) -> None:
+    path.with_name("elsewhere").mkdir(mode=0o700)
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def link_to_nothing(path: Path) -> None:
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def no_directory(path: Path) -> None:
+    path.write_text("")
+
+
+PLANTS = {plant.__name__: plant for plant in (
+    foreign, open_to_all, open_to_a_group, link_to_theirs, link_to_ours, link_to_nothing, no_directory,
+)}  # fmt: skip
+VERBS = (["set", "c", "k", "v", "--global"], ["get", "c", "k"], ["status"], ["stop"], ["token"], ["serve", "--http-only"])
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_directory_is_refused_by_name(crowded: Machine, plant: str) -> None:
+    """A runtime directory that another user could control: every command names it and says what to do; nothing is written there."""
+    PLANTS[plant](Path(crowded.runtime))
+    before = everything_in(str(crowded.base))
+    for verb in VERBS:
+        refused = crowded.cli(*verb)
+        assert refused.returncode == 3, (verb, refused)
+        assert crowded.runtime in refused.stderr, verb
+        assert "NUDGE_RUNTIME_DIR" in refused.stderr or "chmod 700" in refused.stderr, (verb, refused)
+    assert everything_in(str(crowded.base)) == before
+    assert crowded.pids() == []
+
+
+@pytest.mark.parametrize("plant", ["foreign", "open_to_all", "link_to_ours"])
+def test_a_client_is_served_without_the_planted_directory(crowded: Machine, plant: str) -> None:
+    """An agent's server goes on from memory alone, says so, and leaves the planted directory as it was."""
+    PLANTS[plant](Path(crowded.runtime))
+    before = everything_in(str(crowded.base))
+    client = crowded.serve()
+    client.initialize()
+    client.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+    assert client.call("nudge_get_hint", component="c", key="k")["hint"]["value"] == "v"
+    client.close_stdin()
+    assert client.process.wait(20) == 0
+    assert client.process.stderr is not None
+    assert crowded.runtime in client.process.stderr.read().decode()
+    assert everything_in(str(crowded.base)) == before
+
+
+def test_files_that_others_could_have_written_are_nobodys_word(crowded: Machine) -> None:
+    """A token or an endpoint that belongs to another user, or that others may write, is not believed."""
+    crowded.http_only()
+    port = crowded.ready().port
+    token_file, endpoint_file = Path(crowded.runtime) / "token", Path(crowded.runtime) / "server.pid"
+    os.chown(token_file, STRANGER, STRANGER)
+    assert crowded.cli("token").returncode != 0
+    os.chown(token_file, 0, 0)
+    assert crowded.cli("token").returncode == 0
+    endpoint_file.chmod(0o666)
+    assert crowded.endpoint() is None
+    published: Any = eventually(crowded.endpoint, "PRIMARY publishes its endpoint anew")
+    assert published.port == port
+
+
+# Modes
+
+
+def live(machine: Machine) -> None:
+    """A whole session: a server inside a client and a proxy, hints, a rotated log, a hand-over, a backup, its end, and an export."""
+    primary = machine.serve()
+    primary.initialize()
+    machine.ready()
+    proxy = machine.serve()
+    proxy.initialize()
+    proxy.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+    fill_log(machine)
+    primary.quit()
+    proxy.call("nudge_get_hint", component="c", key="k")
+    machine.json("backup")
+    machine.cli("stop", "--force", "--forget")
+    proxy.quit()
+    machine.json("set", "c", "k", "v", "--global")
+    assert machine.cli("export", "-o", str(machine.home / "nudge-export.json")).returncode == 0
+
+
+def fill_log(machine: Machine) -> None:
+    """Enough for a rotation, by a process that logs as the server does."""
+    code = "from nudge.interfaces import logs; import logging; logs.configure('info'); [logging.error('x' * 1000) for _ in range(1100)]"
+    done = subprocess.run([sys.executable, "-P", "-c", code], env=machine.environ, cwd="/", check=False, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("place", ["moved", "default"])
+def test_everything_is_owner_only(crowded: Machine, place: str) -> None:
+    """0700 and 0600, whatever the umask: directories, locks, endpoint, token, change log, logs also when rotated, the last session,
+    the database and its backups, exports."""
+    if place == "default":
+        crowded.use_default_directory()
+    live(crowded)
+    ours = [path for path in everything_in(str(crowded.base)) if "nudge" in path.removeprefix(str(crowded.base)) or "/run" in path]
+    names = {os.path.basename(path) for path in ours}
+    assert {"server.lock", "server.pid", "token", "changes.log", "previous.json", "nudge.log", "nudge.log.1", "nudge-export.json"} <= names
+    modes = {path: os.lstat(path).st_mode for path in ours}
+    assert {path: oct(mode) for path, mode in modes.items() if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)} == {}
