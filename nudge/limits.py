@@ -78,7 +78,7 @@ SESSION_GRACE = 12 * 3_600.0
 IDLE_EXIT = 30 * 60.0
 HEARTBEAT = 60.0
 REQUEST_ID_KEPT = 600.0
-MAX_ANSWERS = 10_000  # by request id, for a repeated request; older ones go first
+MAX_ANSWERS = 5_000  # by request id, for a repeated request; older ones go first
 
 # The change log
 COMPACT_AT_BYTES = 4 * MIB  # and at least COMPACT_RATIO times what the last compaction left

@@ -6,6 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from nudge.limits import MAX_ANSWERS
 from nudge.runtime import paths
 from tests.crash.writers import Figures
 from tests.harness import Machine, Stdio, eventually, is_alive
@@ -73,7 +74,7 @@ def many_calls(calls: int = 100_000) -> Figures:
         machine.ready()
         proxy = machine.serve()
         proxy.initialize()
-        _calls(proxy, max(calls // 5, 500))
+        _calls(proxy, min(MAX_ANSWERS, calls), writes=1)  # the answers that are kept for repeated requests fill up first
         before = [_vitals(client.pid) for client in (primary, proxy)]
         _calls(proxy, calls)
         after = [_vitals(client.pid) for client in (primary, proxy)]
@@ -84,14 +85,14 @@ def many_calls(calls: int = 100_000) -> Figures:
         machine.close()
 
 
-def _calls(client: Stdio, count: int, ahead: int = 50) -> None:
-    """Sent ahead of their answers, since a round trip each would take all day."""
+def _calls(client: Stdio, count: int, ahead: int = 50, writes: int = 10) -> None:
+    """Sent ahead of their answers, since a round trip each would take all day; every so-manieth writes."""
     get = {"name": "nudge_get_hint", "arguments": {"component": "c", "key": "k"}}
     put = {"name": "nudge_set_hint", "arguments": {"component": "c", "key": "k", "value": "v", "meta": {"scope": {}}}}
     for first in range(0, count, ahead):
         batch = range(first, min(first + ahead, count))
         for number in batch:
-            client.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": put if number % 10 == 0 else get})
+            client.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": put if number % writes == 0 else get})
         for number in batch:
             assert client.receive()["id"] == number
 

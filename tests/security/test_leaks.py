@@ -143,7 +143,9 @@ def test_stored_text_cannot_steer_a_terminal(told: Machine) -> None:
     info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": f"x{ESCAPE}{HIDDEN}", "version": "1"}}
     proxy.request("initialize", info)
     proxy.call("nudge_set_hint", component="api", key="named", value="v", meta={"scope": {}})
-    verbs = (["recent"], ["trace", "s9"], ["inject"], ["search", "echo", "--all-projects"], ["status"], ["get", "api", "named", "--explain"])
+    verbs = (
+        ["recent"], ["trace", "s9"], ["inject"], ["search", "echo", "--all-projects"], ["status"], ["get", "api", "named", "--explain"],
+    )  # fmt: skip
     shown = {" ".join(verb): told.cli(*verb, cwd="/").stdout for verb in verbs}
     assert [verb for verb, text in shown.items() if "\x1b" in text or "\x07" in text or set(HIDDEN) & set(text)] == []
     proxy.quit()
@@ -151,8 +153,8 @@ def test_stored_text_cannot_steer_a_terminal(told: Machine) -> None:
 
 def test_text_that_hides_is_spelt_out(told: Machine) -> None:
     """Characters that turn a line round or hide in it are shown by their numbers, in every place of a hint; --json is plain ASCII then."""
-    words = ["set", f"c{HIDDEN}", f"k{HIDDEN}", f"v{HIDDEN}", "--global", "--reason", f"r{HIDDEN}", "--tags", f"t{HIDDEN}", "--added-by", HIDDEN]
-    assert told.cli(*words).returncode == 0
+    meta = ["--reason", f"r{HIDDEN}", "--tags", f"t{HIDDEN}", "--added-by", HIDDEN]
+    assert told.cli("set", f"c{HIDDEN}", f"k{HIDDEN}", f"v{HIDDEN}", "--global", *meta).returncode == 0
     for verb in (["get", f"c{HIDDEN}", f"k{HIDDEN}", "--explain"], ["ls"], ["ls", f"c{HIDDEN}"], ["query", "--component", f"c{HIDDEN}"],
                  ["get", f"c{HIDDEN}", "nowhere"], ["delete", f"c{HIDDEN}", "nowhere"], ["ls", f"c{HIDDEN}", "--json"]):  # fmt: skip
         done = told.cli(*verb)
