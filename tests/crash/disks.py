@@ -7,14 +7,14 @@ import subprocess
 from pathlib import Path
 
 from tests.crash.writers import Figures
-from tests.harness import Machine
+from tests.harness import Machine, Stdio
 
 
 def full_disk() -> Figures:
-    """The change log's disk is full: the write is refused with E_STORAGE, reads go on, and it recovers by itself."""
+    """The disk of change log and database is full: writes are refused with E_STORAGE, reads go on, and it recovers by itself."""
     machine = Machine()
     os.mkdir(machine.runtime, 0o700)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "nudge-test", machine.runtime], check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "nudge-test", machine.runtime], check=False)
     assert mounted.returncode == 0, "needs root, to mount a small disk"
     try:
         client = machine.serve()
@@ -26,7 +26,10 @@ def full_disk() -> Figures:
         assert refused["reason"] == "E_STORAGE" and machine.runtime not in refused["message"]
         assert client.call("nudge_get_hint", component="c", key="first")["hint"]["value"] == "1"
         assert machine.json("status")["last_error"]
+        assert _recording_refused(client) == "E_STORAGE"
+        assert client.call("search", query="anything", project=None)["result"] == []
         ballast.unlink()
+        assert isinstance(client.call("record", event=_event(0))["id"], int)
         client.call("nudge_set_hint", component="c", key="after", value="2", meta={"scope": {}})
         kept = client.call("nudge_export")["payload"]
         client.process.kill()
@@ -43,6 +46,24 @@ def full_disk() -> Figures:
         machine.close()
 
 
+def _event(number: int) -> dict[str, object]:
+    return {
+        "event_id": f"e{number}", "session_id": "s", "client": "unknown", "cwd": "/", "repo": None, "project": "p",
+        "timestamp": 1_794_000_000, "source_event": "PostToolUse", "prompt_id": None, "agent_id": None, "type": "command", "tool_name": "Bash", "file_path": None,
+        "content": f"{number} " + "x" * 400, "metadata": {}, "start_source": None,
+    }  # fmt: skip
+
+
+def _recording_refused(client: Stdio) -> str:
+    """The database has some room of its own; then it is over for it too."""
+    for number in range(1, 3_000):
+        result = client.tool("record", event=_event(number))
+        if result.get("isError"):
+            reason: str = result["structuredContent"]["error"]["reason"]
+            return reason
+    raise AssertionError("a full disk took every event")
+
+
 def _fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file:
         try:
@@ -52,10 +73,10 @@ def _fill(path: Path) -> None:
             return
 
 
-def _until_refused(client: object) -> dict[str, str]:
+def _until_refused(client: Stdio) -> dict[str, str]:
     """The last page of the log has room for some more; then it is over."""
     for number in range(200):
-        result = client.tool("nudge_set_hint", component="c", key=f"k{number}", value="x" * 4_000, meta={"scope": {}})  # type: ignore[attr-defined]
+        result = client.tool("nudge_set_hint", component="c", key=f"k{number}", value="x" * 4_000, meta={"scope": {}})
         if result.get("isError"):
             error: dict[str, str] = result["structuredContent"]["error"]
             return error
