@@ -50,7 +50,8 @@ def _event(number: int) -> dict[str, object]:
     return {
         "event_id": f"e{number}", "session_id": "s", "client": "unknown", "cwd": "/", "repo": None, "project": "p",
         "timestamp": 1_794_000_000, "source_event": "PostToolUse", "prompt_id": None, "agent_id": None,
-        "type": "command", "tool_name": "Bash", "file_path": None, "content": f"{number} " + "x" * 400, "metadata": {}, "start_source": None,
+        "type": "command", "tool_name": "Bash", "file_path": None, "content": f"{number} " + "x" * 400,
+        "metadata": {}, "start_source": None,
     }  # fmt: skip
 
 
