@@ -20,8 +20,14 @@ async def answer(app: App, payload: object, call: Call) -> Any:
         return await _answer_one(app, payload, call)
     if not payload or len(payload) > MAX_BATCH:
         return error_response(None, INVALID_REQUEST, f"Invalid request: a batch has 1 to {MAX_BATCH} calls")
+    if sum(_is_export(item) for item in payload) > 1:
+        return error_response(None, INVALID_REQUEST, "Invalid request: a batch has one export at most, since each may be large")
     responses = [await _answer_one(app, item, _numbered(call, index)) for index, item in enumerate(payload)]
     return [response for response in responses if response is not None] or None
+
+
+def _is_export(item: object) -> bool:
+    return isinstance(item, dict) and item.get("method") in ("nudge.export", "nudge.export_all")
 
 
 def _numbered(call: Call, index: int) -> Call:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.config import Settings
+    from nudge.runtime.connection import Response
 
 ENV_NEEDED = 428
 _CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
@@ -135,9 +136,16 @@ class Proxy:
     def _advance(self) -> None:
         """Send what may be sent; every answer that came meanwhile makes room for more."""
         self._send_unsent()
-        while self._link is not None and (response := self._link.take()) is not None:
+        while (response := self._taken()) is not None:
             self._handle(response.status, response.retryable, response.body)
             self._send_unsent()
+
+    def _taken(self) -> Response | None:
+        try:
+            return None if self._link is None else self._link.take()
+        except Lost:
+            self._drop_link()
+            return None
 
     def _send_unsent(self) -> None:
         """Only so many ahead of their answers: the time that a call has begins when it is sent."""

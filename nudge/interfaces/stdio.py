@@ -19,12 +19,13 @@ _CHUNK = 65_536
 class Pipe:
     """The client's end of the wire. What was read but not yet handled stays here, so that another reader can take over."""
 
-    __slots__ = ("_buffer", "_skipping", "closed", "reader", "writer")
+    __slots__ = ("_at", "_buffer", "_skipping", "closed", "reader", "writer")
 
     def __init__(self, reader: int, writer: int) -> None:
         self.reader, self.writer = reader, writer
         self.closed = False
         self._buffer = b""
+        self._at = 0  # what is before it was handed out: to cut off every short line by itself would copy all the others each time
         self._skipping = False
 
     def fileno(self) -> int:
@@ -37,28 +38,38 @@ class Pipe:
         except OSError:
             received = b""
         self.closed = not received
-        self._buffer += received
+        self._keep(received)
 
     def put_back(self, lines: list[bytes]) -> None:
         """Lines that were taken and not handled, for the next reader."""
-        self._buffer = b"".join(line + b"\n" for line in lines) + self._buffer
+        self._buffer = b"".join(line + b"\n" for line in lines) + self._buffer[self._at :]
+        self._at = 0
+
+    def _keep(self, received: bytes) -> None:
+        self._buffer = self._buffer[self._at :] + received
+        self._at = 0
 
     def lines(self) -> Iterator[bytes | None]:
         """Complete lines so far; None stands for one that was over the limit and is gone."""
-        while True:
-            line, newline, rest = self._buffer.partition(b"\n")
-            if not newline and not (self.closed and line):
-                yield from self._drop_if_too_long()
-                return
-            self._buffer = rest
+        while (line := self._next()) is not None:
             skipped, self._skipping = self._skipping, False
             if not skipped and line.strip():
                 yield line if len(line) <= MAX_STDIO_LINE_BYTES else None
+        yield from self._drop_if_too_long()
+
+    def _next(self) -> bytes | None:
+        """The next line; the last one needs no newline once the client has closed."""
+        end = self._buffer.find(b"\n", self._at)
+        if end < 0 and (not self.closed or self._at >= len(self._buffer)):
+            return None
+        line = self._buffer[self._at :] if end < 0 else self._buffer[self._at : end]
+        self._at += len(line) + 1
+        return line
 
     def _drop_if_too_long(self) -> Iterator[None]:
         """Forget an endless line as it comes, instead of holding it in memory."""
-        if len(self._buffer) > MAX_STDIO_LINE_BYTES:
-            self._buffer = b""
+        if len(self._buffer) - self._at > MAX_STDIO_LINE_BYTES:
+            self._buffer, self._at = b"", 0
             if not self._skipping:
                 self._skipping = True
                 yield None

@@ -104,13 +104,14 @@ class Connection:
             return None
         status_line, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        self._awaited = end + 4 + int(headers.get("content-length", "0"))
+        status, length = _number(status_line[9:12]), _number(headers.get("content-length", "0"))
+        self._awaited = end + 4 + length
         if len(self._buffer) < self._awaited:
             return None
         body = bytes(self._buffer[end + 4 : self._awaited])
         del self._buffer[: self._awaited]
         self._awaited = 0
-        return Response(int(status_line.split(" ", 2)[1]), headers, body)
+        return Response(status, headers, body)
 
     def fill(self, deadline: float) -> None:
         remaining = deadline - boot_seconds()
@@ -144,6 +145,13 @@ class Connection:
         if answer.status != 200 or not hmac.compare_digest(answer.body.decode("ascii", "replace"), expected):
             raise Unavailable(f"port {self.endpoint.port} is held by something that is not this Nudge")
         self._credentials = f"Authorization: Bearer {token}\r\n"
+
+
+def _number(text: str) -> int:
+    """A stranger on the port may answer anything; what is no HTTP is no PRIMARY."""
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Lost
+    return int(text)
 
 
 def _dial_unix(path: str) -> socket.socket | None:

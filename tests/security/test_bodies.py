@@ -101,6 +101,14 @@ def test_the_largest_batch_is_served_whatever_is_in_it(server: Served) -> None:
     assert [refusal_of(answer) for answer in answers] == [None] + [INVALID_REQUEST] * 6 + [None] * 93
 
 
+def test_a_batch_has_one_export(server: Served) -> None:
+    """A hundred exports of a full store would be gigabytes: more than one is refused as a whole."""
+    export = {"jsonrpc": "2.0", "id": 1, "method": "nudge.export"}
+    with server.unix() as link:
+        assert link.ask(post("/", json.dumps([export, export]).encode())).code == INVALID_REQUEST
+        assert len(link.ask(post("/", json.dumps([export, {**export, "method": "nudge.status"}]).encode())).json) == 2
+
+
 def test_mcp_takes_no_batches(server: Served) -> None:
     """On stdio and on /mcp one line is one message."""
     for name in ("mcp over tcp", "stdio", "stdio through a proxy"):
@@ -179,6 +187,15 @@ def test_a_line_has_a_mebibyte(server: Served) -> None:
         line.send(b"x" * (3 * MAX_BODY_BYTES) + b"\n")
         first, second = line.until("after")
         assert (refusal_of(first), second["id"]) == (PARSE_ERROR, "after")
+
+
+def test_newlines_without_end_cost_no_more_than_other_bytes(server: Served) -> None:
+    """A million empty lines are read in the time that a million bytes take."""
+    for line in (server.stdio(), server.proxy()):
+        began = time.monotonic()
+        line.send(b"\n" * MAX_BODY_BYTES)
+        assert [answer["id"] for answer in line.until("after")] == ["after"]
+        assert time.monotonic() - began < 4
 
 
 def test_a_compressed_body_is_refused(server: Served, link: Raw) -> None:

@@ -56,14 +56,19 @@ def test_pretty_output_hides_it(told: Machine) -> None:
     assert SECRET in told.cli("export", "--reveal").stdout
 
 
-def test_titles_and_environments_hide_it(make_machine: Callable[..., Machine]) -> None:
-    """A server that a command starts has neither the value in its command line nor the caller's variables in its environment."""
-    machine = make_machine(MY_API_TOKEN=SECRET)
+def test_titles_environments_and_the_last_session_hide_it(make_machine: Callable[..., Machine]) -> None:
+    """A server that a command starts has neither the value in its command line nor the caller's variables in its environment; when
+    the session ends, the value is gone from the disk; that there was one is not."""
+    machine = make_machine(NUDGE_LOG_LEVEL="debug", MY_API_TOKEN=SECRET)
     assert machine.cli("set", "api", "token", "-", "--allow-secret", "--global", stdin=SECRET).returncode == 0
     pid = machine.ready().pid
     assert machine.pids() == [pid]
     for name in ("cmdline", "environ", "comm", "status"):
         assert SECRET.encode() not in Path(f"/proc/{pid}/{name}").read_bytes(), name
+    assert machine.cli("stop", "--forget").returncode == 0
+    assert files_with(SECRET, str(machine.base)) == []
+    hint = json.loads((Path(machine.runtime) / "previous.json").read_text())["components"]["api"]["hints"]["token"]
+    assert hint["redacted"] is True and "value" not in hint
 
 
 def hostile_bytes(token: str) -> Iterator[bytes]:
@@ -103,19 +108,6 @@ def test_no_failure_writes_it_down(told: Machine) -> None:
     assert [number for number, body in enumerate(answers) if SECRET.encode() in body] == []
     assert [path for path in files_with(SECRET, told.runtime) if not path.endswith("changes.log")] == []
     assert (Path(told.runtime) / "log/nudge.log").exists()
-
-
-def test_the_last_session_is_kept_without_it(make_machine: Callable[..., Machine]) -> None:
-    """When a session ends, its secret is gone from the disk; that there was one is not."""
-    machine = make_machine(NUDGE_LOG_LEVEL="debug")
-    assert machine.cli("set", "api", "token", "-", "--allow-secret", "--global", stdin=SECRET).returncode == 0
-    assert machine.cli("stop", "--forget").returncode == 0
-    assert files_with(SECRET, str(machine.base)) == []
-    kept = json.loads((Path(machine.runtime) / "previous.json").read_text())
-    hint = kept["components"]["api"]["hints"]["token"]
-    assert hint["redacted"] is True and "value" not in hint
-    skipped = machine.json("import", "--previous")
-    assert (skipped["imported"], skipped["skipped"]) == (0, 1)
 
 
 def event(**fields: Any) -> str:
