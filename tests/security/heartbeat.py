@@ -51,7 +51,7 @@ def listening(server: Served) -> Iterator[Heartbeat]:
         gc.enable()
 
 
-def held(server: Served, work: Callable[[], object], rounds: int = 3) -> float:
+def held(server: Served, work: Callable[[], object], rounds: int = 6) -> float:
     """The longest gap while `work` runs, beyond the longest while nothing is to do; best of some rounds, since another process on
     the same cores can stretch one measurement, hardly all of them."""
     best = float("inf")

@@ -71,7 +71,7 @@ def scoped() -> Iterator[Served]:
 def test_a_query_by_regex_holds_nobody(full: Served, regex: str) -> None:
     """Over 5,000 hints of 8 KiB: an answer, or a refusal that says how to narrow it, in less time than a caller waits."""
     began = time.monotonic()
-    assert held(full, lambda: ask(full, rpc("nudge.query", {"regex": regex})), rounds=2) < MOST_HELD
+    assert held(full, lambda: ask(full, rpc("nudge.query", {"regex": regex})), rounds=6) < MOST_HELD
     assert time.monotonic() - began < 2 * (limits.CALL_TIMEOUT + 2)
 
 
@@ -143,7 +143,7 @@ def test_importing_evil_globs_holds_nobody(server: Served) -> None:
 
 def test_the_largest_export_holds_nobody(full: Served) -> None:
     """Forty megabytes on their way out."""
-    assert held(full, lambda: ask(full, rpc("nudge.export", {})), rounds=2) < MOST_HELD
+    assert held(full, lambda: ask(full, rpc("nudge.export", {})), rounds=6) < MOST_HELD
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("nudge_list_components", {"component": "c1"}), ("nudge_query", {"limit": 100})])
