@@ -32,8 +32,9 @@ test: $(INSTALLED_DEV) ## Lint, types and the test suite
 crash: $(INSTALLED_DEV) ## Kill, stop and starve real servers; prints figures for each scenario
 	$(BIN)/python -m tests.crash
 
-soak: $(INSTALLED_DEV) ## The same for much longer
+soak: $(INSTALLED_DEV) ## The same for much longer, then random input for much longer
 	$(BIN)/python -m tests.crash --soak
+	$(BIN)/python -m tests.security --long
 
 bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
 	$(BIN)/python -m tests.bench

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
+from tests import effort
 from tests.harness import Machine
+
+settings.register_profile("same each time", derandomize=True, deadline=None)
+settings.register_profile("at random", deadline=None)
+settings.load_profile("at random" if effort.is_long() else "same each time")
 
 
 @pytest.fixture

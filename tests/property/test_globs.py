@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import bracex
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from wcmatch import glob
 
@@ -47,7 +47,6 @@ def expected(pattern: str, text: str) -> bool:
     return any(path and glob.globmatch(text, path, flags=FLAGS) for path in (*paths, *owners))
 
 
-@settings(deadline=None)
 @given(PATTERNS, TEXTS)
 @example("/a/**", "/a")
 @example("/a/**", "/ab")
@@ -69,7 +68,6 @@ def test_a_glob_matches_what_wcmatch_matches(pattern: str, text: str) -> None:
     assert matched == expected(pattern, text)
 
 
-@settings(deadline=None)
 @given(PATTERNS, TEXTS)
 def test_re_and_re2_read_the_translation_alike(pattern: str, text: str) -> None:
     """The translation means the same to both engines, so it uses nothing that only one has."""
@@ -89,21 +87,18 @@ def answer(pattern: str, text: str) -> bool | str | None:
         return error.field
 
 
-@settings(deadline=None)
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_any_text_is_a_glob_or_is_refused(pattern: str, text: str) -> None:
     """Whatever is written as a pattern either compiles and answers, or is ScopeInvalid: nothing else can come out."""
     assert answer(pattern, text) in (True, False, "cwd_glob")
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="{},[]!^*?/.a1-\\@+(", max_size=60), TEXTS)
 def test_any_punctuation_is_a_glob_or_is_refused(pattern: str, text: str) -> None:
     """The same for text made of nothing but syntax."""
     assert answer(pattern, text) in (True, False, "cwd_glob")
 
 
-@settings(deadline=None)
 @given(st.lists(LITERALS, min_size=1, max_size=5).map("/".join))
 def test_a_plain_name_matches_itself_only(name: str) -> None:
     """A pattern without wildcards is an exact name."""

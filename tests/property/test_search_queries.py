@@ -31,14 +31,12 @@ def understood(query: str, **options: Any) -> bool:
 
 
 @given(query=QUERIES)
-@settings(deadline=None)
 def test_any_text_is_searched_for_or_refused(query: str) -> None:
     """Nothing but Invalid comes out of a query: no traceback, no error of the database. Words alone are never refused."""
     assert understood(query) or not query.replace(" ", "").isalnum() or set(query.split()) & set(OPERATORS)
 
 
 @given(query=QUERIES, order=st.sampled_from(["relevance", "blended"]))
-@settings(deadline=None)
 def test_filters_and_orders_never_change_that(query: str, order: str) -> None:
     """The same text is understood, or refused, in every order and under every filter."""
     everything = {"project": "app", "obs_type": "command", "before": NOW, "after": 0, "limit": 1, "offset": 1, "now": NOW}
@@ -50,7 +48,7 @@ def is_operator(word: str) -> bool:
 
 
 @given(words=st.lists(WORDS.filter(lambda word: not is_operator(word)), min_size=1, max_size=8), joints=st.lists(JOINTS, min_size=8))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) -> None:
     """Copied as it stands, with whatever is between its words; refused only when its parentheses make no sense."""
     phrase = "".join(word + joint for word, joint in zip(words, joints, strict=False))
@@ -64,7 +62,7 @@ def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) 
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=6), start=st.integers(0, 5), length=st.integers(1, 6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_part_of_it_is_found_in_quotes(words: list[str], start: int, length: int) -> None:
     """Consecutive words, operators too, when they are quoted."""
     part = words[start % len(words) :][:length]

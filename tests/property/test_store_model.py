@@ -196,7 +196,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         return len(finish(self.store.query(self.now, context=HERE, **query))["hints"])
 
 
-StoreAgainstDict.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+StoreAgainstDict.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestStoreAgainstDict: Any = pytest.mark.timeout(120)(StoreAgainstDict.TestCase)
 
 
@@ -290,7 +290,7 @@ _ANY_META = st.fixed_dictionaries(
 _WRITES = st.lists(st.tuples(_NAMES, _NAMES, _ANY_VALUE, _ANY_META, st.floats(0, 1_000), st.integers(0, 3)), max_size=8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(_WRITES, st.sampled_from(["merge", "replace", "skip"]))
 def test_round_trip_changes_no_field(writes: list[tuple[str, str, Any, Any, float, int]], mode: str) -> None:
     """Export, import into an empty store, export: the same payload and the same hints, to the last bit."""

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.security import effort
+from tests import effort
 
 HERE = Path(__file__).resolve().parent
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.security", description="Hostile input of every kind.")
-    parser.add_argument("--long", action="store_true", help="fuzz for minutes, not seconds")
+    parser.add_argument("--long", action="store_true", help="fuzz for minutes, not seconds; the property tests too, at random")
     if parser.parse_args().long:
         os.environ[effort.VARIABLE] = "1"
-        return int(pytest.main([str(HERE / "test_fuzz.py"), str(HERE / "test_patterns.py"), "-s", "-o", "timeout=3000"]))
+        random = [HERE / "test_fuzz.py", HERE / "test_patterns.py", HERE.parent / "property"]
+        return int(pytest.main([*map(str, random), "-s", "-o", "timeout=3000"]))
     return int(pytest.main([str(HERE), "-s"]))
 
 

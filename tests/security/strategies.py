@@ -58,10 +58,12 @@ def _spoilt(draw: st.DrawFn) -> tuple[str, Any]:
 
 @st.composite
 def _secretive(draw: st.DrawFn) -> tuple[str, Any]:
-    """A call with a credential where a text of somebody's choice may be; names are not such a place: they are told to everyone."""
+    """A call with a credential where a text of somebody's choice may be. Names are not such a place, they are told to everyone; nor is
+    where the caller stands, which it is told itself as the reason of a miss."""
     operation, good = draw(st.sampled_from(CALLS))
     kept = ("component", "key", "session_id", "type", "format", "mode", "os", "sensitivity", "source", "shell")
-    free = [place for place, value in places(good) if isinstance(value, str) and place[-1] not in kept]
+    told = [("context", name) for name in ("cwd", "repo", "branch")]
+    free = [place for place, value in places(good) if isinstance(value, str) and place[-1] not in kept and place not in told]
     place = draw(st.sampled_from(free)) if free else ()
     text = draw(st.sampled_from([SECRET, f"token={SECRET}", f"{SECRET}\0", SECRET * 400]))
     return operation, replaced(good, place, text) if place else good

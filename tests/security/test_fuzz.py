@@ -25,7 +25,7 @@ from nudge.service.app import App
 from nudge.service.call import Call, EnvNeeded
 from nudge.service.session import open_session
 from nudge.storage.changelog import read_log
-from tests.security import effort
+from tests import effort
 from tests.security.served import Line, Served, rpc, served
 from tests.security.strategies import CALL, GOOD_CALLS, SECRET
 
@@ -33,7 +33,7 @@ _CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthChec
 
 
 def fuzzed(examples: int) -> settings:
-    return settings(max_examples=effort.times(examples), deadline=None, suppress_health_check=_CHECKS, database=None)
+    return settings(max_examples=effort.times(examples), suppress_health_check=_CHECKS, database=None)
 
 
 # Through the application

@@ -60,7 +60,8 @@ def check_clock(patient: Patient) -> Iterator[Finding]:
 
 
 def _step(patient: Patient) -> float:
-    """How far the wall clock has moved from the session's; 0 without a session of this boot."""
+    """How far the wall clock has moved from the session's, in whole seconds, since both clocks are read one after the other; 0 without a
+    session of this boot."""
     try:
         contents = read_log(_path(patient))
     except StorageFailed:
@@ -68,7 +69,7 @@ def _step(patient: Patient) -> float:
     header = {} if contents is None or contents.header is None else contents.header
     if header.get("boot_id") != boot_id() or not isinstance(header.get("offset"), int | float):
         return 0.0
-    return time.time() - boot_seconds() - float(header["offset"])
+    return float(round(time.time() - boot_seconds() - float(header["offset"])))
 
 
 def _path(patient: Patient) -> str:

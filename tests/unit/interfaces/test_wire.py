@@ -232,7 +232,6 @@ def _best_of_three(decode: Decode, body: bytes) -> float:
 # Both ways
 
 
-@settings(deadline=None)
 @given(json_values)
 def test_what_is_written_is_read_back(value: Any) -> None:
     """decode(encode(v)) == v for every JSON value, by each pair of the two speeds; and both write the same bytes."""
@@ -242,7 +241,6 @@ def test_what_is_written_is_read_back(value: Any) -> None:
     assert wire.decode_slow(text) == value
 
 
-@settings(deadline=None)
 @given(json_values)
 def test_escapes_and_blanks_change_nothing(value: Any) -> None:
     """The same value escaped to ASCII and indented is the same value."""
@@ -251,14 +249,13 @@ def test_escapes_and_blanks_change_nothing(value: Any) -> None:
     assert wire.decode_slow(text) == value
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.binary(max_size=200) | nearly_json)
 def test_any_bytes_give_a_value_or_a_wire_error(body: bytes) -> None:
     """Nothing else is ever raised, and the two speeds agree on what is JSON."""
     assert repr(outcome(wire.decode, body)) == repr(outcome(wire.decode_slow, body))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 3), st.integers(4_000, 4_200), st.sampled_from(["x", "é", "日", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]))
 def test_no_cut_into_windows_shows(shift: int, size: int, unit: str) -> None:
     """Wherever a window of the slow scanner ends - inside a character, an escape, a number - the value is the same."""

@@ -338,7 +338,7 @@ def test_hostile_text_stays_in_its_line(history: History, text: str) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_text_is_quoted(text: str) -> None:
     """Whatever was recorded comes out as one JSON string of what can be seen."""
     shown = digest.quoted(text, 80)

@@ -140,7 +140,7 @@ def _member(key: str, depth: int) -> st.SearchStrategy[str]:
     return json_texts(depth + 1, "x" if key in ("mcpServers", "hooks") else key)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(json_texts(), SPACE, SPACE)
 def test_any_json_is_wired_and_back(text: str, before: str, after: str) -> None:
     """Inserting and removing is the identity, to the byte with the record of it, in meaning without."""
