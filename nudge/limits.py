@@ -121,9 +121,9 @@ STDIO_LINE_COST_BYTES = 2 * KIB  # what a line counts for beside its length
 STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
 
 # The HTTP listener
-MAX_CONNECTIONS = 512  # on TCP
-MAX_HEADER_BYTES = 32 * KIB  # one header: a context with a long directory fits
-MAX_SOCKET_HEADER_BYTES = 256 * KIB  # the same on the Unix socket: all the variables that a call is asked for fit
+MAX_CONNECTIONS = 512  # on each of the two addresses
+MAX_HEAD_BYTES = 64 * KIB  # all headers: a context with a long directory fits
+MAX_SOCKET_HEAD_BYTES = 256 * KIB  # the same on the Unix socket: all the variables that a call is asked for fit
 READ_BYTES = 16 * KIB  # parsed at once
 HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0

@@ -16,6 +16,7 @@ import re2
 
 from nudge import limits
 from nudge.errors import Invalid, ScopeInvalid
+from nudge.guard.secrets import redact
 
 _EXTGLOB = re.compile(r"[@!+*?]\(")
 _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
@@ -327,8 +328,9 @@ def _bytes(text: str) -> bytes:
 
 
 def _said(error: Exception) -> str:
+    """RE2 repeats the pattern or a part of it, in which there may be anything."""
     reason = error.args[0] if error.args else "unknown"
-    return reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+    return redact(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))
 
 
 def _refuse(rule: str, field: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The facts that travel in headers beside a request: who asks, from where, until when, under which id."""
+"""The facts that travel in headers beside a request: who asks, from where, until when, under which id. Names in small letters."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from nudge.service.call import Call
 
 def call_from(headers: Mapping[str, str]) -> Call:
     return Call(
-        request_id=_short(headers.get("Nudge-Request-Id"), "Nudge-Request-Id"),
-        deadline=_number(headers.get("Nudge-Deadline")),
-        defaults=Context.parse(_object(headers.get("Nudge-Context"), "Nudge-Context")),
-        env=_env(headers.get("Nudge-Env")),
-        client=_short(headers.get("Nudge-Client"), "Nudge-Client"),
-        scope_to_repo="Nudge-Context" in headers,
+        request_id=_short(headers.get("nudge-request-id"), "Nudge-Request-Id"),
+        deadline=_number(headers.get("nudge-deadline")),
+        defaults=Context.parse(_object(headers.get("nudge-context"), "Nudge-Context")),
+        env=_env(headers.get("nudge-env")),
+        client=_short(headers.get("nudge-client"), "Nudge-Client"),
+        scope_to_repo="nudge-context" in headers,
     )
 
 
 def facts_from(headers: Mapping[str, str]) -> Facts:
-    return Facts(call_from(headers), headers.get("MCP-Protocol-Version"), headers.get("Nudge-Tools", "default"))
+    return Facts(call_from(headers), headers.get("mcp-protocol-version"), headers.get("nudge-tools", "default"))
 
 
 def _short(raw: str | None, field: str) -> str | None:

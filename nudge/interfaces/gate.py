@@ -9,18 +9,18 @@ import socket
 import struct
 import sys
 
-from aiohttp import web
+from nudge.interfaces.listener import Request
 
 # ASCII: a `\u017f` is an `s` to a pattern that ignores case, and not to whoever resolves the name.
 _LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
 Refusal = tuple[int, str]
 
 
-def check_browser(request: web.BaseRequest) -> Refusal | None:
+def check_browser(request: Request) -> Refusal | None:
     """A page in a browser can make the browser talk to loopback: its Host gives away rebinding, its Origin where it comes from."""
-    if not _LOOPBACK.fullmatch(request.headers.get("Host", "")):
+    if not _LOOPBACK.fullmatch(request.headers.get("host", "")):
         return 421, "this server answers to localhost only"
-    origin = request.headers.get("Origin")
+    origin = request.headers.get("origin")
     if origin is not None and not _is_local_origin(origin):
         return 403, "requests from other origins are refused"
     return None
@@ -31,16 +31,17 @@ def _is_local_origin(origin: str) -> bool:
     return bool(separator) and scheme in ("http", "https") and _LOOPBACK.fullmatch(host) is not None
 
 
-def check_token(request: web.BaseRequest, token: str) -> Refusal | None:
-    scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
+def check_token(request: Request, token: str) -> Refusal | None:
+    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode("utf-8", "surrogateescape"), token.encode()):
         return None
     return 401, "the bearer token is missing or wrong; get it with: nudge token"
 
 
-def is_json(request: web.BaseRequest) -> bool:
+def is_json(request: Request) -> bool:
     """Plain JSON: a compressed kilobyte can hold a gigabyte."""
-    return request.content_type == "application/json" and request.headers.get("Content-Encoding", "identity") == "identity"
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" and request.headers.get("content-encoding", "identity") == "identity"
 
 
 def is_same_user(transport: object) -> bool:

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
-
+from nudge.interfaces.listener import Request
 from nudge.limits import MAX_CLIENT_CHARS
 
 _PID = re.compile("[0-9]{1,10}")
@@ -27,16 +26,17 @@ class Members:
     def __init__(self) -> None:
         self._by_transport: dict[asyncio.Transport, Member] = {}
 
-    def note(self, request: web.BaseRequest) -> None:
-        pid = request.headers.get("Nudge-Pid", "")
-        if _PID.fullmatch(pid) and request.transport is not None:
-            client, version = request.headers.get("Nudge-Client", "mcp"), request.headers.get("Nudge-Version", "")
+    def note(self, request: Request) -> None:
+        pid = request.headers.get("nudge-pid")
+        if pid is not None and _PID.fullmatch(pid) and not request.transport.is_closing():
+            client, version = request.headers.get("nudge-client", "mcp"), request.headers.get("nudge-version", "")
             self._by_transport[request.transport] = Member(_sayable(client), int(pid), _sayable(version))
 
+    def forget(self, transport: asyncio.Transport) -> None:
+        self._by_transport.pop(transport, None)
+
     def present(self) -> list[Member]:
-        for transport in [transport for transport in self._by_transport if transport.is_closing()]:
-            del self._by_transport[transport]
-        return list(self._by_transport.values())
+        return [member for transport, member in self._by_transport.items() if not transport.is_closing()]
 
     def to_wire(self) -> list[dict[str, Any]]:
         return [{"client": member.client, "pid": member.pid, "version": member.version} for member in self.present()]

@@ -213,7 +213,7 @@ def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(gate, "hmac", SimpleNamespace(compare_digest=compare_digest))
     for guess in ("", "0", TOKEN[:-1], TOKEN[:-1] + "0", TOKEN):
-        request = SimpleNamespace(headers={"Authorization": f"Bearer {guess}"})
+        request = SimpleNamespace(headers={"authorization": f"Bearer {guess}"})
         assert (gate.check_token(request, Uncompared(TOKEN)) is None) == (guess == TOKEN)  # type: ignore[arg-type]
     assert compared == [b"", b"0", TOKEN[:-1].encode(), TOKEN[:-1].encode() + b"0", TOKEN.encode()]
 

@@ -41,7 +41,7 @@ EXCEPTIONS = {
     ("nudge.storage.database", "nudge.runtime.lock"),
 }
 
-NOT_IN_A_DOMAIN = frozenset(("aiohttp", "asyncio", "sqlite3"))
+NOT_IN_A_DOMAIN = frozenset(("asyncio", "httptools", "sqlite3"))
 BEHIND_MATCHING = frozenset(("re2", "wcmatch"))
 
 

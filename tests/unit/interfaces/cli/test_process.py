@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[4]
 COSTLY = ("dataclasses", "typing", "pathlib", "subprocess", "logging", "inspect", "asyncio", "http", "urllib", "tempfile", "shutil")
-FOREIGN = ("rich", "aiohttp", "mcp", "pydantic", "re2", "difflib", "locale")
+FOREIGN = ("rich", "httptools", "mcp", "pydantic", "re2", "difflib", "locale")
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
