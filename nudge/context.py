@@ -9,6 +9,7 @@ import os
 import posixpath
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 
 from nudge import limits
 from nudge.errors import Invalid
@@ -97,9 +98,14 @@ def _sayable(text: str) -> bool:
 
 
 def _parse_cwd(raw: object, field: str) -> str:
+    return _normal_cwd(_text(raw, field, limits.MAX_PATH_CHARS), field)
+
+
+@lru_cache(maxsize=limits.IDENTITIES_CACHED)
+def _normal_cwd(path: str, field: str) -> str:
     from nudge.guard.paths import normalise_path  # late: a client, which resolves and does not parse, need not load it
 
-    return normalise_path(_text(raw, field, limits.MAX_PATH_CHARS), field)
+    return normalise_path(path, field)
 
 
 def _parse_repo(raw: object, field: str) -> str:
@@ -225,6 +231,7 @@ def _slashed(path: str) -> str:
     return path.replace("\\", "/") if _has_drive(path) else path
 
 
+@lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def normalise_repo(raw: str) -> str:
     """One name for one repository: `git:org/repo` however it is cloned (the host is dropped), `file:///path` when it is local."""
     text = raw.lstrip()

@@ -56,6 +56,7 @@ MAX_GLOB_WILDCARDS = 64  # of a scope's directories, all alternatives together: 
 MAX_SCOPE_CHARS = 16 * KIB  # as JSON: thousands of hints keep theirs in memory
 GLOBS_CACHED = 2_048  # compiled, in memory
 SCOPES_CACHED = 2_048  # shared by the hints that have them
+IDENTITIES_CACHED = 256  # directories and repos that callers name: the same few, again and again
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
 MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB

@@ -11,7 +11,7 @@ from nudge import limits
 from nudge.clock import ago
 from nudge.decay import WEEK, half_life, saturation
 from nudge.explanation import explain
-from nudge.hints.model import Hint
+from nudge.hints.model import Hint, Identity
 
 WEIGHTS = {"frecency": 0.30, "priority": 0.20, "confidence": 0.20, "specificity": 0.20, "recency": 0.10}
 CONDITIONS_OF_FULL_SPECIFICITY = 5
@@ -51,8 +51,17 @@ def judge(hint: Hint, reasons: list[str], now: float) -> Ranked:
 
 
 def rank(judged: Iterable[Ranked], limit: int) -> list[Ranked]:
-    """The best first: by score, then the newer, then by name, so that equal calls get equal answers."""
-    return heapq.nsmallest(limit, judged, key=lambda one: (-one.score, -one.hint.updated_at, one.hint.identity))
+    """The best first."""
+    return heapq.nsmallest(limit, judged, key=_order)
+
+
+def best(judged: Iterable[Ranked]) -> Ranked:
+    return min(judged, key=_order)
+
+
+def _order(one: Ranked) -> tuple[float, float, Identity]:
+    """By score, then the newer, then by name, so that equal calls get equal answers."""
+    return -one.score, -one.hint.updated_at, one.hint.identity
 
 
 def usage_reasons(hint: Hint, now: float) -> list[str]:

@@ -17,7 +17,7 @@ from nudge.hints.index import HintIndex
 from nudge.hints.meta import completed, parse_meta
 from nudge.hints.misses import no_such_hint, no_such_variant, no_variant_here
 from nudge.hints.model import Hint, microseconds, next_version
-from nudge.hints.ranking import Ranked, judge, rank
+from nudge.hints.ranking import Ranked, best, judge
 from nudge.hints.scope import parse_scope
 from nudge.hints.search import Filters, search
 from nudge.hints.ttl import SESSION, parse_ttl
@@ -164,10 +164,10 @@ class HintStore:
         eligible = [judge(hint, verdict.reasons, now) for hint, verdict in checked if verdict.eligible]
         if not eligible:
             raise no_variant_here(name, label, checked) if checked else no_such_hint(self._index, now, name, label)
-        best = rank(eligible, 1)[0]
         if len(eligible) == 1:
-            return best
-        return replace(best, reasons=[*best.reasons, f"best of {len(eligible)} variants that apply"])
+            return eligible[0]
+        chosen = best(eligible)
+        return replace(chosen, reasons=[*chosen.reasons, f"best of {len(eligible)} variants that apply"])
 
 
 def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:

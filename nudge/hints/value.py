@@ -24,6 +24,9 @@ _FIELDS = {
 }
 
 
+_MUTABLE = (dict, list)
+
+
 def parse_value(raw: object, field: str = "value") -> Any:
     """The value in its one form, sharing nothing mutable with what came in."""
     value = _text(raw, field) if isinstance(raw, str) else _typed(raw, field)
@@ -38,8 +41,8 @@ encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 def fresh(data: Any) -> Any:
     """A copy of a JSON value; `copy.deepcopy` takes ten times as long."""
     if isinstance(data, dict):
-        return {name: fresh(item) for name, item in data.items()}
-    return [fresh(item) for item in data] if isinstance(data, list) else data
+        return {name: fresh(item) if isinstance(item, _MUTABLE) else item for name, item in data.items()}
+    return [fresh(item) if isinstance(item, _MUTABLE) else item for item in data] if isinstance(data, list) else data
 
 
 def value_texts(value: Any) -> Iterator[tuple[str, str]]:

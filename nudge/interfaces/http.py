@@ -83,15 +83,15 @@ class HttpServer:
         return not self._auth or request.path == "/health" or request.path.startswith("/proof/")
 
     def _admit(self, request: Request) -> Answer | None:
-        path = request.path
-        if self._handler(request.method, path) is None:
-            return plain(405 if path in ("/", "/mcp") else 404, "no such path or method")
+        if self._handler(request) is None:
+            return plain(405 if request.path in ("/", "/mcp") else 404, "no such path or method")
         if request.method in ("POST", "PUT") and not gate.is_json(request):
             return plain(415, "send application/json")
-        request.most_body = _MOST_BODY.get(path, limits.MAX_BODY_BYTES)
+        request.most_body = _MOST_BODY.get(request.path, limits.MAX_BODY_BYTES)
         return None
 
-    def _handler(self, method: str, path: str) -> Handler | None:
+    def _handler(self, request: Request) -> Handler | None:
+        method, path = request.method, request.path
         if method == "POST" and path in self._posts:
             return self._posts[path]
         if method == "GET" and path == "/health":
@@ -107,13 +107,12 @@ class HttpServer:
         self.members.note(request)
         if self.refusing:
             return _retry_later()
-        path = request.path
-        handler = self._handler(request.method, path)
+        handler = self._handler(request)
         assert handler is not None, "admitted"
         self.in_flight += 1
         self.on_call()
         try:
-            if self.pace and path != "/role":
+            if self.pace and request.path != "/role":
                 await asyncio.sleep(self.pace)
             return await handler(request)
         except EnvNeeded as asked:
@@ -121,7 +120,7 @@ class HttpServer:
         except HandingOver:
             return _retry_later()
         except wire.WireError as error:
-            if path.startswith(rest.PREFIX):
+            if request.path.startswith(rest.PREFIX):
                 return _json({"error": error.to_wire()}, 400)
             return _json(jsonrpc.error_response(None, error.code, error.message))
         except NudgeError as error:

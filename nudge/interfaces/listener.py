@@ -59,15 +59,15 @@ class Request:
     keep_alive: bool
     most_body: int = limits.MAX_BODY_BYTES
     body: bytes = b""
+    path: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        path = self.raw_path
+        self.path = unquote(path, errors="surrogateescape") if "%" in path else path
 
     @property
     def raw_path(self) -> str:
         return self.target.partition("?")[0]
-
-    @property
-    def path(self) -> str:
-        path = self.raw_path
-        return unquote(path, errors="surrogateescape") if "%" in path else path
 
     @property
     def query(self) -> list[tuple[str, str]]:
