@@ -18,8 +18,8 @@ class Change:
     puts: tuple[Hint, ...] = ()
     removals: tuple[Identity, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.puts or self.removals)
+    def __len__(self) -> int:
+        return len(self.puts) + len(self.removals)
 
     def to_record(self) -> dict[str, Any]:
         """For `json.dumps`; times stay numbers, since a float survives JSON to the last bit."""

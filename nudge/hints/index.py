@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
+from nudge import limits
 from nudge.hints.change import Change
 from nudge.hints.model import Hint, Identity
 
@@ -33,6 +34,16 @@ class HintIndex:
         for hint in change.puts:
             self._remove(hint.identity)
             self._put(hint)
+
+    def with_change(self, change: Change) -> Generator[None, None, HintIndex]:
+        """Another index that has the change, made step by step, while this one is as it was."""
+        gone = {*change.removals, *(hint.identity for hint in change.puts)}
+        changed = HintIndex()
+        for number, hint in enumerate((*(hint for hint in self if hint.identity not in gone), *change.puts)):
+            changed._put(hint)
+            if number % limits.HINTS_PER_BREATH == 0:
+                yield
+        return changed
 
     # Looking up
 

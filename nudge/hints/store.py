@@ -52,6 +52,10 @@ class HintStore:
     def apply(self, change: Change) -> None:
         self._index.apply(change)
 
+    def apply_in_steps(self, change: Change) -> Generator[None, None, None]:
+        """`apply` for thousands of hints: readers see all of it or nothing. No other change may be applied meanwhile."""
+        self._index = yield from self._index.with_change(change)
+
     # Writes
 
     def decide_set(

@@ -175,7 +175,8 @@ class Primary:
         self._lock = fresh
         endpoint.ensure_token(self._directory)
         endpoint.publish(self._directory, self._announced)
-        self._app.rewrite_log()
+        if self._app.session.log is not None:
+            self._app.rewrite_log(self._app.session.log)
 
     async def _watch(self) -> None:
         beat = boot_seconds()
@@ -186,7 +187,7 @@ class Primary:
                 await self._mend_sign_posts()
                 if boot_seconds() - beat >= limits.HEARTBEAT:
                     beat = boot_seconds()
-                    self._app.tick()
+                    await self._app.tick()
             except HandingOver:
                 return
             except NudgeError as error:
@@ -302,7 +303,7 @@ class Primary:
         if session.log is None:
             return
         try:
-            self._app.tick()
+            self._app.tidy()
             if self._forget:
                 keep_as_previous(self._directory, session)
                 os.unlink(session.log.path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -75,16 +76,20 @@ class App:
         """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
         if decision.change or call.request_id:
             self._append(_record_of(decision, call, self.now()))
-        return self._apply(decision, call)
+        self.session.store.apply(decision.change)
+        return self._acknowledged(decision, call)
 
     async def commit_large(self, decision: Decision, call: Call) -> Any:
-        """`commit` for thousands of hints: the record is made on another thread, while the event loop goes on."""
+        """`commit` for what may be thousands of hints: the record is made on another thread, written in pieces and applied in steps,
+        while the event loop goes on."""
+        if len(decision.change) <= limits.HINTS_PER_BREATH:
+            return self.commit(decision, call)
         frame = await asyncio.to_thread(lambda: encode_in_pieces(_record_of(decision, call, self.now())))
-        self._append(frame)
-        return self._apply(decision, call)
+        await self._append_large(frame)
+        await self.in_slices(self.session.store.apply_in_steps(decision.change))
+        return self._acknowledged(decision, call)
 
-    def _apply(self, decision: Decision, call: Call) -> Any:
-        self.session.store.apply(decision.change)
+    def _acknowledged(self, decision: Decision, call: Call) -> Any:
         if call.request_id:
             self.session.answers.remember(self.now(), call.request_id, decision.result)
         self._compact_when_due()
@@ -93,8 +98,13 @@ class App:
     def now(self) -> float:
         return self.session.clock.now()
 
-    def tick(self) -> None:
-        """Once a minute: a heartbeat in the log, expired hints freed, old request ids forgotten."""
+    async def tick(self) -> None:
+        """Once a minute."""
+        async with self._writing:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """A heartbeat in the log, expired hints freed, old request ids forgotten. A large change that is half written is lost by it."""
         self.session.answers.forget_old(self.now())
         change = self.session.store.decide_sweep(self.now())
         try:
@@ -126,29 +136,48 @@ class App:
             return result
         return await asyncio.to_thread(_finish, steps, time.monotonic() + limits.SEARCH_TIMEOUT)
 
-    def _append(self, record: dict[str, Any] | Frame) -> None:
-        self.confirm_role()
-        session = self.session
-        if session.read_only:
-            raise StorageFailed(session.read_only)
-        if session.log is None:
+    def _append(self, record: dict[str, Any]) -> None:
+        log = self._log_to_write()
+        if log is None:
             return
+        with self._noting_failure():
+            try:
+                log.append(record)
+            except LogGone:
+                self.rewrite_log(log).append(record)
+
+    async def _append_large(self, frame: Frame) -> None:
+        log = self._log_to_write()
+        if log is None:
+            return
+        with self._noting_failure():
+            try:
+                await self.in_slices(log.append_in_pieces(frame))
+            except LogGone:
+                self.confirm_role()
+                await self.in_slices(self.rewrite_log(log).append_in_pieces(frame))
+
+    def _log_to_write(self) -> ChangeLog | None:
+        """None: changes are kept in memory only."""
+        self.confirm_role()
+        if self.session.read_only:
+            raise StorageFailed(self.session.read_only)
+        return self.session.log
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
         try:
-            session.log.append(record)
+            yield
             self.last_error = None
-        except LogGone:
-            self.rewrite_log()
-            session.log.append(record)
         except StorageFailed as error:
             self.last_error = error.message
             raise
 
-    def rewrite_log(self) -> None:
+    def rewrite_log(self, log: ChangeLog) -> ChangeLog:
         """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was acknowledged."""
-        session = self.session
-        if session.log is not None:
-            session.log.close()
-            session.log = ChangeLog.create(session.log.path, session.header(), session.records())
+        log.close()
+        self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
+        return self.session.log
 
     def _compact_when_due(self) -> None:
         log = self.session.log
@@ -160,8 +189,9 @@ class App:
         compaction = log.begin_compaction(self.session.header())
         try:
             await asyncio.to_thread(compaction.write, self.session.records())
-            if self.session.log is log:
-                log.finish_compaction(compaction)
+            async with self._writing:
+                if self.session.log is log:
+                    log.finish_compaction(compaction)
         except StorageFailed as error:
             log.abandon_compaction(compaction)
             _log.warning("compaction failed: %s", error.message)

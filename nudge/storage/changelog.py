@@ -15,7 +15,7 @@ import secrets
 import stat
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -198,15 +198,33 @@ class ChangeLog:
     def compaction_due(self) -> bool:
         return self._compaction is None and self._size >= self._compact_at
 
-    def append(self, record: Record | Frame) -> None:
+    def append(self, record: Record) -> None:
         """Returns when the kernel has the record; raises when the log is as it was before."""
-        frame = record if isinstance(record, Frame) else _encode(record)
+        frame = _encode(record)
         self._check_ours()
         try:
             _write_whole(self._descriptor, frame)
         except OSError as error:
             self._take_back()
             raise _spoken(error, _NOT_APPLIED) from None
+        self._appended(frame)
+
+    def append_in_pieces(self, frame: Frame) -> Generator[None, None, None]:
+        """`append` for a record of megabytes. It pauses between the pieces, in which nobody else may append; left off there, it
+        leaves no trace."""
+        self._check_ours()
+        whole = memoryview(frame)
+        try:
+            for start in range(0, len(frame), limits.LOG_PIECE_BYTES):
+                _write_whole(self._descriptor, whole[start : start + limits.LOG_PIECE_BYTES])
+                yield
+        except BaseException as error:
+            self._take_back()
+            raise _spoken(error, _NOT_APPLIED) from None
+        self._appended(frame)
+        self._check_ours()  # the file may have been taken away meanwhile
+
+    def _appended(self, frame: Frame) -> None:
         self._size += len(frame)
         if self._compaction is not None:
             self._compaction.missed.append(frame)
@@ -341,7 +359,7 @@ def _pieces(header: Record, records: Iterable[Record]) -> Iterator[bytes]:
     yield bytes(piece)
 
 
-def _write_whole(descriptor: int, data: bytes) -> None:
+def _write_whole(descriptor: int, data: bytes | memoryview) -> None:
     """One write. A file takes part of it only when the disk has no room for the rest."""
     if os.write(descriptor, data) != len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

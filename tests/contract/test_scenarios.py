@@ -139,7 +139,7 @@ def test_a_toggle_goes_when_its_time_is_over() -> None:
     assert watched.call("query", context=ON_HOTFIX) == {"hints": []}
     assert watched.call("list_components", component="api") == {"components": [], "hints": []}
     assert watched.call("export")["payload"]["components"] == {}
-    watched.app.tick()
+    asyncio.run(watched.app.tick())
     assert len(watched.app.session.store) == 0
 
 

@@ -9,7 +9,7 @@ from nudge.clock import iso
 from nudge.context import Context
 from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, SecretRejected
 
-from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, new_store, put
+from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, found_by, load, new_store, payload_with, put
 
 LINUX, DARWIN, WINDOWS = (Context(os=name) for name in ("linux", "darwin", "windows"))
 
@@ -460,3 +460,28 @@ def test_env_names() -> None:
     assert store.env_names("a") == {"CI", "MODE"}
     assert store.env_names("a", "y") == {"MODE"}
     assert store.env_names("none") == frozenset()
+
+
+# A change of many hints
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
+def test_a_large_change_in_steps(mode: str) -> None:
+    """Readers see nothing of it until they see all of it; in the end it is what applying it in one go would have made."""
+    stepwise, at_once = new_store(), new_store()
+    for store in (stepwise, at_once):
+        put(store, "api", "k0", "old", {"tags": ["x"]})
+        put(store, "other", "kept", "old")
+    hints = {f"k{n}": {"value": f"v{n}", "meta": {"tags": ["x"]}, "updated_at": iso(NOW + 1)} for n in range(150)}
+    payload = payload_with(hints)
+    before = exported(stepwise)
+    change = finish(stepwise.decide_import(NOW + 2, payload, mode)).change
+    pauses = 0
+    for _ in stepwise.apply_in_steps(change):
+        pauses += 1
+        assert exported(stepwise) == before
+    load(at_once, payload, mode, now=NOW + 2)
+    assert pauses == 2
+    assert exported(stepwise, NOW + 2) == exported(at_once, NOW + 2) != before
+    assert found_by(stepwise, tags=["x"], limit=100) == found_by(at_once, tags=["x"], limit=100)
+    assert stepwise.env_names() == at_once.env_names() and len(stepwise) == len(at_once)

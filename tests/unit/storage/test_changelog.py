@@ -18,7 +18,7 @@ import pytest
 from nudge import limits
 from nudge.errors import StorageFailed
 from nudge.storage import changelog
-from nudge.storage.changelog import ChangeLog, LogContents, LogGone, Record, last_alive, read_log
+from nudge.storage.changelog import ChangeLog, LogContents, LogGone, Record, encode_in_pieces, last_alive, read_log
 
 HEADER = {"format": 1, "session": "s1", "created": 1.5, "boot_id": "b", "offset": 0.25, "version": "0.1.0"}
 RECORDS: list[Record] = [{"n": 1, "text": "plain"}, {"n": 2, "text": "kůň 🐎 \u0000"}, {"n": 3, "nested": {"a": [None, 2.5]}}]
@@ -248,6 +248,44 @@ class TestAppending:
         with pytest.raises(StorageFailed) as caught:
             ChangeLog.create(str(tmp_path / "gone" / "changes.log"), HEADER)
         assert caught.value.message == "no such file or directory; the write was not applied"
+
+    def test_a_large_record_in_pieces(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The same bytes as in one go, and half a record until the last piece is there."""
+        monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 10)
+        write_log(path, RECORDS[:1])
+        log = ChangeLog.resume(path, contents_of(path))
+        pieces = log.append_in_pieces(encode_in_pieces(RECORDS[1]))
+        next(pieces)
+        assert contents_of(path).records == RECORDS[:1] and contents_of(path).torn
+        for _ in pieces:
+            pass
+        log.append(RECORDS[2])
+        assert contents_of(path).records == RECORDS[:3] and not contents_of(path).torn
+        log.close()
+
+    @pytest.mark.parametrize("stop", ["left off", "full", "closed", "removed"])
+    def test_a_large_record_that_is_not_finished(self, path: str, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
+        """Left off, refused by the disk, closed or taken away between two pieces: what was there before is still all there is."""
+        monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 10)
+        write_log(path, RECORDS[:1])
+        before = bytes_of(path)
+        log = ChangeLog.resume(path, contents_of(path))
+        pieces = log.append_in_pieces(encode_in_pieces(RECORDS[1]))
+        next(pieces)
+        if stop == "left off":
+            pieces.close()
+        elif stop == "full":
+            monkeypatch.setattr(os, "write", failing_write(errno.ENOSPC, 3))
+        elif stop == "closed":
+            log.close()
+        else:
+            os.rename(path, f"{path}.elsewhere")
+        if stop != "left off":
+            with pytest.raises(LogGone if stop == "removed" else StorageFailed):
+                list(pieces)
+        if stop in ("left off", "full"):
+            assert bytes_of(path) == before and log.size == len(before)
+        log.close()
 
     @pytest.mark.parametrize("partial", [0, 1, 7, 8, 20])
     @pytest.mark.parametrize(
