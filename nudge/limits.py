@@ -71,6 +71,7 @@ MAX_GIT_FILE_BYTES = 1 * MIB  # of one file below .git that is read for the cont
 # Processes, in seconds
 CONNECT_TIMEOUT = 0.25
 CALL_TIMEOUT = 2.0
+LOAD_PATIENCE = 1.0  # that a call waits while its server loads; then it is sent again, since it has CALL_TIMEOUT
 LONG_CALL_TIMEOUT = 3_600.0  # a backup, or a purge that rewrites the whole file
 SEARCH_TIMEOUT = 1.5  # of a query by regular expression: less than its caller waits
 START_TIMEOUT = 10.0

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.interfaces import wire
-from nudge.interfaces.mcp import Facts
 from nudge.limits import MAX_REQUEST_ID_CHARS
 from nudge.service.call import Call
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the transport of an MCP message knows beside its text."""
+
+    call: Call
+    protocol: str | None = None
+    tools: str = "default"
 
 
 def call_from(headers: Mapping[str, str]) -> Call:

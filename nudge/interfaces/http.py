@@ -14,8 +14,8 @@ from nudge import __version__, limits
 from nudge.errors import HandingOver, Invalid, NudgeError
 from nudge.interfaces import gate, jsonrpc, rest, wire
 from nudge.interfaces.facts import call_from, facts_from
+from nudge.interfaces.late_mcp import LateMcp
 from nudge.interfaces.listener import Answer, Listener, Request, Service, plain
-from nudge.interfaces.mcp import McpServer
 from nudge.interfaces.members import Members
 from nudge.service.app import App
 from nudge.service.call import EnvNeeded
@@ -35,10 +35,10 @@ Handler = Callable[[Request], Awaitable[Answer]]
 class HttpServer:
     """Both listeners of one PRIMARY. While `refusing`, every call is sent away with a word that it may come back."""
 
-    def __init__(self, app: App, mcp: McpServer, token: str, *, auth: bool = True) -> None:
+    def __init__(self, app: App, mcp: LateMcp, token: str, *, auth: bool = True) -> None:
         self._app, self._mcp, self._token, self._auth = app, mcp, token, auth
         self._listeners: list[Listener] = []
-        self._posts: dict[str, Handler] = {"/": self._jsonrpc, "/mcp": self._serve_mcp, "/member": _joined, "/role": self._role}
+        self._posts: dict[str, Handler] = {"/": self._jsonrpc, "/mcp": self._serve_mcp, "/member": self._join, "/role": self._role}
         self.members = Members()
         self.refusing = False
         self.pace = 0.0
@@ -140,6 +140,8 @@ class HttpServer:
         return await _sent(answer)
 
     async def _serve_mcp(self, request: Request) -> Answer:
+        if not await self._mcp.ready(limits.LOAD_PATIENCE):
+            return _retry_later()
         message = await _decoded(request.body)
         try:
             facts = facts_from(request.headers)
@@ -158,6 +160,11 @@ class HttpServer:
         params = rest.params(operation, named, request.query, await _decoded(request.body) if request.body else None)
         result = await self._app.execute(operation.name, params, call_from(request.headers))
         return await _sent(result)
+
+    async def _join(self, _request: Request) -> Answer:
+        """Who stays is a PROXY, and has a client that speaks MCP."""
+        self._mcp.expect()
+        return Answer(204)
 
     async def _role(self, request: Request) -> Answer:
         asked = await _decoded(request.body)
@@ -184,10 +191,6 @@ async def _health(_request: Request) -> Answer:
     return _json({"name": "nudge", "version": __version__, "role": "PRIMARY"})
 
 
-async def _joined(_request: Request) -> Answer:
-    return Answer(204)
-
-
 def _json(content: Any, status: int = 200) -> Answer:
     return Answer(status, wire.encode(content))
 
@@ -201,6 +204,6 @@ def _too_large() -> Answer:
 
 
 def _retry_later() -> Answer:
-    answer = plain(503, "handing over; send it again")
+    answer = plain(503, "not now; send it again")
     answer.headers = {"Nudge-Retry": "1", "Retry-After": "1"}
     return answer

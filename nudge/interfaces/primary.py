@@ -17,7 +17,7 @@ from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.interfaces.http import HttpServer
-from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.late_mcp import LateMcp
 from nudge.interfaces.self_report import SelfReport
 from nudge.interfaces.stdio import Pipe
 from nudge.interfaces.stdio_server import StdioServer
@@ -79,11 +79,12 @@ class Primary:
         self._app = App(self._open_session(), self._confirm_role)
         self._app.request_stop = self._stop_asked
         self._keeper = Keeper(self._app, self._directory, self._settings) if self._lock is not None else None
-        mcp = McpServer(self._app)
+        mcp = LateMcp(self._app)
         self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
         self._app.describe = self._self_report().to_wire
         self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
         if self._pipe is not None:
+            mcp.expect()
             self._stdio = StdioServer(self._pipe, mcp, self._settings.tools, self._client_gone)
             self._stdio.start()
         self._listen_to_signals()

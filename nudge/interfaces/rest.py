@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from nudge import __version__
 from nudge.errors import Invalid, NudgeError
 from nudge.interfaces import wire
-from nudge.interfaces.mcp import schema_of
+from nudge.interfaces.schemas import schema_of
 from nudge.service.operations import OPERATIONS, Operation
 
 PREFIX = "/api/v1/"

@@ -14,8 +14,9 @@ from nudge import limits
 from nudge.context import Context
 from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
 from nudge.interfaces import wire
+from nudge.interfaces.facts import Facts
 from nudge.interfaces.jsonrpc import error_response, id_of, refusal
-from nudge.interfaces.mcp import Facts, McpServer
+from nudge.interfaces.late_mcp import Mcp
 from nudge.interfaces.proxy import caller_context
 from nudge.interfaces.stdio import Pipe, wait_readable
 from nudge.service.call import Call, EnvNeeded
@@ -68,7 +69,7 @@ def _weight(line: bytes | None) -> int:
 class StdioServer:
     """Serves one pipe from PRIMARY's event loop. `on_gone` is called on one of its threads."""
 
-    def __init__(self, pipe: Pipe, mcp: McpServer, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ):
+    def __init__(self, pipe: Pipe, mcp: Mcp, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ):
         self._pipe, self._mcp, self._tools, self._on_gone, self._environ = pipe, mcp, tools, on_gone, environ
         self._loop = asyncio.get_running_loop()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()

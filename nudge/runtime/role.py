@@ -167,9 +167,17 @@ def _load_primary() -> type[Primary]:
     return Primary
 
 
+def _load_mcp() -> None:
+    """A successor must answer the old one's members at once."""
+    from nudge.interfaces.late_mcp import load
+
+    load()
+
+
 def _succeed(directory: str, settings: Settings, options: Any) -> int:
     """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
     _load_primary()
+    _load_mcp()
     link = _answering(directory)
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)

@@ -15,7 +15,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from nudge import __version__
 from nudge.errors import Invalid
 from nudge.interfaces import stdio_server
-from nudge.interfaces.mcp import Facts, McpServer
+from nudge.interfaces.facts import Facts
+from nudge.interfaces.mcp import McpServer
 from nudge.interfaces.stdio import Pipe
 from nudge.service.app import App
 from nudge.service.call import Call

@@ -10,7 +10,8 @@ import pytest
 
 from nudge.interfaces import wire
 from nudge.interfaces.cli.verbs import VERBS
-from nudge.interfaces.mcp import Facts, McpServer
+from nudge.interfaces.facts import Facts
+from nudge.interfaces.mcp import McpServer
 from nudge.service.call import Call
 from nudge.service.operations import OPERATIONS
 from tests.contract.ways import InProcess

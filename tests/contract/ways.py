@@ -24,7 +24,7 @@ from nudge.errors import NudgeError
 from nudge.interfaces.cli import exits
 from nudge.interfaces.cli.verbs import VERBS
 from nudge.interfaces.http import HttpServer
-from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.late_mcp import LateMcp
 from nudge.runtime import endpoint
 from nudge.service.app import App
 from nudge.service.call import Call
@@ -309,7 +309,7 @@ def served() -> Iterator[Served]:
     app, token, loop = InProcess().app, secrets.token_hex(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = HttpServer(app, McpServer(app), token)
+    server = HttpServer(app, LateMcp(app), token)
     try:
         yield Served(app, _wait(loop, server.listen_tcp(_ports())), token)
     finally:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from nudge import __version__
 from nudge.config import Settings
 from nudge.interfaces.http import HttpServer
-from nudge.interfaces.mcp import McpServer
+from nudge.interfaces.late_mcp import LateMcp
 from nudge.interfaces.proxy import Proxy
 from nudge.interfaces.stdio import Pipe
 from nudge.interfaces.stdio_server import StdioServer
@@ -53,7 +53,7 @@ class Served:
     async def _start(self) -> None:
         self.app = App(open_session(self.directory, Settings({})))
         self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.http.members.to_wire()}
-        self.mcp = McpServer(self.app)
+        self.mcp = LateMcp(self.app)
         self.http = HttpServer(self.app, self.mcp, TOKEN, auth=self._auth)
         await self.http.listen_unix(self.socket)
         port = await self.http.listen_tcp(range(20_000 + os.getpid() % 20_000, 60_000))

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from nudge.interfaces.mcp import schema_of
+from nudge.interfaces.schemas import schema_of
 from nudge.service.operations import OPERATIONS
 from tests.security.examples import CALLS, CONTEXT, META, PAYLOAD, SCOPE, STORED, places, replaced
 

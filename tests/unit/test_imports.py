@@ -30,6 +30,7 @@ EXCEPTIONS = {
     # Settings are read from a file, and where files live is one module's to say.
     ("nudge.config", "nudge.runtime.paths"),
     # Becoming PRIMARY or PROXY is starting one of these.
+    ("nudge.runtime.role", "nudge.interfaces.late_mcp"),
     ("nudge.runtime.role", "nudge.interfaces.logs"),
     ("nudge.runtime.role", "nudge.interfaces.primary"),
     ("nudge.runtime.role", "nudge.interfaces.proxy"),

@@ -1,0 +1,57 @@
+"""MCP for whoever asks for it. The SDK takes longer to import than all the rest of a server, and a command or a hook that starts one
+needs none of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nudge.interfaces.facts import Facts
+from nudge.service.app import App
+
+if TYPE_CHECKING:
+    from nudge.interfaces.mcp import McpServer
+
+
+class Mcp(Protocol):
+    async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None: ...
+
+
+class LateMcp:
+    """Answers like an `McpServer`, which is loaded with the first message, or when somebody who will send one has come."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._loading: asyncio.Task[McpServer] | None = None
+
+    def expect(self) -> asyncio.Task[McpServer]:
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(self._load())
+        return self._loading
+
+    async def ready(self, patience: float) -> bool:
+        """Whether it is there, or is within so many seconds."""
+        loading = self.expect()
+        return loading.done() or bool((await asyncio.wait((loading,), timeout=patience))[0])
+
+    async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None:
+        loading = self.expect()
+        server = loading.result() if loading.done() else await asyncio.shield(loading)
+        return await server.answer(message, facts)
+
+    async def _load(self) -> McpServer:
+        await asyncio.to_thread(load)
+        from nudge.interfaces.mcp import McpServer
+
+        return McpServer(self._app)
+
+
+def load() -> None:
+    """What is imported stays: a collector that looked through it again and again would hold the event loop for 50 ms at a time."""
+    gc.disable()
+    try:
+        import nudge.interfaces.mcp  # noqa: F401
+    finally:
+        gc.enable()
+    gc.freeze()

@@ -1,0 +1,39 @@
+"""JSON schemas of the operations, for tool lists and for the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The model's JSON schema without what a reader does not need: every character of it is read by a model, in every session."""
+    schema = model.model_json_schema()
+    slim = _slim(schema, schema.pop("$defs", {}))
+    assert isinstance(slim, dict)
+    return slim
+
+
+def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
+    """Shared parts are put in place: a reference into the schema leads nowhere once that is part of a larger document."""
+    if isinstance(node, list):
+        return [_slim(item, shared) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _slim(shared[node["$ref"].rpartition("/")[2]], shared)
+    slim = {key: _slim(value, shared) for key, value in node.items() if not _is_decoration(key, value)}
+    if slim.get("default", 0) is None:
+        del slim["default"]
+    options = [option for option in slim.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == 1:
+        del slim["anyOf"]
+        slim = {**options[0], **slim}
+    return slim
+
+
+def _is_decoration(key: str, value: Any) -> bool:
+    """A title is one when it is text; otherwise it is a property of that name."""
+    return key == "additionalProperties" or (key == "title" and isinstance(value, str))
