@@ -98,10 +98,11 @@ def test_an_envelope_must_be_whole(pipe: Stdio) -> None:
 
 
 def test_the_instructions_are_short(pipe: Stdio) -> None:
-    """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query."""
+    """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query, and those of the history."""
     told = modern(pipe, "server/discover")["result"]["instructions"]
     assert len(told) < 1_000
     assert {"nudge_get_hint", "nudge_set_hint", "nudge_bump", "nudge_query"} <= set(re.findall(r"nudge_\w+", told))
+    assert {"search", "recent_context", "file_history", "session_trace"} <= set(re.findall(r"\w+", told))
 
 
 # What is said to a message
