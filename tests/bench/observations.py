@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -29,7 +30,7 @@ from tests.harness import Machine
 RECORD = 2.5  # x a bare interpreter
 STOPPED = 2.5  # x the same, beside the time that it waits for an answer
 INJECTION = 150.0  # ms
-INSERTS = 1.3  # x what the first tenth took, the last
+INSERTS = 1.3  # x what it takes among few
 SEARCH = 1.5  # x the raw FTS5 query
 SEARCH_FEW = 3.0  # x the same among so few that it takes 50 us, to which a call adds about as much
 RECENT = 1.5  # x what it takes among few
@@ -37,7 +38,7 @@ RECENT = 1.5  # x what it takes among few
 SIZES, LARGE = (10_000, 100_000), 1_000_000
 
 _RECORDS, _STOPPED_RECORDS, _STARTS = 25, 9, 15
-_INSERTS, _TOGETHER = 20_000, 50
+_INSERTS, _TOGETHER = 2_000, 50
 _ROUNDS, _QUERIES, _SEARCHES = 7, 5, 60
 _RAW = (
     f"SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), o.file_path, o.session_id"  # noqa: S608
@@ -150,43 +151,48 @@ def _injected(hook: _Hook, bare: Callable[[], float], cwd: str, size: int) -> Ro
 
 
 def inserting(machine: Machine) -> Iterator[Row]:
-    """Into a history that begins empty, and into one that is large already."""
-    path = f"{machine.base}/growing.db"
-    with contextlib.closing(open_writable(path)) as connection:
-        migrations.migrate(connection)
-        seconds = _insert(connection, _INSERTS)
-    tenth = len(seconds) // 10
-    first, last = median(seconds[:tenth]), median(seconds[-tenth:])
-    yield Row("insert", f"the last tenth of {_INSERTS:,} against the first", last / first, INSERTS, "x", _rate(first), _rate(last))
-    _made(machine, SIZES[-1]).close()
-    with contextlib.closing(open_writable(f"{machine.base}/{SIZES[-1]}.db")) as connection:
-        large = median(_insert(connection, _INSERTS // 10))
-    yield Row("insert", f"among {SIZES[-1]:,} against among few", large / first, INSERTS, "x", _rate(first), _rate(large))
+    """Into a history that begins empty, in turns with ones that are large already; each through the connection that a server keeps."""
+    number = itertools.count()
+    with contextlib.ExitStack() as stack:
+
+        def opened(name: str) -> sqlite3.Connection:
+            connection = stack.enter_context(contextlib.closing(open_writable(f"{machine.base}/{name}.db")))
+            migrations.migrate(connection)
+            return connection
+
+        subjects: dict[str, Callable[[], float]] = {"few": lambda: _insert(opened(f"new-{next(number)}"))}
+        for size in SIZES:
+            histories.generate(f"{machine.base}/{size}.db", size, seed=size)
+            subjects[f"{size:,}"] = partial(_insert, opened(str(size)))
+        samples = take_turns(subjects, _ROUNDS)
+    for size in SIZES:
+        few, many = median(samples["few"]), median(samples[f"{size:,}"])
+        yield Row("insert", f"among {size:,} against among few", ratio(samples, f"{size:,}", "few"), INSERTS, "x", _rate(few), _rate(many))
 
 
-def _insert(connection: sqlite3.Connection, count: int) -> list[float]:
-    """Seconds that each took, by transactions of a few; one commit waits for the disk as long as any other."""
-    chance = random.Random(count)
-    word = histories.Zipf(histories.words(), chance)
+def _insert(connection: sqlite3.Connection) -> float:
+    """Seconds that one takes, by transactions of a few; one commit waits for the disk as long as any other."""
+    chance = random.Random()
+    word, run = histories.Zipf(histories.words(), chance), f"{chance.getrandbits(32):x}"
     seconds = []
-    for start in range(0, count, _TOGETHER):
-        events = [_event(number, word, chance) for number in range(start, start + _TOGETHER)]
+    for start in range(0, _INSERTS, _TOGETHER):
+        events = [_event(run, number, word, chance) for number in range(start, start + _TOGETHER)]
         began = time.perf_counter()
         connection.execute("BEGIN IMMEDIATE")
         for event in events:
             store.record(connection, event)
         connection.execute("COMMIT")
         seconds.append((time.perf_counter() - began) / _TOGETHER)
-    return seconds
+    return median(seconds)
 
 
-def _event(number: int, word: histories.Zipf, chance: random.Random) -> dict[str, Any]:
+def _event(run: str, number: int, word: histories.Zipf, chance: random.Random) -> dict[str, Any]:
     """Mostly commands, some reads and prompts, a new session now and then."""
     kind = "user_prompt" if number % 10 == 0 else chance.choice(("command", "command", "file_edit", "file_read"))
     return {
-        "event_id": f"{chance.getrandbits(128):032x}", "session_id": f"s-{number // 500}", "client": "claude-code", "cwd": "/home/dev/x",
-        "repo": "git:acme/x", "project": "x", "timestamp": int(time.time()) - 1_000_000 + number, "source_event": "PostToolUse",
-        "prompt_id": f"p-{number // 10}", "agent_id": None, "type": kind, "tool_name": "Bash",
+        "event_id": f"{chance.getrandbits(128):032x}", "session_id": f"{run}-{number // 500}", "client": "claude-code",
+        "cwd": "/home/dev/x", "repo": "git:acme/x", "project": "x", "timestamp": int(time.time()) - 1_000_000 + number,
+        "source_event": "PostToolUse", "prompt_id": f"p-{number // 10}", "agent_id": None, "type": kind, "tool_name": "Bash",
         "file_path": f"/home/dev/x/{word()}.py" if kind.startswith("file_") else None, "content": f"make {word()} {word()}",
         "metadata": {"exit_code": 0}, "start_source": None,
     }  # fmt: skip
