@@ -329,6 +329,7 @@ class _Connection(asyncio.Protocol):
     def _wait_for_body(self, request: Request | None) -> None:
         self._half = request
         if request is None:
+            self._alarm.clear()
             return
         self._alarm.set(limits.BODY_TIMEOUT)
         if request.headers.get("expect", "").lower() == "100-continue" and self._reader.refusal is None and not self._busy:

@@ -330,6 +330,23 @@ def test_a_body_that_does_not_come(talk: Any, monkeypatch: pytest.MonkeyPatch) -
     assert talk(session) == (408, True)
 
 
+def test_a_body_that_came_in_time_waits_for_its_turn(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time is over once it is there, however long the request before it takes."""
+    monkeypatch.setattr(limits, "BODY_TIMEOUT", 0.05)
+
+    async def session(line: Line) -> Any:
+        second = post("/", b"abc")
+        line.send(get("/wait") + second[:-1])
+        while not line.echo.asked:
+            await asyncio.sleep(0)
+        line.send(second[-1:])
+        await asyncio.sleep(0.15)  # three times what a body has
+        line.echo.go.set()
+        return (await line.told())["path"], (await line.told())["body"]
+
+    assert talk(session) == ("/wait", "abc")
+
+
 # Patience
 
 
