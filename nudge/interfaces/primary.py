@@ -27,7 +27,7 @@ from nudge.runtime.lock import FileLock
 from nudge.runtime.version import is_newer
 from nudge.service.app import App
 from nudge.service.keeping import Keeper
-from nudge.service.session import Session, keep_as_previous, open_in_memory, open_session
+from nudge.service.session import Session, end_without_next, open_in_memory, open_session
 
 _log = logging.getLogger(__name__)
 _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
@@ -303,14 +303,13 @@ class Primary:
     def _close_session(self, session: Session) -> None:
         if session.log is None:
             return
+        self._app.tidy()
+        session.log.close()
         try:
-            self._app.tidy()
             if self._forget:
-                keep_as_previous(self._directory, session)
-                os.unlink(session.log.path)
+                end_without_next(self._directory, session)
         except (OSError, StorageFailed) as error:
             _log.warning("closing the session: %s", error)
-        session.log.close()
 
     def _remove_socket(self) -> None:
         if self._announced.socket:

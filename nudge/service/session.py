@@ -25,6 +25,7 @@ from nudge.runtime.lock import FileLock, is_free
 from nudge.storage.changelog import ChangeLog, LogContents, read_log
 
 LOG_FORMAT = 1
+NO_SESSION = ""  # whose log it is once the session was forgotten: it holds what outlived it until the next one begins
 
 
 class Answers:
@@ -120,7 +121,7 @@ def open_in_memory(settings: Settings) -> Session:
 def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
     """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not passed."""
     assert contents.header is not None
-    if contents.header.get("boot_id") != boot_id():
+    if contents.header.get("boot_id") != boot_id() or contents.header["session"] == NO_SESSION:
         return False
     if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
         return True
@@ -129,10 +130,9 @@ def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
     return settings.session_grace > 0 and silent <= settings.session_grace
 
 
-def _begin(path: str, settings: Settings, clock: Clock, kept: Iterable[Change]) -> Session:
+def _begin(path: str, settings: Settings, clock: Clock, outliving: Iterable[Hint]) -> Session:
     session = Session(_new_store(settings, clock), clock, None)
-    for change in kept:
-        session.store.apply(change)
+    session.store.apply(Change(puts=tuple(outliving)))
     session.log = ChangeLog.create(path, session.header(), session.records())
     return session
 
@@ -154,18 +154,29 @@ def _restore(settings: Settings, contents: LogContents) -> Session:
 
 
 def _end_and_begin(directory: str, settings: Settings, contents: LogContents) -> Session:
-    """Keep the ended session for one generation; hints with a duration of their own go on living."""
     ended = _restore(settings, contents)
-    keep_as_previous(directory, ended)
-    now = ended.clock.now()
-    kept = [Change(puts=(hint,), removals=()) for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]
-    return _begin(os.path.join(directory, paths.CHANGE_LOG), settings, ended.clock, kept)
+    return _begin(os.path.join(directory, paths.CHANGE_LOG), settings, ended.clock, _end(directory, ended))
 
 
-def keep_as_previous(directory: str, ended: Session) -> None:
-    if len(ended.store):
+def _end(directory: str, ended: Session) -> list[Hint]:
+    """Keep the session for one generation; what outlives it: hints with a duration of their own."""
+    if ended.id != NO_SESSION and len(ended.store):
         payload = run_through(ended.store.export(ended.clock.now()))["payload"]
         endpoint.replace_file(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
+    now = ended.clock.now()
+    return [hint for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]
+
+
+def end_without_next(directory: str, ended: Session) -> int:
+    """End a session that nobody continues: how many hints went. The log keeps the others, and not a byte of those."""
+    outliving = _end(directory, ended)
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if outliving:
+        header = {**ended.header(), "session": NO_SESSION}
+        ChangeLog.create(path, header, _records(outliving, [], ended.clock.now())).close()
+    else:
+        os.unlink(path)
+    return sum(hint.expires_at is None for hint in ended.store.hints())
 
 
 def forget(directory: str, settings: Settings) -> int | None:
@@ -178,21 +189,19 @@ def forget(directory: str, settings: Settings) -> int | None:
     if not lock.acquire():
         raise Unavailable("a server has started meanwhile; run it again: nudge stop --forget")
     try:
-        return _end(directory, path, settings)
+        return _forget_log(directory, path, settings)
     finally:
         lock.release()
 
 
-def _end(directory: str, path: str, settings: Settings) -> int:
+def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
     """A log that this version cannot read is forgotten too: that is what was asked for."""
     contents = read_log(path)
-    hints = 0
-    if contents is not None and contents.header is not None and not contents.newer:
-        ended = _restore(settings, contents)
-        keep_as_previous(directory, ended)
-        hints = len(ended.store)
-    os.unlink(path)
-    return hints
+    if contents is None or contents.header is None or contents.newer:
+        os.unlink(path)
+        return 0
+    ended = _restore(settings, contents)
+    return None if ended.id == NO_SESSION else end_without_next(directory, ended)
 
 
 def run_through(steps: Any) -> Any:
@@ -205,6 +214,6 @@ def run_through(steps: Any) -> Any:
 
 def _new_store(settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None) -> HintStore:
     return HintStore(
-        session_id or os.urandom(8).hex(), clock.now() if created_at is None else created_at,
+        os.urandom(8).hex() if session_id is None else session_id, clock.now() if created_at is None else created_at,
         max_hints=settings.max_hints, secret_guard=settings.secret_guard, default_ttl=settings.default_ttl,
     )  # fmt: skip

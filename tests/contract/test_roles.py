@@ -192,6 +192,19 @@ def test_stop_ends_a_detached_server_and_hints_stay(machine: Machine) -> None:
     assert machine.cli("get", "a", "b").returncode == 1
 
 
+def test_forget_spares_what_has_a_duration_of_its_own(machine: Machine) -> None:
+    """`nudge stop --forget` ends the session as silence does: its hints go, those with a duration stay until they expire."""
+    machine.json("set", "ses", "session", "v", "--global")
+    machine.json("set", "ses", "hour", "v", "--global", "--ttl", "PT1H")
+    assert machine.cli("stop", "--forget").returncode == 0
+    eventually(machine.lock_is_free, "the server ends")
+    assert machine.json("get", "ses", "hour")["hint"]["value"] == "v"
+    assert machine.cli("get", "ses", "session").returncode == 1
+    assert machine.json("import", "--previous") == {
+        "imported": 1, "skipped": 1, "reasons": [{"component": "ses", "key": "hour", "reason": "not newer than the one here"}],
+    }  # fmt: skip
+
+
 def test_stop_leaves_a_clients_server_alone(machine: Machine) -> None:
     """A PRIMARY inside a client is named and left alone without --force."""
     client = machine.serve()
