@@ -123,7 +123,7 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
         key,
         value,
         meta,
-        version=held.version + 1,
+        version=min(held.version + 1, limits.MAX_VERSION),  # only an import can bring it there; beyond, nothing could read it back
         created_at=held.created_at,
         updated_at=microseconds(max(now, held.updated_at + 1e-6)),
         last_used_at=held.last_used_at,
@@ -138,17 +138,21 @@ def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> tuple[
 
 
 def hint_from_wire(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
-    """The inverse of `to_wire`, for input from anywhere: checked by the rules of a `set`; what is missing starts now."""
+    """The inverse of `to_wire`, for input from anywhere: checked by the rules of a `set`; what is missing starts now.
+
+    A clock elsewhere may run ahead. Here nothing was set or used later than now, or a TTL, which starts at the last set, would not
+    end in its time, and every later `set` would have to be later still."""
     given = parse_object(raw, path, _WIRE_FIELDS)
-    times = {name: parse_timestamp(given[name], f"{path}.{name}") for name in _TIMES if name in given}
-    updated_at = times.get("updated_at", microseconds(now))
+    latest = microseconds(now)
+    times = {name: min(parse_timestamp(given[name], f"{path}.{name}"), latest) for name in _TIMES if name in given}
+    updated_at = times.get("updated_at", latest)
     return Hint.of(
         component,
         key,
         parse_value(require(given, "value", path), f"{path}.value"),
         parse_meta(given.get("meta"), f"{path}.meta"),
         version=parse_whole(given.get("version", 1), f"{path}.version", 1, limits.MAX_VERSION),
-        created_at=times.get("created_at", min(updated_at, microseconds(now))),
+        created_at=times.get("created_at", updated_at),
         updated_at=updated_at,
         last_used_at=times.get("last_used_at"),
         use_count=parse_whole(given.get("use_count", 0), f"{path}.use_count", 0, limits.MAX_USE_COUNT),

@@ -20,8 +20,8 @@ from nudge.hints.pace import Pace
 SCHEMA_VERSION = "1.0"
 MODES = ("merge", "replace", "skip")
 
-_READABLE_MAJOR = 1
-_VERSION = re.compile(r"([0-9]{1,6})\.[0-9]{1,6}")
+_OLDEST, _NEWEST = (1, 0), (1, 0)  # schema versions that can be read
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 _PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 
 
@@ -60,12 +60,22 @@ def _exported(hint: Hint, reveal: bool) -> dict[str, Any]:
 # In
 
 
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """A hint of the payload, whether that says when it was last set, and the reason to leave it out if there is one."""
+
+    hint: Hint
+    dated: bool
+    refusal: str | None
+
+
 @dataclass(slots=True)
 class _Report:
     """Skipped hints are all counted, and the first of them explained."""
 
     puts: list[Hint] = field(default_factory=list)
     skipped: int = 0
+    removed: int = 0
     reasons: list[dict[str, str]] = field(default_factory=list)
 
     def skip(self, hint: Hint, reason: str) -> None:
@@ -74,7 +84,7 @@ class _Report:
             self.reasons.append({"component": hint.component, "key": hint.key, "reason": reason})
 
     def to_wire(self) -> dict[str, Any]:
-        return {"imported": len(self.puts), "skipped": self.skipped, "reasons": self.reasons}
+        return {"imported": len(self.puts), "skipped": self.skipped, "removed": self.removed, "reasons": self.reasons}
 
 
 def decide_import(
@@ -84,44 +94,50 @@ def decide_import(
     chosen = parse_choice(mode, "mode", MODES)
     incoming = yield from _read(payload, now, admission)
     report = _settle(index, now, incoming, chosen)
-    change = Change(tuple(report.puts), _replaced(index, report.puts) if chosen == "replace" else ())
+    gone = _unnamed(index, incoming) if chosen == "replace" else []
+    report.removed = sum(hint.live_at(now) for hint in gone)
+    change = Change(tuple(report.puts), tuple(hint.identity for hint in gone))
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
 
-def _settle(index: HintIndex, now: float, incoming: list[tuple[Hint, str | None]], mode: str) -> _Report:
+def _settle(index: HintIndex, now: float, incoming: list[_Incoming], mode: str) -> _Report:
     report = _Report()
-    for hint, refusal in incoming:
-        reason = refusal or _why_it_stays(index.live(hint.identity, now), hint, mode)
+    for one in incoming:
+        reason = one.refusal or _why_it_stays(index.live(one.hint.identity, now), one, mode)
         if reason:
-            report.skip(hint, reason)
+            report.skip(one.hint, reason)
         else:
-            report.puts.append(hint)
+            report.puts.append(one.hint)
     return report
 
 
-def _why_it_stays(held: Hint | None, hint: Hint, mode: str) -> str | None:
+def _why_it_stays(held: Hint | None, new: _Incoming, mode: str) -> str | None:
     if held is None or mode == "replace":
         return None
     if mode == "skip":
         return "already here"
-    return None if hint.updated_at > held.updated_at else "not newer than the one here"
+    if not new.dated:
+        return "already here; the payload gives no time"
+    return None if new.hint.updated_at > held.updated_at else "not newer than the one here"
 
 
-def _replaced(index: HintIndex, puts: list[Hint]) -> tuple[Identity, ...]:
-    kept = {hint.identity for hint in puts}
-    return tuple(hint.identity for hint in index if hint.identity not in kept)
+def _unnamed(index: HintIndex, incoming: list[_Incoming]) -> list[Hint]:
+    """What a payload that replaces everything takes away. A hint that it names and cannot bring, such as a secret that was exported
+    without its value, is not among them."""
+    named = {one.hint.identity for one in incoming}
+    return [hint for hint in index if hint.identity not in named]
 
 
-def _read(payload: object, now: float, admission: Admission) -> Generator[None, None, list[tuple[Hint, str | None]]]:
-    """Every hint of the payload, with the reason to leave it out if there is one. A malformed one refuses the whole."""
-    incoming: dict[Identity, tuple[Hint, str | None]] = {}
+def _read(payload: object, now: float, admission: Admission) -> Generator[None, None, list[_Incoming]]:
+    """Every hint of the payload. A malformed one refuses the whole."""
+    incoming: dict[Identity, _Incoming] = {}
     pace = Pace()
     for component, key, raw, path in _entries(_components(payload)):
-        hint, redacted = _read_hint(component, key, raw, now, path)
-        if hint.identity in incoming:
+        one = _read_hint(component, key, raw, now, path, admission)
+        if one.hint.identity in incoming:
             raise Invalid("has the same scope as another variant of this key", field=path)
-        incoming[hint.identity] = hint, _refusal(hint, redacted, now, admission)
-        if pace.due(hint):
+        incoming[one.hint.identity] = one
+        if pace.due(one.hint):
             yield
     return list(incoming.values())
 
@@ -137,12 +153,14 @@ def _components(payload: object) -> object:
 
 
 def _check_version(raw: object) -> None:
+    """A newer minor version too may say what this one would lose in silence."""
     path = "payload.schema_version"
     found = _VERSION.fullmatch(parse_text(raw, path, limits.MAX_TAG_CHARS))
-    if not found or int(found[1]) < _READABLE_MAJOR:
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    if version < _OLDEST:
         raise Invalid(f'must be a version such as "{SCHEMA_VERSION}"', field=path)
-    if int(found[1]) > _READABLE_MAJOR:
-        raise Invalid(f"is from a newer Nudge; this one reads {_READABLE_MAJOR}.x", field=path)
+    if version > _NEWEST:
+        raise Invalid(f"is from a newer Nudge; this one reads {SCHEMA_VERSION}", field=path)
 
 
 def _entries(components: object) -> Iterator[tuple[str, str, object, str]]:
@@ -161,15 +179,16 @@ def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
         yield parse_name(name, f"{path}.{printable(name)}"), content, f"{path}.{name}"
 
 
-def _read_hint(component: str, key: str, raw: object, now: float, path: str) -> tuple[Hint, bool]:
+def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> _Incoming:
     """A redacted hint has no value, and every other rule holds for it too."""
-    if not isinstance(raw, dict) or "redacted" not in raw:
-        return hint_from_wire(component, key, raw, now, path), False
-    if not isinstance(raw["redacted"], bool):
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object", field=path)
+    redacted = raw.get("redacted", False)
+    if not isinstance(redacted, bool):
         raise Invalid("must be true or false", field=f"{path}.redacted")
-    others = {name: content for name, content in raw.items() if name != "redacted"}
-    stand_in = {"value": "redacted"} if raw["redacted"] else {}
-    return hint_from_wire(component, key, {**stand_in, **others}, now, path), raw["redacted"]
+    stated = {name: content for name, content in raw.items() if name != "redacted"}
+    hint = hint_from_wire(component, key, {"value": "redacted", **stated} if redacted else stated, now, path)
+    return _Incoming(hint, "updated_at" in raw, _refusal(hint, redacted, now, admission))
 
 
 def _refusal(hint: Hint, redacted: bool, now: float, admission: Admission) -> str | None:

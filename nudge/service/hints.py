@@ -108,6 +108,7 @@ class Exported(BaseModel):
 class Imported(BaseModel):
     imported: int
     skipped: int
+    removed: int
     reasons: list[dict[str, Any]]
 
 

@@ -70,7 +70,7 @@ _TABLE = (
     ),
     Operation(
         "nudge.import",
-        "Hints: take in an exported payload. merge: the newer wins; skip: what is there stays; replace: only the payload remains.",
+        "Hints: take in an exported payload. merge: the newer wins; skip: what is there stays; replace: only what it names remains.",
         hints.Import, hints.Imported, hints.import_, "delete", ("POST", "/api/v1/import"),
     ),
     Operation(

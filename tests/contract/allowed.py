@@ -267,9 +267,23 @@ def _moving() -> Iterator[Case]:
         gives("list_components", {}, {"components": [{"name": "api", "hint_count": 1}]}),
         gives("get_hint", named(), {"hint": {"value": "older"}}),
     ))  # fmt: skip
+    yield Case("replace keeps the secrets that an export names without their value", (
+        is_set("token", TOKEN, sensitivity="secret"), is_set("run", component="web"),
+        gives("import", {"payload": payload(api={"token": {"redacted": True}}), "mode": "replace"}, {
+            "imported": 0, "skipped": 1, "removed": 1}),
+        gives("get_hint", named("token"), {"hint": {"value": TOKEN}}),
+    ))  # fmt: skip
+    yield Case("merge: a hint without a time is not newer than the one here", (
+        is_set(value="mine"), _imports({"build": {"value": "theirs"}}, "merge", 0, "build: already here; the payload gives no time"),
+        gives("get_hint", named(), {"hint": {"value": "mine"}}),
+    ))  # fmt: skip
     yield Case("an imported hint without times and version starts now", (
         _imports({"build": {"value": "make"}}, "merge", 1),
         gives("get_hint", named(), {"hint": {"value": "make", "version": 1, "created_at": "<now>", "updated_at": "<now>"}}),
+    ))  # fmt: skip
+    yield Case("an imported time from the future is now", (
+        _imports({"build": exported(at="2199-01-01T00:00:00.000000Z")}, "merge", 1),
+        gives("get_hint", named(), {"hint": {"created_at": "<now>", "updated_at": "<now>"}}),
     ))  # fmt: skip
     yield Case("a secret leaves without its value, and does not come back without it", (
         is_set("token", TOKEN, sensitivity="secret"),

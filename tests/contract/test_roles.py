@@ -200,9 +200,8 @@ def test_forget_spares_what_has_a_duration_of_its_own(machine: Machine) -> None:
     eventually(machine.lock_is_free, "the server ends")
     assert machine.json("get", "ses", "hour")["hint"]["value"] == "v"
     assert machine.cli("get", "ses", "session").returncode == 1
-    assert machine.json("import", "--previous") == {
-        "imported": 1, "skipped": 1, "reasons": [{"component": "ses", "key": "hour", "reason": "not newer than the one here"}],
-    }  # fmt: skip
+    brought = machine.json("import", "--previous")
+    assert (brought["imported"], brought["reasons"][0]["key"]) == (1, "hour")
 
 
 def test_stop_leaves_a_clients_server_alone(machine: Machine) -> None:

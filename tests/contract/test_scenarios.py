@@ -183,7 +183,7 @@ def test_a_person_seeds_and_an_agent_benefits(desk: Machine, repo: str) -> None:
     hints = {"build": {"value": {"type": "command", "cmd": ROUTER}, "meta": {"tags": ["build"]}}, "directory": directories}
     Path(repo, "nudge-seed.json").write_text(json.dumps({"schema_version": "1.0", "components": {"http-proxy": {"hints": hints}}}))
     before = _files(repo)
-    assert desk.json("import", "./nudge-seed.json", cwd=repo) == {"imported": 3, "skipped": 0, "reasons": []}
+    assert desk.json("import", "./nudge-seed.json", cwd=repo) == {"imported": 3, "skipped": 0, "removed": 0, "reasons": []}
     assert agent.call("nudge_get_hint", **HTTP_PROXY)["hint"]["value"]["cmd"] == ROUTER
     assert agent.call("nudge_list_components", component="http-proxy")["components"] == [{"name": "http-proxy", "hint_count": 3}]
     desk.json("export", "-o", str(desk.base / "session.json"), cwd=repo)

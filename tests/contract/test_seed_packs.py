@@ -53,7 +53,7 @@ def test_a_pack_is_imported_whole(path: Path) -> None:
     store = HintStore("session", NOW)
     decision = decide(store, payload_of(path))
     store.apply(decision.change)
-    assert decision.result == {"imported": len(hints_of(path)), "skipped": 0, "reasons": []}
+    assert decision.result == {"imported": len(hints_of(path)), "skipped": 0, "removed": 0, "reasons": []}
     assert len(store) == len(hints_of(path))
 
 

@@ -50,7 +50,8 @@ def run(arguments: Namespace) -> int:
 
 
 def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
-    yield pen.done(f"imported {render.counted(result['imported'], 'hint')}, skipped {result['skipped']}")
+    removed = f", removed {result['removed']}" if result.get("removed") else ""
+    yield pen.done(f"imported {render.counted(result['imported'], 'hint')}, skipped {result['skipped']}{removed}")
     for skipped in result.get("reasons", ()):
         yield f"  {render.name_of(skipped['component'], skipped['key'])}: {render.visible(skipped['reason'])}"
 

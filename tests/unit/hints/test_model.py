@@ -38,7 +38,7 @@ def test_wire_form_is_a_copy() -> None:
 def test_wire_round_trip(now: float) -> None:
     """A hint read back from its wire form is the same hint, to the last digit of its times."""
     hint = hint_at(now, last_used_at=now, use_count=3, version=12)
-    assert hint_from_wire("api", "build", json.loads(json.dumps(hint.to_wire())), NOW + 99) == hint
+    assert hint_from_wire("api", "build", json.loads(json.dumps(hint.to_wire())), now + 99) == hint
 
 
 def test_what_is_missing_starts_now() -> None:

@@ -27,7 +27,7 @@ PAYLOAD: dict[str, Any] = {
 def transferring(server: Server) -> None:
     server.answers["nudge.export"] = {"payload": PAYLOAD}
     server.answers["nudge.import"] = {
-        "imported": 1, "skipped": 1, "reasons": [{"component": "api", "key": "test", "reason": "not newer"}],
+        "imported": 1, "skipped": 1, "removed": 0, "reasons": [{"component": "api", "key": "test", "reason": "not newer"}],
     }  # fmt: skip
 
 
@@ -87,6 +87,13 @@ def test_import_reads_what_export_wrote(nudge: Nudge, server: Server, somewhere:
     outcome = nudge("import", "hints.json")
     assert outcome.out.splitlines() == ["✔ imported 1 hint, skipped 1", "  api/test: not newer"]
     assert server.params == {"payload": PAYLOAD, "mode": "merge"}
+
+
+def test_import_says_what_it_took_away(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """`--mode replace` removes what the file does not name, and counts it."""
+    (somewhere / "hints.json").write_text(json.dumps(PAYLOAD))
+    server.answers["nudge.import"] = {"imported": 2, "skipped": 0, "removed": 3, "reasons": []}
+    assert nudge("import", "hints.json", "--mode", "replace").out == "✔ imported 2 hints, skipped 0, removed 3\n"
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
