@@ -61,7 +61,7 @@ MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms
 MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
-MAX_ENV_ASKED = 200  # variables that one call is asked for
+MAX_ENV_NAMES = 1_000  # variables that all scopes together ask for: a caller may have to tell every one of them with one call
 MAX_PATH_CHARS = 4_096
 MAX_REPO_CHARS = 512
 MAX_BRANCH_CHARS = 256
@@ -125,7 +125,7 @@ STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyon
 # The HTTP listener
 MAX_CONNECTIONS = 512  # on each of the two addresses
 MAX_HEAD_BYTES = 64 * KIB  # all headers: a context with a long directory fits
-MAX_SOCKET_HEAD_BYTES = 256 * KIB  # the same on the Unix socket: all the variables that a call is asked for fit
+MAX_SOCKET_HEAD_BYTES = 256 * KIB  # the same on the Unix socket: MAX_ENV_NAMES variables fit
 READ_BYTES = 16 * KIB  # parsed at once
 HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0

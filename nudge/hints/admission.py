@@ -12,7 +12,7 @@ from nudge.errors import QuotaExceeded, SecretRejected
 from nudge.guard.secrets import find_secret
 from nudge.hints.change import Change
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Hint
+from nudge.hints.model import Hint, Identity
 from nudge.hints.value import value_texts
 
 _SHORTEST_SECRET = 8  # below it no rule can fire, and a value may hold thousands of such texts
@@ -95,17 +95,33 @@ class Admission:
             return _quota("components", limits.MAX_COMPONENTS, "delete the hints of one that is no longer needed")
         if growth.total() > 0 and len(index) + growth.total() > self.max_hints:
             return _quota("hints", self.max_hints, "delete some, or raise NUDGE_MAX_HINTS")
+        if _asks_too_much(index, change):
+            return _quota("environment variables in scopes", limits.MAX_ENV_NAMES, "delete hints that ask for others")
         return None
 
 
 def _growth(index: HintIndex, change: Change) -> Counter[str]:
     """How many hints each component gains or loses."""
     growth: Counter[str] = Counter()
-    removed = {identity for identity in change.removals if identity in index}
+    removed = _removed(index, change)
     growth.subtract(component for component, _, _ in removed)
     put = {hint.identity for hint in change.puts}
     growth.update(identity[0] for identity in put if identity not in index or identity in removed)
     return growth
+
+
+def _asks_too_much(index: HintIndex, change: Change) -> bool:
+    """Whether scopes would ask for more variables than before, and for too many. What is freed is looked at only when it matters."""
+    asked = frozenset().union(*(hint.scope.env_names for hint in change.puts))
+    if len(asked - index.env_names()) <= max(limits.MAX_ENV_NAMES - len(index.env_names()), 0):
+        return False
+    removed = _removed(index, change)
+    kept = asked.union(*(hint.scope.env_names for hint in index if hint.identity not in removed))
+    return len(kept) > max(limits.MAX_ENV_NAMES, len(index.env_names()))
+
+
+def _removed(index: HintIndex, change: Change) -> set[Identity]:
+    return {identity for identity in change.removals if identity in index}
 
 
 def _quota(what: str, most: int, advice: str) -> QuotaExceeded:

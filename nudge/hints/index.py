@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Set
 
 from nudge import limits
 from nudge.hints.change import Change
@@ -18,6 +18,7 @@ class HintIndex:
         self._sizes: dict[str, int] = {}
         self._by_key: dict[str, Shelf] = {}
         self._by_tag: dict[str, Shelf] = {}
+        self._asking: dict[str, int] = {}  # how many scopes look at a variable of the environment
 
     def __len__(self) -> int:
         return len(self._all)
@@ -70,6 +71,9 @@ class HintIndex:
             found.update(self._by_tag.get(tag, {}))
         return iter(found.values())
 
+    def env_names(self) -> Set[str]:
+        return self._asking.keys()
+
     # Counting
 
     def size(self, component: str) -> int:
@@ -91,6 +95,8 @@ class HintIndex:
         self._by_key.setdefault(hint.key, {})[identity] = hint
         for tag in hint.meta.get("tags", ()):
             self._by_tag.setdefault(tag, {})[identity] = hint
+        for name in hint.scope.env_names:
+            self._asking[name] = self._asking.get(name, 0) + 1
 
     def _remove(self, identity: Identity) -> None:
         """A log may repeat a removal, so what is gone already is no error."""
@@ -101,6 +107,10 @@ class HintIndex:
         self._take_off(self._variants[hint.component], hint.key, identity)
         for tag in hint.meta.get("tags", ()):
             self._take_off(self._by_tag, tag, identity)
+        for name in hint.scope.env_names:
+            self._asking[name] -= 1
+            if not self._asking[name]:
+                del self._asking[name]
         self._sizes[hint.component] -= 1
         if not self._sizes[hint.component]:
             del self._sizes[hint.component], self._variants[hint.component]

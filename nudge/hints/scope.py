@@ -131,6 +131,8 @@ def _parse_env_name(raw: object, field: str) -> str:
     name = parse_text(raw, field, limits.MAX_NAME_CHARS, least=1)
     if "=" in name or " " in name:
         raise Invalid("must be the name of an environment variable", field=field)
+    if len(_canonical(name)) > limits.MAX_NAME_CHARS + len('""'):  # so it is told in a header, with a thousand others
+        raise Invalid(f"must be at most {limits.MAX_NAME_CHARS} characters as JSON", field=field)
     return name
 
 

@@ -152,10 +152,9 @@ class HintStore:
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
         """The variables that scopes there ask for: the only ones a caller need send."""
-        if component is not None and key is not None:
-            hints: Iterable[Hint] = self._index.shelf(component, key)
-        else:
-            hints = self._index if component is None else self._index.component(component)
+        if component is None:
+            return frozenset(self._index.env_names())
+        hints = self._index.component(component) if key is None else self._index.shelf(component, key)
         return frozenset(name for hint in hints for name in hint.scope.env_names)
 
     def _best(self, now: float, component: object, key: object, context: Context | None) -> Generator[None, None, Ranked]:

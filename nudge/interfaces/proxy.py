@@ -209,7 +209,8 @@ class Proxy:
     def _learn_env(self, names: list[str]) -> bool:
         """Note what a scope asks for; False when PRIMARY asks again for what it was told."""
         fresh = set(names) - self._env_names
-        self._env_names |= fresh
+        known = self._env_names | fresh
+        self._env_names = known if len(known) <= limits.MAX_ENV_NAMES else set(names)  # hints come and go, and a header is only so long
         return bool(fresh)
 
     def _env(self) -> str:

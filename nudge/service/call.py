@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nudge.context import Context
-from nudge.limits import MAX_ENV_ASKED
 
 
 class EnvNeeded(Exception):
@@ -33,8 +32,7 @@ class Call:
         merged = given.merged(self.defaults)
         if merged.env is not None or not asked or self.env is None:
             return merged
-        wanted = frozenset(sorted(asked)[:MAX_ENV_ASKED])  # a stranger's thousand names must not make every answer too long to send
-        if wanted - self.env.keys():
-            raise EnvNeeded(wanted)
+        if asked - self.env.keys():
+            raise EnvNeeded(asked)
         merged.env = {name: value for name, value in self.env.items() if value is not None}
         return merged

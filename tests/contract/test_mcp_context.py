@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nudge import limits
 from nudge.service.operations import OPERATIONS
 from tests.contract.repos import clone, git
 from tests.contract.ways import Http, connected
@@ -201,15 +202,19 @@ def test_an_explicit_environment_is_taken_as_it_is(agent: Stdio, marked: dict[st
 
 
 def test_an_environment_of_any_size_can_be_told(pair: Pair) -> None:
-    """A value longer than a header, and hints that ask for more names than fit into one, keep nobody from being answered."""
+    """A value longer than a header, and hints that ask for hundreds of names, keep nobody from being answered, nor hide a hint."""
     called(pair.primary, "set_hint", component="big", key="k", value="v", meta={"scope": {"env_required": ["CONTRACT_BIG"]}})
     for number in range(30):
         names = [f"CONTRACT_{number}_{nth}_{'X' * 100}" for nth in range(20)]
         called(pair.primary, "set_hint", component="crowd", key=f"k{number}", value="v", meta={"scope": {"env_required": names}})
-    loud = connected(pair.machine, CONTRACT_BIG="x" * 100_000)
+    called(pair.primary, "set_hint", component="crowd", key="last", value="v", meta={"scope": {"env_match": {"CONTRACT_Z": "1"}}})
+    loud = connected(pair.machine, CONTRACT_BIG="x" * 100_000, CONTRACT_Z="1")
     assert called(loud, "get_hint", component="big", key="k")["hint"]["value"] == "v"
-    assert called(loud, "query", component="crowd") == {"hints": []}
-    assert len(called(loud, "list_components", component="crowd")["hints"]) == 30
+    assert [hit["key"] for hit in called(loud, "query", component="crowd")["hints"]] == ["last"]
+    assert "last" in [hit["key"] for hit in called(loud, "query", limit=limits.MAX_QUERY_LIMIT)["hints"]]
+    assert [hint["eligible"] for hint in called(loud, "list_components", component="crowd")["hints"]] == [False] * 30 + [True]
+    typed = pair.machine.json("query", "--component", "crowd", CONTRACT_Z="1")
+    assert [hit["key"] for hit in typed["hints"]] == ["last"]
     assert called(loud, "get_hint", component="big", key="k")["hint"]["value"] == "v"
 
 

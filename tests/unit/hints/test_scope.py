@@ -150,6 +150,7 @@ def test_key_is_the_identity() -> None:
         ({"env_required": "CI"}, "meta.scope.env_required"),
         ({"env_required": ["A=B"]}, "meta.scope.env_required[0]"),
         ({"env_required": [""]}, "meta.scope.env_required[0]"),
+        ({"env_required": ["ö" * 22]}, "meta.scope.env_required[0]"),
         ({"env_match": ["CI"]}, "meta.scope.env_match"),
         ({"env_match": {"CI": 1}}, "meta.scope.env_match.CI"),
         ({"env_match": {"CI": [None]}}, "meta.scope.env_match.CI[0]"),

@@ -213,6 +213,35 @@ def test_expired_hints_make_room() -> None:
     assert [hint.component for hint in store.hints()] == ["c"]
 
 
+def asking_for(*names: str, **meta: Any) -> dict[str, Any]:
+    return {"scope": {"env_required": list(names)}, **meta}
+
+
+def test_quota_of_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All scopes together ask for so many variables, each counted once: a caller may have to tell all of them with one call."""
+    monkeypatch.setattr(limits, "MAX_ENV_NAMES", 3)
+    store = new_store()
+    put(store, "api", "x", "1", asking_for("A", "B"))
+    put(store, "api", "y", "1", asking_for("B", "C"))
+    with pytest.raises(QuotaExceeded, match="3 environment variables"):
+        store.decide_set(NOW, "api", "z", "1", asking_for("D"))
+    put(store, "api", "y", "2", asking_for("B", "C"))
+    put(store, "api", "z", "1", asking_for("A", "C"))
+    assert store.env_names() == {"A", "B", "C"}
+
+
+def test_a_variable_that_nobody_asks_for_any_more_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint that goes, expires or is replaced takes its variables with it, unless another asks for them too."""
+    monkeypatch.setattr(limits, "MAX_ENV_NAMES", 3)
+    store = new_store()
+    put(store, "api", "x", "1", asking_for("A", "B"))
+    put(store, "api", "y", "1", asking_for("B", "C", ttl="PT1S"))
+    put(store, "api", "z", "1", asking_for("D"), now=NOW + 1)
+    assert store.env_names() == {"A", "B", "D"}
+    load(store, payload_with({"w": {"value": "1", "meta": asking_for("B", "E", "F")}}), "replace")
+    assert store.env_names() == {"B", "E", "F"}
+
+
 # The secret guard
 
 
