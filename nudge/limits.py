@@ -37,6 +37,7 @@ MAX_QUERY_LIMIT = 100
 MAX_SCANNED = 500  # commands in one scan; reconciling them is one step on the event loop
 MAX_REASONS = 12  # in one explanation
 MAX_WHY_NOT = 20  # variants that one miss explains
+MAX_QUERY_WHY_NOT = 5  # hints that a query which found none explains
 MAX_KNOWN_KEYS = 10  # keys that one miss suggests
 MAX_QUERY_ITEMS = 100  # keys or tags in one query
 MAX_USE_COUNT = 1_000_000_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable
 from typing import Any
 
 from nudge import limits
@@ -11,11 +13,25 @@ from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.hints.value import fresh
 
+Refused = tuple[Hint, Verdict]
 
-def no_variant_here(component: str, key: str, refused: list[tuple[Hint, Verdict]]) -> NotFound:
-    """The nearest miss first: the one that fails the fewest conditions."""
-    nearest = sorted(refused, key=lambda pair: (len(pair[1].reasons), pair[0].scope.key))[: limits.MAX_WHY_NOT]
-    why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in nearest]
+
+def nearest(refused: Iterable[Refused], most: int) -> list[Refused]:
+    """The one that fails the fewest conditions first."""
+    return heapq.nsmallest(most, refused, key=lambda pair: (len(pair[1].reasons), pair[0].identity))
+
+
+def nothing_here(refused: list[Refused]) -> list[dict[str, Any]]:
+    """What a query would have found somewhere else, and what kept it away."""
+    return [
+        {"component": hint.component, "key": hint.key, "reasons": verdict.reasons}
+        for hint, verdict in nearest(refused, limits.MAX_QUERY_WHY_NOT)
+    ]
+
+
+def no_variant_here(component: str, key: str, refused: list[Refused]) -> NotFound:
+    told = nearest(refused, limits.MAX_WHY_NOT)
+    why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in told]
     outcome = "does not apply here" if len(refused) == 1 else f"none of its {len(refused)} variants applies here"
     return _not_found(f"{component}/{key} exists, but {outcome}", component, key, why_not)
 

@@ -12,6 +12,7 @@ from nudge.errors import Invalid
 from nudge.guard.matching import Regex, compile_regex
 from nudge.hints.fields import parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex
+from nudge.hints.misses import Refused, nearest, nothing_here
 from nudge.hints.model import Hint
 from nudge.hints.pace import Pace
 from nudge.hints.ranking import Ranked, judge, rank
@@ -70,29 +71,43 @@ def _parse_regex(raw: object) -> Regex:
 
 def search(
     index: HintIndex, now: float, filters: Filters, context: Context, limit: int
-) -> Generator[None, None, list[dict[str, Any]]]:
+) -> Generator[None, None, dict[str, Any]]:
     """Works on the hints of the moment it starts: what is written during a pause changes nothing. After its first step it reads
     nothing else, so that the rest may run on another thread."""
     candidates = list(filters.candidates(index))
     yield
-    found: list[Ranked] = []
-    pace = Pace()
-    for hint in candidates:
-        passed = filters.reasons(hint) if hint.live_at(now) else None
-        if passed is not None:
-            verdict = hint.scope.check(context)
-            if verdict.eligible:
-                found.append(judge(hint, [*passed, *verdict.reasons], now))
-        if len(found) >= 2 * limit:
-            found = rank(found, limit)  # a sort of thousands at the end would be one long step
-        if pace.due(hint):
-            yield
+    found, refused = yield from _sift(candidates, now, filters, context, limit)
     entries = []
+    pace = Pace()
     for ranked in rank(found, limit):
         entries.append(_entry(ranked, now))
         if pace.due(ranked.hint):
             yield
-    return entries
+    return {"hints": entries, **({"why_not": nothing_here(refused)} if refused and not found else {})}
+
+
+def _sift(
+    candidates: list[Hint], now: float, filters: Filters, context: Context, limit: int
+) -> Generator[None, None, tuple[list[Ranked], list[Refused]]]:
+    """The best that apply here, and the nearest of those that do not: both lists stay short, as a sort of thousands at the end
+    would be one long step."""
+    found: list[Ranked] = []
+    refused: list[Refused] = []
+    pace = Pace()
+    for hint in candidates:
+        passed = filters.reasons(hint) if hint.live_at(now) else None
+        verdict = None if passed is None else hint.scope.check(context)
+        if passed is not None and verdict is not None and verdict.eligible:
+            found.append(judge(hint, [*passed, *verdict.reasons], now))
+        elif verdict is not None and not found:
+            refused.append((hint, verdict))
+        if len(found) >= 2 * limit:
+            found = rank(found, limit)
+        if len(refused) >= 2 * limits.MAX_QUERY_WHY_NOT:
+            refused = nearest(refused, limits.MAX_QUERY_WHY_NOT)
+        if pace.due(hint):
+            yield
+    return found, refused
 
 
 def _entry(ranked: Ranked, now: float) -> dict[str, Any]:

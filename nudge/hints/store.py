@@ -127,8 +127,7 @@ class HintStore:
     ) -> Generator[None, None, dict[str, Any]]:
         filters = Filters.parse(component, keys, tags, regex)
         most = parse_whole(limits.DEFAULT_QUERY_LIMIT if limit is None else limit, "limit", 1, limits.MAX_QUERY_LIMIT)
-        found = yield from search(self._index, now, filters, context or Context(), most)
-        return {"hints": found}
+        return (yield from search(self._index, now, filters, context or Context(), most))
 
     def list_components(
         self, now: float, component: object = None, context: Context | None = None

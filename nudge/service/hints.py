@@ -89,6 +89,7 @@ class MatchedHint(BaseModel):
 
 class Found(BaseModel):
     hints: list[dict[str, Any]]
+    why_not: list[dict[str, Any]] | None = None
 
 
 class Deleted(BaseModel):

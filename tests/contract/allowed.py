@@ -182,6 +182,11 @@ def _searching() -> Iterator[Case]:
     yield _finds("takes all filters together", {"component": "web", "keys": ["build"], "tags": ["build"], "regex": "npm"}, ("web", "build"))
     yield _finds("gives as many as asked for", {"limit": 1}, ("api", "build"))
     yield _finds("sees what applies in the context", {"tags": ["run"], "context": {**HERE, "os": "darwin"}}, ("web", "run"))
+    yield Case("query that finds nothing says what keeps away what would match", (
+        *QUERIED,
+        gives("query", {"context": HERE, "tags": ["run"]}, {
+            "hints": [], "why_not": [{"component": "web", "key": "run", "reasons": ["os=linux, needs darwin"]}]}),
+    ))  # fmt: skip
     yield Case("query refuses what it cannot mean", (
         refuses("query", {"regex": "(?=x)"}, "E_INVALID", "regex"),
         refuses("query", {"limit": 0}, "E_INVALID", "limit"),

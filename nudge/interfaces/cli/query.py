@@ -37,8 +37,16 @@ def run(arguments: Namespace) -> int:
     result = connect(arguments).call("nudge.query", _params(arguments))
     console.result(result, _lines(console.pen, result["hints"]))
     if not result["hints"] and not console.as_json:
-        console.remark("no hint for here matches; nudge ls shows all there are")
+        for line in _nothing(result.get("why_not")):
+            console.remark(line)
     return exits.DONE
+
+
+def _nothing(why_not: list[dict[str, Any]] | None) -> Iterator[str]:
+    """What matches but is not for here, with what keeps it away."""
+    yield f"{'what matches is not for here' if why_not else 'no hint for here matches'}; nudge ls shows all there are"
+    for miss in why_not or ():
+        yield f"  {render.name_of(miss['component'], miss['key'])}: {render.visible('; '.join(miss['reasons']))}"
 
 
 def _params(arguments: Namespace) -> dict[str, Any]:

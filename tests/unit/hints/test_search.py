@@ -125,3 +125,40 @@ def test_writes_during_a_pause_do_not_disturb() -> None:
         store.apply(store.decide_delete(NOW, hint.component, hint.key).change)
     put(store, "d", "new", "x")
     assert len(finish(steps)["hints"]) == 100
+
+
+# Nothing found
+
+
+def test_a_miss_says_why_not() -> None:
+    """What passes every filter but is not for here is named, the nearest first; what no filter lets through is not."""
+    store = new_store()
+    put(store, "api", "far", "x", {"tags": ["t"], "scope": {"os": ["darwin"], "branch": ["dev"]}})
+    put(store, "api", "near", "x", {"tags": ["t"], "scope": {"os": ["darwin"]}})
+    put(store, "api", "other", "x", {"scope": {"os": ["darwin"]}})
+    assert finish(store.query(NOW, tags=["t"], context=Context(os="linux"))) == {
+        "hints": [],
+        "why_not": [
+            {"component": "api", "key": "near", "reasons": ["os=linux, needs darwin"]},
+            {"component": "api", "key": "far", "reasons": ["branch unknown, needs dev", "os=linux, needs darwin"]},
+        ],
+    }
+
+
+def test_only_a_miss_says_why_not() -> None:
+    """One hit is an answer; and where nothing matches at all there is nothing to explain."""
+    store = new_store()
+    put(store, "api", "a", "x", {"scope": {"os": ["darwin"]}})
+    put(store, "api", "b", "x")
+    assert list(finish(store.query(NOW, context=Context(os="linux")))) == ["hints"]
+    assert finish(store.query(NOW, keys=["nowhere"])) == {"hints": []}
+
+
+def test_why_not_is_short() -> None:
+    """However many are kept away, the nearest few are named."""
+    store = new_store()
+    for index in range(150):
+        put(store, "api", f"k{index:03}", "x", {"scope": {"os": ["darwin"], **({} if index % 30 == 29 else {"branch": ["dev"]})}})
+    why_not = finish(store.query(NOW, context=Context(os="linux")))["why_not"]
+    assert len(why_not) == limits.MAX_QUERY_WHY_NOT
+    assert [miss["key"] for miss in why_not] == ["k029", "k059", "k089", "k119", "k149"]

@@ -47,6 +47,18 @@ def test_query_finds_nothing(nudge: Nudge, server: Server) -> None:
     assert nudge("query", "x", "--json").err == ""
 
 
+def test_query_says_why_not(nudge: Nudge, server: Server) -> None:
+    """What would have matched elsewhere is named beside the empty answer, with what keeps it away."""
+    misses = [{"component": "api", "key": "ru\x1bn", "reasons": ["os=linux, needs darwin", "branch unknown, needs dev"]}]
+    server.answers["nudge.query"] = {"hints": [], "why_not": misses}
+    outcome = nudge("query", "x")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.splitlines() == [
+        "what matches is not for here; nudge ls shows all there are",
+        "  api/ru\\x1bn: os=linux, needs darwin; branch unknown, needs dev",
+    ]
+
+
 def test_long_values_are_cut_on_a_terminal_only(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row fits the terminal; a pipe gets everything."""
     monkeypatch.setenv("COLUMNS", "60")
