@@ -52,7 +52,7 @@ def _is_request(message: object) -> bool:
 async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, Any]:
     request_id = message.get("id")
     try:
-        result = await app.execute(message["method"], message.get("params"), call)
+        result = await app.execute(message["method"], message.get("params", {}), call)
     except (EnvNeeded, HandingOver):
         raise
     except NudgeError as error:

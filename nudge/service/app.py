@@ -56,8 +56,6 @@ class App:
         operation = self._operations.get(name)
         if operation is None:
             raise UnknownMethod(f"Method not found: {name[:100]}")
-        if params is None:
-            params = {}
         if not isinstance(params, dict):
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1

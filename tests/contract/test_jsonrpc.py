@@ -49,7 +49,7 @@ def test_an_answer_carries_the_id_of_its_request(script: Http, request_id: Any) 
     assert answer == {"jsonrpc": "2.0", "id": request_id, "result": {"components": []}}
 
 
-@pytest.mark.parametrize("params", [{}, {"params": None}, {"params": {}}])
+@pytest.mark.parametrize("params", [{}, {"params": {}}])
 def test_params_may_be_left_out(script: Http, params: dict[str, Any]) -> None:
     """An operation without required parameters needs no params object."""
     assert script.post("/", {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", **params}).json["result"] == {"components": []}
@@ -109,6 +109,7 @@ NONSENSE: dict[str, tuple[bytes, int]] = {
     "an unknown method": (b'{"jsonrpc": "2.0", "id": 1, "method": "nudge.fly"}', -32601),
     "an MCP method": (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}', -32601),
     "params that are a list": (b'{"jsonrpc": "2.0", "id": 1, "method": "nudge.query", "params": []}', -32602),
+    "params that are null": (b'{"jsonrpc": "2.0", "id": 1, "method": "nudge.query", "params": null}', -32602),
     "params that are text": (b'{"jsonrpc": "2.0", "id": 1, "method": "nudge.query", "params": "x"}', -32602),
 }
 
