@@ -23,6 +23,7 @@ _NUMBERS = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
 _WILDCARD = re.compile(r"\*+|\?|\[")
 _ANY_START = re.compile(r"\A(?:\*\*/+)+(?=[^/])")
 _GLOBSTAR = "**"
+_TOO_LARGE = r"is too large for a search; write ranges such as [a-z] for classes such as \pL, count lower in {n,m}, or search for less"
 
 # A parsed pattern: text, or a choice between parsed patterns.
 _Part = str | list[list["_Part"]]
@@ -89,7 +90,7 @@ def compile_regex(pattern: str, field: str) -> Regex:
     except UnicodeEncodeError:
         raise Invalid("must be text that UTF-8 can carry", field=field) from None
     if program.programsize > limits.MAX_REGEX_PROGRAM:
-        raise Invalid("is too large; repeat less, or count lower in {n,m}", field=field)
+        raise Invalid(_TOO_LARGE, field=field)
     return Regex(pattern, program)
 
 

@@ -30,6 +30,11 @@ def test_defaults_are_not_written_down() -> None:
     assert parse_meta(None) == parse_meta({}) == {}
 
 
+def test_null_is_not_given() -> None:
+    """A model that fills in every field says null for those it has nothing to say about."""
+    assert parse_meta({"reason": None, "tags": None, "ttl": None, "scope": None, "priority": 3}) == {"priority": 3}
+
+
 def test_empty_scope_is_no_scope() -> None:
     """`scope: {}` means everywhere, as no scope does."""
     assert parse_meta({"scope": {}}) == parse_meta({"scope": {"branch": [], "env_match": {}}}) == {}
@@ -54,7 +59,6 @@ def test_tags_are_deduplicated_in_order() -> None:
         ({"reason": 1}, "meta.reason"),
         ({"reason": "x" * 501}, "meta.reason"),
         ({"reason": "two\nlines"}, "meta.reason"),
-        ({"reason": None}, "meta.reason"),
         ({"tags": "build"}, "meta.tags"),
         ({"tags": [f"t{i}" for i in range(21)]}, "meta.tags"),
         ({"tags": ["ok", ""]}, "meta.tags[1]"),
