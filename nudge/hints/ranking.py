@@ -65,14 +65,16 @@ def _order(one: Ranked) -> tuple[float, float, Identity]:
 
 
 def usage_reasons(hint: Hint, now: float) -> list[str]:
-    """What, beside the scope, raised or lowered it."""
+    """What, beside the scope, raised or lowered it. A use that was taken back is none."""
     reasons = []
-    if hint.last_used_at is not None:
-        age = now - hint.last_used_at
+    used_at = hint.last_used_at if hint.use_count else None
+    if used_at is not None:
+        age = now - used_at
         reasons.append(f"recently used ({ago(age)})" if age < WEEK else f"last used {ago(age)}")
     if hint.use_count:
-        last = "" if hint.last_used_at is None else f", last {ago(now - hint.last_used_at)}"
-        reasons.append(f"worked {hint.use_count} time{'s' * (hint.use_count > 1)} here{last}")
+        here = " here" if hint.scope.size else ""  # a hint for everywhere may have worked anywhere
+        last = "" if used_at is None else f", last {ago(now - used_at)}"
+        reasons.append(f"worked {hint.use_count} time{'s' * (hint.use_count > 1)}{here}{last}")
     if "priority" in hint.meta:
         reasons.append(f"priority {hint.meta['priority']}")
     return reasons

@@ -25,6 +25,8 @@ from nudge.hints.value import parse_value
 
 __all__ = ["Change", "Decision", "HintStore"]
 
+_NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
+
 
 class HintStore:
     def __init__(
@@ -92,6 +94,8 @@ class HintStore:
             raise Invalid("must not be 0", field="delta")
         held = (yield from self._best(now, component, key, context)).hint
         count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
+        if credit < 0 and count == held.use_count:
+            return Decision(Change(), {"hint": held.to_wire(), "note": _NOTHING_TO_LOWER})
         hint = replace(held, use_count=count, last_used_at=microseconds(now) if credit > 0 else held.last_used_at)
         return Decision(Change((hint,)), {"hint": hint.to_wire()})
 
@@ -179,9 +183,15 @@ def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:
     parse_whole(expected, "if_match_version", 0, limits.MAX_VERSION)
     actual = held.version if held else 0
     if expected != actual:
-        found = f"is at version {actual}" if actual else "does not exist with this scope"
-        said = f"{new.component}/{new.key} {found}, not {expected}: read it again, then retry"
-        raise Conflict(said, expected=expected, actual=actual)
+        raise Conflict(f"{new.component}/{new.key} {_mismatch(expected, actual)}, then retry", expected=expected, actual=actual)
+
+
+def _mismatch(expected: int, actual: int) -> str:
+    if actual == 0:
+        return f"has no version {expected}, as it does not exist with this scope: see what there is"
+    if expected == 0:
+        return f"exists already, at version {actual}: read it"
+    return f"is at version {actual}, not {expected}: read it again"
 
 
 def _counted(hints: Iterable[Hint]) -> list[dict[str, Any]]:

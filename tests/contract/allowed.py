@@ -70,6 +70,10 @@ def _writing() -> Iterator[Case]:
         gives("set_hint", setting(**EVERY_META), {"hint": {"meta": {**EVERY_META, "scope": KEPT_SCOPE}}}),
         gives("get_hint", named(context=FITTING), {"match_explain": {"reasons": FITTING_REASONS}}),
     ))  # fmt: skip
+    yield Case("null in meta is not given, whoever sends it", (
+        gives("set_hint", setting(scope=None, reason=None, tags=None), {"hint": {"value": "make", "meta": SIGNED}}),
+        gives("get_hint", named(), {"match_explain": {"reasons": ["no scope: applies everywhere"]}}),
+    ), typeable=False)  # fmt: skip
     for source in ("user", "agent", "tool-output", "file-import"):
         yield Case(f"a hint may come from {source}", (
             gives("set_hint", setting(source=source), {"hint": {"meta": {"source": source, "added_by": "contract"}}}),
@@ -194,15 +198,20 @@ def _searching() -> Iterator[Case]:
     ))  # fmt: skip
 
 
+NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
+
+
 def _crediting() -> Iterator[Case]:
     yield Case("a bump credits, a negative one takes back, and none goes below zero", (
         is_set(),
         gives("bump", named(), {"hint": {"use_count": 1, "version": 1, "last_used_at": "<now>"}}),
         gives("bump", named(delta=4), {"hint": {"use_count": 5}}),
         gives("bump", named(delta=-2), {"hint": {"use_count": 3}}),
-        gives("get_hint", named(), {"match_explain": {"components": {"frecency": 0.259}}}),
+        gives("get_hint", named(), {"match_explain": {"components": {"frecency": 0.259}, "reasons": [
+            "no scope: applies everywhere", "recently used (now)", "worked 3 times, last now"]}}),
         gives("bump", named(delta=-1000), {"hint": {"version": 1}}),
-        gives("get_hint", named(), {"match_explain": {"components": {"frecency": 0.0}}}),
+        gives("get_hint", named(), {"match_explain": {"components": {"frecency": 0.0}, "reasons": ["no scope: applies everywhere"]}}),
+        gives("bump", named(delta=-1), {"hint": {"version": 1}, "note": NOTHING_TO_LOWER}),
         refuses("bump", named(delta=0), "E_INVALID", "delta"),
         refuses("bump", named(delta=limits.MAX_BUMP + 1), "E_INVALID", "delta"),
         refuses("bump", named("other"), "E_NOT_FOUND", known_keys=["build"]),

@@ -34,7 +34,7 @@ def test_a_command_that_worked_raises_its_hint_once_a_session(machine: Machine) 
     eventually(lambda: _uses(machine) == 1, "the hint is credited")
     _ran(machine, "pytest -q", "s2", "t4")
     eventually(lambda: _uses(machine) == 2, "another session credits it again")
-    assert "worked 2 times here, last now" in machine.json("get", "api", "test")["match_explain"]["reasons"]
+    assert "worked 2 times, last now" in machine.json("get", "api", "test")["match_explain"]["reasons"]
     _ran(machine, "pytest -q", "s3", "t5", failed=True)
     eventually(lambda: _uses(machine) == 1, "a failure lowers it")
 

@@ -45,7 +45,7 @@ def test_two_agents(machine: Machine) -> None:
         "one learned:  two-agents/test",
         "two was told: DOCKER=1 make test",
         "because:      the suite needs a real router",
-        "one sees why: no scope: applies everywhere; recently used (now); worked 1 time here, last now",
+        "one sees why: no scope: applies everywhere; recently used (now); worked 1 time, last now",
     ]
     assert machine.pids() == []
 

@@ -28,11 +28,14 @@ def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     params = {"component": arguments.component, "key": arguments.key, "delta": arguments.delta}
     result = connect(arguments).call("nudge.bump", {**params, "context": context_flags.read(arguments)})
-    console.result(result, [_line(console.pen, arguments, result["hint"])])
+    console.result(result, [_line(console.pen, arguments, result)])
     return exits.DONE
 
 
-def _line(pen: render.Pen, arguments: Namespace, hint: dict[str, Any]) -> str:
-    symbol, word = ("↓", "lowered") if arguments.delta < 0 else ("↑", "bumped")
+def _line(pen: render.Pen, arguments: Namespace, result: dict[str, Any]) -> str:
     name = pen.paint("bold", render.name_of(arguments.component, arguments.key))
+    if "note" in result:
+        return f"{name} stays as it is: {render.visible(result['note'])}"
+    symbol, word = ("↓", "lowered") if arguments.delta < 0 else ("↑", "bumped")
+    hint = result["hint"]
     return f"{pen.paint('cyan', pen.symbol(symbol))} {word} {name}: used {render.counted(hint.get('use_count', 0), 'time')}"

@@ -95,13 +95,18 @@ def test_limit() -> None:
         (hint(), []),
         (
             hint(last_used_at=NOW - 180, use_count=4, priority=7),
-            ["recently used (3m ago)", "worked 4 times here, last 3m ago", "priority 7"],
+            ["recently used (3m ago)", "worked 4 times, last 3m ago", "priority 7"],
         ),
-        (hint(last_used_at=NOW - 9 * DAY, use_count=1), ["last used 9d ago", "worked 1 time here, last 9d ago"]),
+        (hint(last_used_at=NOW - 9 * DAY, use_count=1), ["last used 9d ago", "worked 1 time, last 9d ago"]),
+        (
+            hint(last_used_at=NOW, use_count=2, scope={"os": ["linux"]}),
+            ["recently used (now)", "worked 2 times here, last now"],
+        ),
+        (hint(last_used_at=NOW, use_count=0), []),
     ],
 )
 def test_reasons(hint: Hint, reasons: list[str]) -> None:
-    """Use and priority are told when there is something to tell."""
+    """Use and priority are told when there is something to tell; `here` of a hint that is not for everywhere."""
     assert usage_reasons(hint, NOW) == reasons
 
 

@@ -90,16 +90,24 @@ def test_matching_version_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "scope", "actual"), [(0, {}, 2), (1, {}, 2), (3, {}, 2), (2, {"os": ["linux"]}, 0), (1, {"os": ["linux"]}, 0)]
+    ("expected", "scope", "actual", "said"),
+    [
+        (0, {}, 2, "exists already, at version 2: read it"),
+        (1, {}, 2, "is at version 2, not 1: read it again"),
+        (3, {}, 2, "is at version 2, not 3: read it again"),
+        (2, {"os": ["linux"]}, 0, "has no version 2, as it does not exist with this scope: see what there is"),
+        (1, {"os": ["linux"]}, 0, "has no version 1, as it does not exist with this scope: see what there is"),
+    ],
 )
-def test_other_version_conflicts(expected: int, scope: dict[str, Any], actual: int) -> None:
-    """Any other version is a conflict that tells both; it is the version of the variant with the same scope."""
+def test_other_version_conflicts(expected: int, scope: dict[str, Any], actual: int, said: str) -> None:
+    """Any other version is a conflict that tells both, in a sentence; it is the version of the variant with the same scope."""
     store = new_store()
     put(store, "api", "build", "make")
     put(store, "api", "build", "make")
     with pytest.raises(Conflict) as refused:
         store.decide_set(NOW, "api", "build", "x", {"scope": scope}, if_match_version=expected)
     assert refused.value.data == {"expected": expected, "actual": actual}
+    assert refused.value.message == f"api/build {said}, then retry"
 
 
 # TTL
@@ -387,6 +395,15 @@ def test_negative_bump() -> None:
     hint = commit(store, finish(store.decide_bump(NOW + 9, "api", "build", delta=-5)))["hint"]
     assert "use_count" not in hint
     assert hint["last_used_at"] == iso(NOW + 5)
+
+
+def test_negative_bump_of_a_hint_without_uses() -> None:
+    """Nothing can be taken back, nothing changes, and that is what is said."""
+    store = new_store()
+    before = put(store, "api", "build", "make")
+    decision = finish(store.decide_bump(NOW + 5, "api", "build", delta=-1))
+    assert not decision.change
+    assert decision.result["hint"] == before and decision.result["note"].startswith("nothing to lower")
 
 
 def test_bump_credits_what_get_returns() -> None:

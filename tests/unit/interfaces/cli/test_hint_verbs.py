@@ -150,3 +150,10 @@ def test_conflict_says_how_to_go_on(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.set_hint"] = RemoteError({"code": 40901, "message": "it is at 4", "data": {"reason": "E_CONFLICT"}})
     outcome = nudge("set", "a", "b", "c", "--if-match-version", "3")
     assert outcome.code == 3 and "it is at 4" in outcome.err
+
+
+def test_bump_that_changes_nothing(nudge: Nudge, server: Server) -> None:
+    """Where there was nothing to take back, nothing is said to be lowered."""
+    server.answers["nudge.bump"] = {"hint": HINT, "note": "nothing to lower: no use of it is counted"}
+    outcome = nudge("bump", "http-proxy", "build", "--delta", "-1")
+    assert outcome.out == "http-proxy/build stays as it is: nothing to lower: no use of it is counted\n"
