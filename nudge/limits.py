@@ -126,7 +126,7 @@ STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyon
 # The HTTP listener
 MAX_CONNECTIONS = 512  # on each of the two addresses
 MAX_HEAD_BYTES = 64 * KIB  # all headers: a context with a long directory fits
-MAX_SOCKET_HEAD_BYTES = 256 * KIB  # the same on the Unix socket: MAX_ENV_NAMES variables fit
+MAX_SOCKET_HEAD_BYTES = 2 * MIB  # the same on the Unix socket: MAX_ENV_NAMES variables fit
 READ_BYTES = 16 * KIB  # parsed at once
 HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0

@@ -90,12 +90,15 @@ class _Report:
 def decide_import(
     index: HintIndex, admission: Admission, now: float, payload: object, mode: object
 ) -> Generator[None, None, Decision]:
-    """Reading pauses, settling does not: the store may change during a pause, and what counts is what it holds at the end."""
+    """Pauses now and then, in which the store must not change."""
     chosen = parse_choice(mode, "mode", MODES)
     incoming = yield from _read(payload, now, admission)
+    yield
     report = _settle(index, now, incoming, chosen)
+    yield
     gone = _unnamed(index, incoming) if chosen == "replace" else []
     report.removed = sum(hint.live_at(now) for hint in gone)
+    yield
     change = Change(tuple(report.puts), tuple(hint.identity for hint in gone))
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
