@@ -12,6 +12,12 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
+WIRE_REASONS = {
+    PARSE_ERROR: "E_PARSE", INVALID_REQUEST: "E_REQUEST", METHOD_NOT_FOUND: "E_METHOD", INVALID_PARAMS: "E_PARAMS",
+    INTERNAL_ERROR: "E_INTERNAL",
+}  # fmt: skip
+"""What JSON-RPC itself refuses, by the symbol that stands in `data.reason`."""
+
 
 class NudgeError(Exception):
     """Anything Nudge refuses. Subclasses fix `code` and `reason`; `data` adds what helps the caller to go on."""
@@ -44,6 +50,10 @@ class Invalid(NudgeError):
         self.rule = rule
 
 
+class SettingInvalid(Invalid):
+    """A setting that breaks a rule; `field` says where it is set: a variable, or a key in a file."""
+
+
 class ScopeInvalid(Invalid):
     code, reason = 40003, "E_SCOPE_INVALID"
 
@@ -67,6 +77,10 @@ class Unavailable(NudgeError):
 
     def __init__(self, message: str, **data: Any) -> None:
         super().__init__(message, retryable=True, **data)
+
+
+class WrongPort(Unavailable):
+    """A server runs, and listens elsewhere than it was looked for."""
 
 
 class HandingOver(Unavailable):

@@ -8,7 +8,7 @@ import time
 
 from nudge import limits
 from nudge.clock import boot_seconds
-from nudge.errors import NudgeError, RemoteError, Unavailable
+from nudge.errors import NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.runtime import endpoint, ensure, paths
 from nudge.runtime.connection import Lost, TimedOut
 
@@ -27,10 +27,14 @@ ENV_NEEDED = 428
 class Client:
     """Talks to this machine's PRIMARY; finds it, and starts it where the call may."""
 
-    __slots__ = ("_autostart", "_directory", "_environ", "_port")
+    __slots__ = ("_autostart", "_directory", "_env", "_port")
 
-    def __init__(self, *, environ: Mapping[str, str] = os.environ, port: int | None = None, autostart: bool = True) -> None:
-        self._environ = environ
+    def __init__(
+        self, *, environ: Mapping[str, str] = os.environ, env: Mapping[str, str] | None = None,
+        port: int | None = None, autostart: bool = True,
+    ) -> None:  # fmt: skip
+        """`environ` says where the server is; `env`, where that is another, what a scope is told that asks for a variable."""
+        self._env = environ if env is None else env
         self._directory = paths.runtime_dir(environ)
         self._port = port
         self._autostart = autostart
@@ -53,7 +57,7 @@ class Client:
         try:
             answer: dict[str, Any] = self.call("nudge.status", {}, start=False)
         except Unavailable as error:
-            if "pid" in error.data:
+            if "pid" in error.data or isinstance(error, WrongPort):
                 raise
             return None
         return answer
@@ -92,17 +96,17 @@ class Client:
             paths.ensure_private_dir(self._directory)
         elif os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # even to look whether the lock is free would leave a file there
-        link = ensure.connect(self._directory, start=start)
+        link = ensure.connect(self._directory, start=start, port=self._port)
         if self._port not in (None, link.endpoint.port):
             link.close()
-            raise Unavailable(
+            raise WrongPort(
                 f"port {self._port} is not where the running Nudge server listens ({link.endpoint.port}); leave out -p"
             )
         return link
 
     def _asked_env(self, body: bytes) -> str:
         """Only the names that a scope asks for ever leave this process; a value longer than any that is allowed is cut."""
-        told = {name: self._environ.get(name) for name in json.loads(body)["names"]}
+        told = {name: self._env.get(name) for name in json.loads(body)["names"]}
         return json.dumps({name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1] for name, value in told.items()})
 
 

@@ -35,6 +35,7 @@ _SUCCESSOR_PATIENCE = 1.15  # seconds for the successor to ask for the role; the
 _LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
 _DRAIN = 0.1
 _LEAVING_PACE = 0.1  # seconds that each call waits meanwhile: callers in a tight loop would take the successor's processor time
+_PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
@@ -71,6 +72,8 @@ class Primary:
         self._forget = False
 
     def run(self) -> bool:
+        if self._settings.unknown:
+            _log.warning("config.toml sets what is no setting: %s", ", ".join(self._settings.unknown))
         return asyncio.run(self._main())
 
     async def _main(self) -> bool:
@@ -135,13 +138,11 @@ class Primary:
         self._on_ready(self._announced)
 
     def _ports(self) -> Iterator[int]:
-        """The last PRIMARY's port first, so that scripts go on working; then the configured one and those after it."""
-        first = self._settings.port
-        usual = range(first, min(first + limits.PORTS_TRIED, 65_536))
-        last = self._announced.port
-        if last is not None and last in usual:
+        """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free one."""
+        first, last = self._settings.port, self._announced.port
+        if last is not None and last in _PORTS and "port" not in self._settings.given:
             yield last
-        yield from usual
+        yield from range(first, min(first + limits.PORTS_TRIED, _PORTS.stop))
 
     def _remove_old_sockets(self) -> None:
         """We hold the lock: any other socket here belongs to a PRIMARY that was killed."""
@@ -276,10 +277,16 @@ class Primary:
         self._awaiting_successor = True
         self._http.pace = _LEAVING_PACE
         try:
-            await asyncio.to_thread(ensure.spawn_detached, self._directory, successor_of=self._announced.generation)
+            await asyncio.to_thread(self._spawn_successor)
             await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_PATIENCE)
         except (TimeoutError, OSError):
             _log.info("the successor is not ready yet; it will find the lock free")
+
+    def _spawn_successor(self) -> None:
+        """With our settings, which are in the environment, and on our port, which need not be the one we were told."""
+        ensure.spawn_detached(
+            self._directory, successor_of=self._announced.generation, port=self._announced.port, auth=self._auth
+        )
 
     async def _drain(self) -> None:
         until = boot_seconds() + _DRAIN

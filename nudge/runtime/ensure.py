@@ -26,8 +26,10 @@ _PASSED_ON = ("HOME", "LANG", "LOGNAME", "PATH", "SYSTEMROOT", "TZ", "USER", "US
 _PASSED_ON_PREFIXES = ("LC_", "NUDGE_", "PYTHON")
 
 
-def connect(directory: str, *, start: bool = True, patience: float = limits.START_TIMEOUT) -> Connection:
-    """An open connection to the PRIMARY. With `start`, one is started when the lock is free.
+def connect(
+    directory: str, *, start: bool = True, patience: float = limits.START_TIMEOUT, port: int | None = None
+) -> Connection:
+    """An open connection to the PRIMARY. With `start`, one is started when the lock is free, on `port` if that is given.
 
     An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is waited for.
     """
@@ -44,7 +46,7 @@ def connect(directory: str, *, start: bool = True, patience: float = limits.STAR
                 raise Unavailable("no Nudge server is running; start one with: nudge serve")
             if child is None or child.poll() is not None:
                 _fail_if_child_failed(child, directory)
-                child = spawn_detached(directory)
+                child = spawn_detached(directory, port=port)
         _check_patience(boot_seconds() - began, patience, published, starting=child is not None)
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
@@ -77,13 +79,18 @@ def _check_patience(waited: float, patience: float, published: Endpoint | None, 
     raise Unavailable(f"no Nudge server came up within {waited:.0f} s; see why with: nudge serve --http-only")
 
 
-def spawn_detached(directory: str, *, successor_of: str | None = None) -> subprocess.Popen[bytes]:
-    """Start `nudge serve --detach` on its own: own session, no descriptor of ours, root as directory, a bare environment."""
+def spawn_detached(
+    directory: str, *, successor_of: str | None = None, port: int | None = None, auth: bool = True
+) -> subprocess.Popen[bytes]:
+    """Start `nudge serve --detach` on its own: own session, no descriptor of ours, root as directory, a bare environment.
+
+    Our settings travel in that environment."""
     import subprocess
 
     command = [sys.executable, "-P", "-m", "nudge", "serve", "--detach"]
-    if successor_of is not None:
-        command += ["--successor", successor_of]
+    command += [] if port is None else ["--port", str(port)]
+    command += [] if auth else ["--no-auth"]
+    command += [] if successor_of is None else ["--successor", successor_of]
     with open(os.devnull, "rb") as nothing, _start_report(directory) as report:
         child = subprocess.Popen(
             command, cwd="/", stdin=nothing, stdout=nothing, stderr=report, env=_passed_on(os.environ),

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 
-from nudge.errors import StorageFailed
+from nudge.errors import SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,25 @@ def home() -> str:
     import pwd
 
     return pwd.getpwuid(os.getuid()).pw_dir
+
+
+def expanded(path: str) -> str:
+    """`~/` with the home that the account has, even where HOME is not set."""
+    return home() + path[1:] if path == "~" or path.startswith("~/") else path
+
+
+def _named(environ: Mapping[str, str], variable: str) -> str | None:
+    """A path that the environment names. A relative one would be another place in every directory: it is refused."""
+    path = expanded(environ.get(variable, ""))
+    if path and not os.path.isabs(path):
+        raise SettingInvalid("must be an absolute path, or one below ~/", field=variable)
+    return path or None
+
+
+def check_named(environ: Mapping[str, str]) -> None:
+    """Refuse a path that cannot be meant here and now, not in a server that was started meanwhile."""
+    for variable in ("NUDGE_RUNTIME_DIR", "NUDGE_DB", "NUDGE_CONFIG"):
+        _named(environ, variable)
 
 
 def machine_tag() -> str:
@@ -64,22 +83,21 @@ def _base(kind: str) -> str:
 
 
 def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
-    return environ.get("NUDGE_RUNTIME_DIR") or os.path.join(_base("state"), machine_tag())
+    return _named(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_base("state"), machine_tag())
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> str:
-    return environ.get("NUDGE_CONFIG") or os.path.join(_base("config"), "config.toml")
+    return _named(environ, "NUDGE_CONFIG") or os.path.join(_base("config"), "config.toml")
 
 
 def database_file(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, as the log."""
-    moved = environ.get("NUDGE_RUNTIME_DIR")
-    return environ.get("NUDGE_DB") or os.path.join(moved or _base("data"), "nudge.db")
+    return _named(environ, "NUDGE_DB") or os.path.join(_named(environ, "NUDGE_RUNTIME_DIR") or _base("data"), "nudge.db")
 
 
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
-    moved = environ.get("NUDGE_RUNTIME_DIR")
+    moved = _named(environ, "NUDGE_RUNTIME_DIR")
     return os.path.join(moved, "log") if moved else _base("log")
 
 

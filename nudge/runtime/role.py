@@ -30,7 +30,7 @@ _SUCCESSION = 5.0
 
 
 def serve(options: Any) -> int:
-    """The verb. `options`: port, http_only, detach, successor, no_auth, tools, no_secret_guard."""
+    """The verb. `options`: http_only, detach, successor, no_auth, and each setting as text by its name, None where it was not given."""
     settings = _settings(options)
     directory = paths.runtime_dir()
     try:
@@ -49,14 +49,13 @@ def serve(options: Any) -> int:
 
 
 def _settings(options: Any) -> Settings:
-    settings = config.load()
-    if options.port is not None:
-        settings.port = options.port
-    if options.tools is not None:
-        settings.tools = options.tools
-    if options.no_secret_guard:
-        settings.secret_guard = False
-    return settings
+    """A flag is the variable of its name, for this process and for every server that it starts."""
+    os.environ.update({setting.variable: str(getattr(options, setting.name)) for setting in _given(options)})
+    return config.load()
+
+
+def _given(options: Any) -> list[config.Setting]:
+    return [setting for setting in config.SETTINGS if getattr(options, setting.name, None) is not None]
 
 
 def _answering(directory: str) -> Connection | None:
@@ -86,13 +85,27 @@ def _try_lock(directory: str) -> FileLock | None:
 
 def _second(link: Connection, directory: str, settings: Settings, options: Any) -> int:
     if is_newer(__version__, link.endpoint.version or ""):
-        ensure.spawn_detached(directory, successor_of=link.endpoint.generation)
+        ensure.spawn_detached(directory, successor_of=link.endpoint.generation, auth=not options.no_auth)
+    else:
+        _say_what_comes_late(link.endpoint, options)
     if options.detach:
         return 0
     if _at_terminal(options):
         _say_where(link.endpoint, "A Nudge server is already running")
         return 0
     return Proxy(take_over(), settings, directory).run(link)
+
+
+def _say_what_comes_late(running: Endpoint, options: Any) -> None:
+    """A server goes by what it was started with: what is asked of it now is not to be lost in silence."""
+    late = [setting.flag for setting in _given(options) if setting.whose == config.SERVER]
+    if options.port == running.port:
+        late = [flag for flag in late if flag != "--port"]
+    if options.no_auth:
+        late.append("--no-auth")
+    if late:
+        where = f"a server runs already (pid {running.pid}, port {running.port})"
+        sys.stderr.write(f"nudge: {where}, which {', '.join(late)} cannot change; end it first with: nudge stop\n")
 
 
 def _follow(directory: str, settings: Settings, options: Any) -> int:
@@ -105,6 +118,7 @@ def _follow(directory: str, settings: Settings, options: Any) -> int:
             raise
         sys.stderr.write(f"nudge: {error.message}\n")
         return Proxy(pipe, settings, directory).run()
+    _say_what_comes_late(link.endpoint, options)
     if pipe is None:
         _say_where(link.endpoint, "A Nudge server is already running")
         return 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import queue
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,8 +16,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pytest
+
 from nudge.limits import LEAVE_TIMEOUT
-from tests.harness import Machine, Stdio, eventually, is_alive
+from tests.harness import PATIENCE, Machine, Stdio, eventually, is_alive
 
 
 def test_ten_at_once_make_one_primary_and_nine_proxies(machine: Machine) -> None:
@@ -225,9 +230,8 @@ def test_autostart_can_be_turned_off(make_machine: Callable[..., Machine]) -> No
 
 
 def test_status_never_starts_a_server(machine: Machine) -> None:
-    """`status`, `stop` and `token` look; they never start."""
-    for verb in ("status", "stop", "token"):
-        assert machine.cli(verb).returncode == 4
+    """`status`, `stop` and `token` look; they never start, and where none runs there is nothing left to stop."""
+    assert [machine.cli(verb).returncode for verb in ("status", "stop", "token")] == [4, 0, 4]
     assert machine.pids() == []
 
 
@@ -237,3 +241,101 @@ def test_http_only_says_where_it_is_and_a_second_one_leaves(machine: Machine) ->
     second = machine.cli("serve", "--http-only")
     assert second.returncode == 0
     assert str(first.pid) in second.stderr and str(first.port) in second.stderr
+
+
+# Ports and flags
+
+
+def _far_port() -> int:
+    """One that no search from a machine's own port would come to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def unasked(machine: Machine) -> Machine:
+    """Nothing in the environment says which port."""
+    del machine.environ["NUDGE_PORT"]
+    return machine
+
+
+def test_a_port_that_is_asked_for_comes_first(unasked: Machine) -> None:
+    """`--port`, then `NUDGE_PORT`, then the port of the server before: the later one gives way."""
+    first, second, third = _far_port(), _far_port(), _far_port()
+    assert unasked.http_only("--port", str(first)).port == first
+    unasked.cli("stop", "--force")
+    assert unasked.cli("ls").returncode == 0 and unasked.ready().port == first
+    unasked.cli("stop", "--force")
+    assert unasked.cli("ls", NUDGE_PORT=str(second)).returncode == 0 and unasked.ready().port == second
+    unasked.cli("stop", "--force")
+    assert unasked.http_only("--port", str(third), NUDGE_PORT=str(first)).port == third
+
+
+def test_a_command_starts_the_server_on_the_port_it_names(unasked: Machine) -> None:
+    """`nudge -p PORT ls` with no server talks to the one it starts, whatever port was in use before."""
+    before, wanted = _far_port(), _far_port()
+    unasked.http_only("--port", str(before))
+    unasked.cli("stop", "--force")
+    done = unasked.cli("-p", str(wanted), "ls")
+    assert (done.returncode, unasked.ready().port) == (0, wanted)
+
+
+def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
+    """The successor listens where scripts look for it, and goes by the flags of the one before: two hints, no token, no guard."""
+    port = _far_port()
+    flags = ("--port", str(port), "--no-auth", "--no-secret-guard", "--max-hints", "2")
+    primary = unasked.serve(*flags)
+    primary.initialize()
+    unasked.ready()
+    proxy = unasked.serve()
+    proxy.initialize()
+    primary.quit()
+    assert proxy.call("nudge_set_hint", component="c", key="k", value="AKIAIOSFODNN7EXAMPLE", meta={"scope": {}})["hint"]["version"] == 1
+    assert (unasked.ready().port, unasked.json("status")["owner"]) == (port, "detached")
+    assert unasked.cli("set", "c", "k2", "v", "--global").returncode == 0
+    assert "E_QUOTA" in unasked.cli("set", "c", "k3", "v", "--global").stderr
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components"}
+    link.request("POST", "/", json.dumps(asked), {"Content-Type": "application/json"})
+    assert link.getresponse().status == 200
+    link.close()
+
+
+def test_flags_that_come_too_late_are_named(machine: Machine) -> None:
+    """A server goes by what it was started with; a second `serve` says so, on stderr, in one line, and serves its client."""
+    running = machine.http_only()
+    flags = ("--port", "9", "--no-auth", "--no-secret-guard", "--tools", "all")
+    late = machine.serve(*flags)
+    late.initialize()
+    late.close_stdin()
+    assert late.process.stderr is not None
+    told = late.process.stderr.read().decode().splitlines()
+    assert told == machine.cli("serve", "--http-only", *flags).stderr.splitlines()[:1] == [
+        f"nudge: a server runs already (pid {running.pid}, port {running.port}), "
+        "which --port, --no-secret-guard, --no-auth cannot change; end it first with: nudge stop"
+    ]
+    assert "cannot change" not in machine.cli("serve", "--http-only", "--port", str(running.port), "--tools", "all").stderr
+
+
+def test_a_relative_directory_makes_none(machine: Machine) -> None:
+    """It is refused by name, by every verb and by a server, and nothing appears where one stands."""
+    for words in (["ls"], ["status"], ["serve"], ["set", "a", "b", "c"]):
+        done = machine.cli(*words, NUDGE_RUNTIME_DIR="run2")
+        assert (done.returncode, done.stderr.count("\n")) == (3, 1) and "NUDGE_RUNTIME_DIR" in done.stderr
+    assert sorted(os.listdir(machine.base)) == ["home"]
+
+
+def test_a_tilde_in_the_directory_is_the_home(machine: Machine) -> None:
+    """Everybody meets there: the command, the server that it starts and the next command."""
+    machine.json("set", "a", "b", "c", "--global", NUDGE_RUNTIME_DIR="~/run")
+    assert machine.json("get", "a", "b", NUDGE_RUNTIME_DIR=str(machine.home / "run"))["hint"]["value"] == "c"
+    assert sorted(os.listdir(machine.base)) == ["home"]
+
+
+def test_the_told_environment_does_not_move_the_client(machine: Machine) -> None:
+    """`--env` is what a scope is told; which server is asked, and where it lives, is not the hint's affair."""
+    machine.json("set", "a", "b", "c", "--scope-env", "NUDGE_RUNTIME_DIR")
+    elsewhere = str(machine.base / "elsewhere")
+    assert machine.json("get", "a", "b", "--env", f"NUDGE_RUNTIME_DIR={elsewhere}")["hint"]["value"] == "c"
+    assert not os.path.exists(elsewhere)

@@ -29,6 +29,8 @@ MAY_IMPORT = {
 EXCEPTIONS = {
     # Settings are read from a file, and where files live is one module's to say.
     ("nudge.config", "nudge.runtime.paths"),
+    # What a lifetime is, the hints say; a setting that is none is refused before a server starts with it.
+    ("nudge.config", "nudge.hints.ttl"),
     # Becoming PRIMARY or PROXY is starting one of these.
     ("nudge.runtime.role", "nudge.interfaces.late_mcp"),
     ("nudge.runtime.role", "nudge.interfaces.logs"),

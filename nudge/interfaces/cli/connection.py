@@ -14,5 +14,10 @@ if TYPE_CHECKING:
 
 def connect(arguments: Namespace) -> Client:
     """`--env` stands in front of the real environment, so that only names which a scope asks for leave this process."""
-    environ = {**os.environ, **dict(getattr(arguments, "env", None) or ())}
-    return Client(environ=environ, port=arguments.port, autostart=config.load(os.environ).autostart)
+    env = {**os.environ, **dict(getattr(arguments, "env", None) or ())}
+    return Client(env=env, port=arguments.port, autostart=config.load().autostart)
+
+
+def look(arguments: Namespace) -> Client:
+    """One that starts nothing, and so needs no settings: a broken one must not hide the server."""
+    return Client(port=arguments.port, autostart=False)

@@ -7,6 +7,7 @@ import os
 from nudge import context
 from nudge.errors import Invalid
 from nudge.interfaces.cli.parsing import Usage, pair
+from nudge.runtime.paths import expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,15 +40,6 @@ def absolute(path: str) -> str:
         return os.path.abspath(expanded(path))
     except FileNotFoundError:
         raise Usage(f"{path} is relative, and the directory you are in is gone", "give an absolute path") from None
-
-
-def expanded(path: str) -> str:
-    """`~/` with the home that the account has, even where HOME is not set."""
-    if path != "~" and not path.startswith("~/"):
-        return path
-    from nudge.runtime import paths
-
-    return paths.home() + path[1:]
 
 
 def _is_sendable(name: str, found: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from nudge import config
-from nudge.errors import Invalid, NudgeError, Unavailable
+from nudge.errors import NudgeError, Unavailable
 from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.console import Console
 from nudge.runtime import paths
@@ -49,7 +49,7 @@ def run(arguments: Namespace) -> int:
 def _patient(arguments: Namespace) -> Patient:
     from nudge.service.checkup import Patient
 
-    settings, problem = _settings()
+    settings, problem = config.load_or_default()
     if arguments.port is not None:
         settings.port = arguments.port
     status, silent = _server()
@@ -57,14 +57,6 @@ def _patient(arguments: Namespace) -> Patient:
         directory=paths.runtime_dir(), log_directory=paths.log_dir(), home=paths.home(), cwd=_cwd(), environ=os.environ,
         settings=settings, settings_problem=problem, status=status, silent=silent,
     )  # fmt: skip
-
-
-def _settings() -> tuple[config.Settings, str | None]:
-    """The defaults stand in for settings that cannot be read: the rest is still worth looking at."""
-    try:
-        return config.load(), None
-    except Invalid as error:
-        return config.Settings({}), error.message
 
 
 def _server() -> tuple[dict[str, Any] | None, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nudge.errors import SettingInvalid
 from nudge.interfaces.cli import exits
 from nudge.interfaces.cli.console import Console
 from nudge.interfaces.cli.render import scope_words, visible
@@ -35,15 +36,11 @@ def report(error: NudgeError, *, verb: str, as_json: bool) -> int:
 
 
 def _sentence(error: NudgeError, verb: str) -> str:
-    advice = "" if _is_a_setting(error) else _ADVICE.get(error.reason, "").format(verb=verb)
+    advice = "" if isinstance(error, SettingInvalid) else _ADVICE.get(error.reason, "").format(verb=verb)
     if error.data.get("why_not"):
         advice = "see its variants with: nudge ls " + visible(str(error.data.get("component", "")))
     said = f"nudge: {error.reason} ({error.code}): {visible(error.message.rstrip('.'))}"
     return f"{said}; {advice}" if advice and "nudge " not in error.message else said
-
-
-def _is_a_setting(error: NudgeError) -> bool:
-    return str(error.data.get("field", "")).startswith("NUDGE_")
 
 
 def _why_not(error: NudgeError) -> Iterator[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nudge import context
-from nudge.interfaces.cli.context_flags import expanded
 from nudge.interfaces.cli.parsing import Usage, globs, items, pair
+from nudge.runtime.paths import expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

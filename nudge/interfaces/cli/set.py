@@ -8,8 +8,8 @@ from nudge import context, limits
 from nudge.interfaces.cli import exits, render, scope_flags
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
-from nudge.interfaces.cli.context_flags import expanded
 from nudge.interfaces.cli.parsing import Usage, fraction, items, pair, whole
+from nudge.runtime.paths import expanded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

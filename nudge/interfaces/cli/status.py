@@ -6,7 +6,7 @@ import os
 
 from nudge.errors import Unavailable
 from nudge.interfaces.cli import exits, render
-from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.connection import look
 from nudge.interfaces.cli.console import Console
 from nudge.runtime import lock, paths
 
@@ -35,7 +35,7 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    status = _asked(connect(arguments))
+    status = _asked(look(arguments))
     if status is not None:
         console.result(status, _lines(console.pen, status))
         return exits.DONE
@@ -154,7 +154,8 @@ def _durability(status: Status) -> str:
     read_only = (status.get("session") or {}).get("read_only")
     if read_only:
         return f"read-only: {_words(read_only)}"
-    meaning = {"process": "hints outlive the server", "none": "hints live in the server's memory only"}.get(status["durability"])
+    outlived = "server" if (status.get("session") or {}).get("grace") != 0 else "server while a process of the session lives"
+    meaning = {"process": f"hints outlive the {outlived}", "none": "hints live in the server's memory only"}.get(status["durability"])
     return f"{_words(status['durability'])}: {meaning}" if meaning else _words(status["durability"])
 
 

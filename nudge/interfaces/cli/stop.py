@@ -6,9 +6,9 @@ import os
 import time
 
 from nudge import limits
-from nudge.errors import NudgeError, Unavailable
+from nudge.errors import NudgeError, Unavailable, WrongPort
 from nudge.interfaces.cli import exits, render
-from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.connection import look
 from nudge.interfaces.cli.console import Console
 from nudge.runtime import endpoint, lock, paths
 
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from nudge.config import Settings
     from nudge.interfaces.cli.parsing import Parser
     from nudge.interfaces.client import Client
     from nudge.runtime.endpoint import Endpoint
@@ -32,7 +33,7 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    client = connect(arguments)
+    client = look(arguments)
     published = client.endpoint()
     try:
         result = client.call("nudge.stop", {"force": arguments.force, "forget": arguments.forget}, start=False)
@@ -47,7 +48,16 @@ def run(arguments: Namespace) -> int:
 
 
 def _fate(forget: bool) -> str:
-    return "the session's hints are forgotten" if forget else "hints stay for the session"
+    if forget:
+        return "the session's hints are forgotten"
+    return "hints stay for the session" if _settings().session_grace else "the session ends with its last process (NUDGE_SESSION_GRACE=0)"
+
+
+def _settings() -> Settings:
+    """A setting that cannot be read is no reason why a server could not be stopped."""
+    from nudge import config
+
+    return config.load_or_default()[0]
 
 
 def _is_gone(client: Client, generation: str) -> bool:
@@ -76,10 +86,9 @@ def _forget() -> int | None:
     directory = paths.runtime_dir()
     if not os.path.lexists(os.path.join(directory, paths.CHANGE_LOG)):
         return None
-    from nudge import config
     from nudge.service import session
 
-    return session.forget(directory, config.load())
+    return session.forget(directory, _settings())
 
 
 # No answer
@@ -89,11 +98,21 @@ def _without_its_help(console: Console, client: Client, arguments: Namespace, er
     published = client.endpoint()
     if published is not None and arguments.force and _hangs(error, published):
         return _kill(console, client, published, forget=arguments.forget)
-    if arguments.forget and lock.is_free(_lock_path()) and (hints := _forget()) is not None:
-        result = {"stopping": False, "pid": None, "forgotten": hints}
-        console.result(result, [console.pen.done(f"no server ran; the session is forgotten ({render.counted(hints, 'hint')})")])
-        return exits.DONE
-    raise error
+    if isinstance(error, WrongPort) or "pid" in error.data or not lock.is_free(_lock_path()):
+        raise error
+    return _nothing_to_stop(console, forget=arguments.forget)
+
+
+def _nothing_to_stop(console: Console, *, forget: bool) -> int:
+    """What was asked for is so already, which is no failure."""
+    hints = _forget() if forget else None
+    result = {"stopping": False, "pid": None}
+    if hints is None:
+        console.result(result, ["no server runs"])
+    else:
+        line = f"no server ran; the session is forgotten ({render.counted(hints, 'hint')})"
+        console.result({**result, "forgotten": hints}, [console.pen.done(line)])
+    return exits.DONE
 
 
 def _hangs(error: Unavailable, published: Endpoint) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nudge.errors import Unavailable
 from nudge.interfaces.cli import exits
-from nudge.interfaces.cli.connection import connect
+from nudge.interfaces.cli.connection import look
 from nudge.interfaces.cli.console import Console
 from nudge.runtime import endpoint, paths
 
@@ -23,7 +23,7 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    running = connect(arguments).status() is not None
+    running = look(arguments).status() is not None
     token = endpoint.read_token(paths.runtime_dir()) if running else None
     if token is None:
         raise Unavailable("no server runs; start one with: nudge serve")

@@ -13,10 +13,17 @@ from nudge.service.checkup.finding import Finding, Patient, edit, fail, ok, warn
 def check_settings(patient: Patient) -> Iterator[Finding]:
     if patient.settings_problem is not None:
         yield fail("settings", patient.settings_problem, _where_it_is_set(patient, patient.settings_problem.partition(":")[0]))
-    elif not patient.settings.autostart:
+        return
+    odd = list(_odd_settings(patient))
+    yield from odd or [ok("settings", "readable")]
+
+
+def _odd_settings(patient: Patient) -> Iterator[Finding]:
+    if not patient.settings.autostart:
         yield warn("settings", "autostart is off: no command starts a server", _where_it_is_set(patient, "NUDGE_AUTOSTART"))
-    else:
-        yield ok("settings", "readable")
+    if patient.settings.unknown:
+        file = paths.config_file(patient.environ)
+        yield warn("settings", f"{file} sets what is no setting: {', '.join(patient.settings.unknown)}", edit(file))
 
 
 def _where_it_is_set(patient: Patient, variable: str) -> str:

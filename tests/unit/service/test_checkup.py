@@ -300,6 +300,8 @@ def test_settings(make: Make, tmp_path: Path) -> None:
     found = only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_CONFIG": config})))
     assert (found.level, found.mend) == ("fail", f"${{EDITOR:-vi}} {config}")
     assert only(server.check_settings(make(settings=Settings({"autostart": False})))).level == "warn"
+    found = only(server.check_settings(make(settings=Settings({}, ["max_hint"]), environ={"NUDGE_CONFIG": config})))
+    assert found.level == "warn" and "max_hint" in found.message and config in str(found.mend)
 
 
 WELL = {"pid": 41, "owner": "client", "durability": "process", "session": {"read_only": None}, "last_error": None}

@@ -42,8 +42,8 @@ class Server:
         self.made_with: dict[str, Any] = {}
         self.endpoints: list[Endpoint | None] = [Endpoint()]
 
-    def client(self, *, environ: Mapping[str, str] | None = None, port: int | None = None, autostart: bool = True) -> Server:
-        self.made_with = {"environ": environ, "port": port, "autostart": autostart}
+    def client(self, *, env: Mapping[str, str] | None = None, port: int | None = None, autostart: bool = True) -> Server:
+        self.made_with = {"env": env, "port": port, "autostart": autostart}
         return self
 
     def call(self, method: str, params: dict[str, Any], *, start: bool = True, patience: float = 2.0) -> Any:  # noqa: ARG002

@@ -125,7 +125,7 @@ def test_context_flags_win(nudge: Nudge, server: Server) -> None:
     answer(server)
     nudge("get", "a", "b", "--repo", "git:o/y", "--branch", "main", "--os", "windows", "--env", "MODE=x=1", "--env", "CI=")
     assert server.params["context"] | {"repo": "git:o/y", "branch": "main", "os": "windows"} == server.params["context"]
-    assert server.made_with["environ"] == {**os.environ, "MODE": "x=1", "CI": ""}
+    assert server.made_with["env"] == {**os.environ, "MODE": "x=1", "CI": ""}
 
 
 def test_another_directory_brings_its_own_repo(nudge: Nudge, server: Server, repo: Path) -> None:

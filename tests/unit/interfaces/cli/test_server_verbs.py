@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from nudge import limits
-from nudge.errors import RemoteError, Unavailable
+from nudge.config import HOOK, SETTINGS
+from nudge.errors import RemoteError, Unavailable, WrongPort
 
 from .conftest import Nudge, Server
 
@@ -55,6 +56,7 @@ def test_status(nudge: Nudge, server: Server) -> None:
         ({"owner": "detached", "client": None}, "owner       detached"),
         ({"hints": 0, "members": []}, "members     -"),
         ({"session": {"id": "s1", "grace": 0}}, "session     s1, since - (0s ago); ends with the last process"),
+        ({"session": {"id": "s1", "grace": 0}}, "durability  process: hints outlive the server while a process of the session lives"),
         ({"durability": "none"}, "durability  none: hints live in the server's memory only"),
         ({"durability": "none", "session": {"read_only": "a newer log"}}, "durability  read-only: a newer log"),
         ({"durability": "fsync"}, "durability  fsync"),
@@ -132,23 +134,48 @@ def test_stop_that_takes_long(nudge: Nudge, server: Server, monkeypatch: pytest.
     assert nudge("stop").out.startswith("✔ stopping the server (pid 41)")
 
 
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (RemoteError({"code": 40901, "message": "it lives inside a client", "data": {"reason": "E_CONFLICT"}}), 3),
-        (Unavailable("no Nudge server is running"), 4),
-    ],
-)
-def test_stop_refused(nudge: Nudge, server: Server, error: Exception, code: int) -> None:
-    """A server inside a client is left alone; without one there is nothing to stop."""
-    server.answers["nudge.stop"] = error
-    assert nudge("stop").code == code
+def test_stop_without_grace(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a session ends with its last process, hints are not said to stay."""
+    monkeypatch.setenv("NUDGE_SESSION_GRACE", "0")
+    server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
+    assert nudge("stop").out == "✔ stopped the server (pid 41); the session ends with its last process (NUDGE_SESSION_GRACE=0)\n"
 
 
-def test_stop_without_a_server_leaves_the_error(nudge: Nudge, server: Server) -> None:
-    """With nothing to stop, nothing to kill and nothing to forget, it says so."""
+def test_stop_refused(nudge: Nudge, server: Server) -> None:
+    """A server inside a client is left alone."""
+    server.answers["nudge.stop"] = RemoteError(
+        {"code": 40901, "message": "it lives inside a client", "data": {"reason": "E_CONFLICT"}}
+    )
+    assert nudge("stop").code == 3
+
+
+@pytest.mark.parametrize("flags", [[], ["--force"], ["--forget"]])
+def test_stop_without_a_server(nudge: Nudge, server: Server, flags: list[str]) -> None:
+    """With nothing to stop, nothing to kill and nothing to forget it is done, and says that none runs."""
     server.answers["nudge.stop"] = Unavailable("no Nudge server is running")
-    assert [nudge("stop", flag).code for flag in ("--force", "--forget")] == [4, 4]
+    outcome = nudge("stop", *flags)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "no server runs\n", "")
+    assert json.loads(nudge("stop", *flags, "--json").out) == {"stopping": False, "pid": None}
+
+
+@pytest.mark.parametrize("verb", ["status", "stop", "token"])
+def test_looking_needs_no_settings(nudge: Nudge, server: Server, somewhere: Path, verb: str) -> None:
+    """A broken `config.toml` hides no running server, and keeps none alive."""
+    (somewhere.parent / "config.toml").write_text("port = ")
+    (somewhere.parent / "runtime").mkdir()
+    (somewhere.parent / "runtime" / "token").write_text("t0k3n\n")
+    server.answers = {"nudge.status": STATUS, "nudge.stop": {"stopping": True, "pid": 41}}
+    assert nudge(verb).code == 0
+    assert nudge("ls").code == 3
+
+
+@pytest.mark.parametrize("verb", ["status", "stop", "token"])
+def test_looking_at_the_wrong_port(nudge: Nudge, server: Server, verb: str) -> None:
+    """A server that listens elsewhere is not said to be none."""
+    wrong = WrongPort("port 9 is not where the running Nudge server listens (8765); leave out -p")
+    server.answers = {"nudge.status": wrong, "nudge.stop": wrong}
+    outcome = nudge(verb, "-p", "9")
+    assert outcome.code == 4 and "leave out -p" in outcome.err
 
 
 @pytest.mark.parametrize("forget", [False, True])
@@ -167,7 +194,7 @@ def test_stop_kills_one_that_hangs(nudge: Nudge, server: Server, monkeypatch: py
 def test_stop_kills_nobody_for_another_servers_error(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong port is no hanging server, nor is one that has been replaced meanwhile."""
     monkeypatch.setattr("nudge.runtime.holder.kill", lambda *_: pytest.fail("nobody may be killed"))
-    for error in (Unavailable("port 9 is not where it listens"), Unavailable("does not answer", pid=40)):
+    for error in (WrongPort("port 9 is not where it listens"), Unavailable("does not answer", pid=40)):
         server.answers["nudge.stop"] = error
         assert nudge("stop", "--force").code == 4
 
@@ -205,12 +232,35 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Namespace]:
 def test_serve_passes_its_flags(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every flag reaches the role, whose exit code is ours."""
     seen = served(monkeypatch)
-    flags = "--http-only --detach --no-auth --tools all --no-secret-guard --successor g1"
+    flags = "--http-only --detach --no-auth --tools all --no-secret-guard --max-hints 10 --successor g1"
     assert nudge("-p", "9000", "serve", *flags.split()).code == 7
-    assert vars(seen[0]) == {
+    assert {name: value for name, value in vars(seen[0]).items() if value is not None} == {
         "port": 9000, "json": False, "http_only": True, "detach": True, "no_auth": True, "tools": "all",
-        "no_secret_guard": True, "successor": "g1",
+        "secret_guard": "0", "max_hints": "10", "successor": "g1",
     }  # fmt: skip
+
+
+def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment can say, the command line can; what it says is kept as text, as the environment has it."""
+    seen = served(monkeypatch)
+    given = {
+        "port": "9000", "max_hints": "10", "secret_guard": None, "default_ttl": "PT2H", "session_grace": "0", "idle_exit": "1.5",
+        "autostart": None, "log_level": "debug", "cross_project": None, "private_projects": "a,b", "retention": "command=30",
+        "tools": "all",
+    }  # fmt: skip
+    assert [name for name in given if given[name] is None] == [s.name for s in SETTINGS if s.is_switch and s.whose != HOOK]
+    assert set(given) == {setting.name for setting in SETTINGS if setting.whose != HOOK}
+    words = [word for setting in SETTINGS if setting.name in given for word in (setting.flag, given[setting.name]) if word]
+    assert nudge("serve", *words).code == 7
+    assert {name: str(getattr(seen[0], name)) for name in given} == {name: "0" if text is None else text for name, text in given.items()}
+
+
+@pytest.mark.parametrize("words", [["--max-hints", "many"], ["--default-ttl", "P1M"], ["--log-level", "loud"], ["--off"]])
+def test_serve_refuses_what_is_no_setting(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """One line that names the flag, before anything is started."""
+    seen = served(monkeypatch)
+    outcome = nudge("serve", *words)
+    assert (outcome.code, seen, outcome.err.count("\n")) == (2, [], 1) and words[0] in outcome.err
 
 
 def test_serve_defaults(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +268,7 @@ def test_serve_defaults(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = served(monkeypatch)
     nudge("serve", "--port", "9001")
     assert seen[0].port == 9001
-    assert not any([seen[0].http_only, seen[0].detach, seen[0].no_auth, seen[0].tools, seen[0].no_secret_guard, seen[0].successor])
+    assert not any([seen[0].http_only, seen[0].detach, seen[0].no_auth, seen[0].tools, seen[0].secret_guard, seen[0].successor])
 
 
 def test_the_successor_flag_is_hidden(nudge: Nudge) -> None:

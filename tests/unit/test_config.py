@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import config
+from nudge.errors import SettingInvalid
+
+
+def loaded(tmp_path: Path, text: str = "", **environ: str) -> config.Settings:
+    file = tmp_path / "config.toml"
+    file.write_text(text)
+    return config.load({"NUDGE_CONFIG": str(file), **environ})
+
+
+def test_defaults(tmp_path: Path) -> None:
+    """What nobody set has its default, and is known not to be set."""
+    settings = loaded(tmp_path)
+    assert {setting.name: getattr(settings, setting.name) for setting in config.SETTINGS} == {
+        setting.name: setting.default for setting in config.SETTINGS
+    }
+    assert (settings.given, settings.unknown) == (frozenset(), ())
+
+
+def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
+    """Each setting by itself; both count as set."""
+    settings = loaded(tmp_path, "port = 9000\nmax_hints = 7", NUDGE_PORT="9001")
+    assert (settings.port, settings.max_hints, settings.given) == (9001, 7, frozenset(("port", "max_hints")))
+
+
+def test_a_key_that_is_no_setting_is_known(tmp_path: Path) -> None:
+    """It does not stop anything, since a newer Nudge may have put it there; who looks can see it."""
+    assert loaded(tmp_path, "max_hint = 1\nport = 9000\nautostrat = 0").unknown == ("autostrat", "max_hint")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("port", "0"), ("port", "many"), ("max_hints", "1e3"), ("session_grace", "-1"), ("session_grace", "nan"), ("idle_exit", ""),
+        ("secret_guard", "perhaps"), ("log_level", "loud"), ("default_ttl", "x"), ("default_ttl", "P1M"), ("retention", "command"),
+    ],
+)  # fmt: skip
+def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, text: str) -> None:
+    """Also a lifetime, which a server would otherwise stumble over when it is too late to say so."""
+    variable = "NUDGE_" + name.upper()
+    with pytest.raises(SettingInvalid, match=f"^{variable}: must be "):
+        loaded(tmp_path, **{variable: text})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_hints", '"x"'), ("session_grace", "[1]"), ("default_ttl", "5"), ("retention", '{command = "x"}'), ("ignore", "[1]")],
+)
+def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, name: str, value: str) -> None:
+    """Nobody looks for a variable that was never set."""
+    with pytest.raises(SettingInvalid) as refused:
+        loaded(tmp_path, f"{name} = {value}")
+    assert refused.value.field == f"{name} in {tmp_path / 'config.toml'}"
+
+
+@pytest.mark.parametrize("content", [b"port = ", b"\xff"])
+def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    """It is named; whoever has to go on without it gets the defaults, and why."""
+    file = tmp_path / "config.toml"
+    file.write_bytes(content)
+    with pytest.raises(SettingInvalid, match=f"^{file}: cannot be read"):
+        config.load({"NUDGE_CONFIG": str(file)})
+    settings, problem = config.load_or_default({"NUDGE_CONFIG": str(file)})
+    assert settings.given == frozenset() and problem is not None and problem.startswith(str(file))
+
+
+@pytest.mark.parametrize(("raw", "tools"), [('"search, get_hint"', "search,get_hint"), ('["search", "get_hint"]', "search,get_hint")])
+def test_lists_in_the_file(tmp_path: Path, raw: str, tools: str) -> None:
+    """A list may be one, or a text with commas as the environment has it."""
+    assert loaded(tmp_path, f"tools = {raw}").tools == tools
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"), [("max_hints", "--max-hints"), ("secret_guard", "--no-secret-guard"), ("off", "--off"), ("tools", "--tools")]
+)
+def test_flags(name: str, flag: str) -> None:
+    """A switch that is on is turned off by its flag."""
+    (setting,) = (setting for setting in config.SETTINGS if setting.name == name)
+    assert setting.flag == flag
+
+
+@pytest.mark.parametrize("variable", ["NUDGE_RUNTIME_DIR", "NUDGE_DB", "NUDGE_CONFIG"])
+@pytest.mark.parametrize("path", ["x", "./x", "~someone/x", ".."])
+def test_a_path_that_depends_on_where_one_stands_is_refused(variable: str, path: str) -> None:
+    """A relative one would make a second directory, with a second server, in each place where a command is run."""
+    environ: dict[str, Any] = {variable: path}
+    with pytest.raises(SettingInvalid, match=f"^{variable}: must be an absolute path"):
+        config.load(environ)
