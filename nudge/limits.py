@@ -19,6 +19,7 @@ PORTS_TRIED = 100
 
 # Hints
 MAX_VALUE_BYTES = 8 * KIB
+MAX_VALUE_INPUT_BYTES = 64 * KIB  # of a value that is piped in: JSON may come with blanks that are not kept
 MAX_NAME_CHARS = 128  # component and key
 MAX_TEMPLATE_DEFAULTS = 100
 MAX_REASON_CHARS = 500

@@ -8,7 +8,7 @@ import time
 
 from nudge import limits
 from nudge.clock import boot_seconds
-from nudge.errors import NudgeError, RemoteError, Unavailable, WrongPort
+from nudge.errors import Invalid, NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.runtime import endpoint, ensure, paths
 from nudge.runtime.connection import Lost, TimedOut
 
@@ -43,7 +43,7 @@ class Client:
         """The operation's result, or its error raised. A lost answer is asked for again under the same request id.
 
         `patience`: how long one PRIMARY may take; more only where the work is long by nature (a backup, a purge)."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        body = _encoded(method, params)
         answer = json.loads(self._post(body, patience, start=start and self._autostart))
         if "error" in answer:
             raise RemoteError(answer["error"])
@@ -108,6 +108,26 @@ class Client:
         """Only the names that a scope asks for ever leave this process; a value longer than any that is allowed is cut."""
         told = {name: self._env.get(name) for name in json.loads(body)["names"]}
         return json.dumps({name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1] for name, value in told.items()})
+
+
+def _encoded(method: str, params: Mapping[str, Any]) -> bytes:
+    """A command line can hold any bytes; Python carries those that are no text as halves of a pair, which no server takes."""
+    try:
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Invalid("is not text in UTF-8", field=_where_it_breaks(params)) from None
+
+
+def _where_it_breaks(node: Any, field: str = "") -> str | None:
+    """The path to the first text that cannot be encoded, a name counting for what it names."""
+    if isinstance(node, str):
+        return field if any("\ud800" <= char <= "\udfff" for char in node) else None
+    parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for name, part in parts:
+        inner = f"{field}[{name}]" if isinstance(node, list) else f"{field}.{name}".lstrip(".")
+        if found := _where_it_breaks(part, inner) or _where_it_breaks(name, field):
+            return found
+    return None
 
 
 def _checked(response: Response) -> bytes:

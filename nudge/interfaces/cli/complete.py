@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nudge.interfaces.cli import exits, verbs
+from nudge.interfaces.cli.parsing import Names
 from nudge.interfaces.cli.runner import parser_of
 
 TYPE_CHECKING = False
@@ -74,7 +75,7 @@ def _all_candidates(before: Sequence[str], last: str) -> Iterable[tuple[str, str
         return ()
     parser = parser_of(verb)
     line = Line(parser, [*before[:place], *before[place + 1 :]])
-    return _flags(parser) if last.startswith("-") and line.awaited is None else _values(line)
+    return _flags(parser) if last.startswith("-") and line.awaited is None else _values(line, last)
 
 
 def _verbs() -> Iterator[tuple[str, str]]:
@@ -89,12 +90,15 @@ def _flags(parser: Parser) -> Iterator[tuple[str, str]]:
             yield from ((flag, action.help or "") for flag in action.option_strings if flag.startswith("--"))
 
 
-def _values(line: Line) -> Iterable[tuple[str, str]]:
+def _values(line: Line, last: str) -> Iterable[tuple[str, str]]:
     action = line.current()
     if action is None:
         return ()
     if action.choices is not None:
         return ((str(choice), "") for choice in action.choices)
+    if isinstance(action.type, Names):
+        *given, _ = last.split(",")
+        return ((",".join([*given, name]), "") for name in action.type.known if name not in given)
     if action.dest in ("component", "key"):
         return ((name, "") for name in _names(line, action.dest))
     return ()

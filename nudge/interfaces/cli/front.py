@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 from nudge import __version__
 from nudge.interfaces.cli import exits, verbs
@@ -38,17 +39,17 @@ def without_verb(words: Sequence[str], place: int | None) -> int:
         from nudge.interfaces.cli import runner
 
         return runner.run(verb, ["--help"])
-    stray = _stray_flag(words) if place is None else None
-    if stray is not None:
-        return _refuse(f"{stray} needs a verb before it; try: nudge --help")
+    wrong = _wrong_flag(words) if place is None else None
+    if wrong is not None:
+        return _refuse(wrong)
     print(f"nudge {__version__}" if "--version" in words else grouped_help(), end="\n" if "--version" in words else "")
     return exits.DONE
 
 
 def unknown_verb(words: Sequence[str], place: int) -> int:
-    stray = _stray_flag(words[:place])
-    if stray is not None:
-        return _refuse(f"{stray} needs a verb before it; try: nudge --help")
+    wrong = _wrong_flag(words[:place])
+    if wrong is not None:
+        return _refuse(wrong)
     from difflib import get_close_matches
 
     known = [name for verb in verbs.VERBS if not verb.hidden for name in (verb.name, *verb.aliases)]
@@ -75,9 +76,13 @@ def _named(words: Sequence[str]) -> Verb | None:
     return next((verb for word in words if (verb := verbs.find(word)) is not None), None)
 
 
-def _stray_flag(words: Sequence[str]) -> str | None:
-    """The first flag that stands before no verb and is not a global one."""
-    return next((flag for flag in _flags(words) if flag not in verbs.GLOBAL_FLAGS and flag != "--"), None)
+def _wrong_flag(words: Sequence[str]) -> str | None:
+    """What is wrong before the verb, or without one: a flag that only a verb knows, or a port that is none."""
+    stray = next((flag for flag in _flags(words) if flag not in verbs.GLOBAL_FLAGS and flag != "--"), None)
+    if stray is not None:
+        return f"{stray} needs a verb before it; try: nudge --help"
+    lone = next((flag for flag, port in pairwise([*words, ""]) if flag in verbs.PORT_FLAGS and not port.isdecimal()), None)
+    return None if lone is None else f"{lone} needs a port; try: nudge {lone} 9000 status"
 
 
 def _flags(words: Sequence[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from nudge import __version__
+from nudge import __version__, context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=False,
         )
+        self._words: list[str] = []
 
     def format_usage(self) -> str:
         """Without the list of flags: each has its own line below."""
@@ -56,21 +57,40 @@ class Parser(argparse.ArgumentParser):
         self.usage = self.format_usage().removeprefix("usage: ").rstrip()
         return super().format_help()
 
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """What follows the verb. A `--` with nothing behind it says nothing, which argparse does not know."""
+        self._words = list(words)
+        if self._words[-1:] == ["--"] == [word for word in self._words if word == "--"]:
+            self._words.pop()
+        return self.parse_args(self._words)
+
     def error(self, message: str) -> NoReturn:
         if message.startswith(_REQUIRED):
+            if stray := self._stray():
+                raise Usage(*self._unknown(stray, "what starts with - and is no option goes after --"))
             raise Usage(f"missing {message.removeprefix(_REQUIRED)}")
         if message.startswith(_UNKNOWN):
             raise Usage(*self._unknown(message.removeprefix(_UNKNOWN)))
         raise Usage(message.removeprefix("argument "), f"see: {self.prog} --help")
 
-    def _unknown(self, words: str) -> tuple[str, str]:
+    def _stray(self) -> str | None:
+        """The first option that is none of ours: argparse counts arguments before it looks at options."""
+        options = self._words[: self._words.index("--")] if "--" in self._words else self._words
+        return next((word for word in options if word[:1] == "-" and not self._is_ours(word)), None)
+
+    def _is_ours(self, word: str) -> bool:
+        known = self._option_string_actions
+        return word == "-" or word.partition("=")[0] in known or word[:2] in known or self._negative_number_matcher.match(word) is not None
+
+    def _unknown(self, words: str, advice: str | None = None) -> tuple[str, str]:
+        words = words.removeprefix("-- ")
         if not words.startswith("-"):
             return f"one argument too many: {words!a}", "quote a value that has spaces"
         from difflib import get_close_matches
 
         flag = words.split()[0].partition("=")[0]
         near = get_close_matches(flag, list(self._option_string_actions), n=1)
-        return f"unknown option {flag!a}", f"did you mean: {near[0]}" if near else f"try: {self.prog} --help"
+        return f"unknown option {flag!a}", f"did you mean: {near[0]}" if near else advice or f"try: {self.prog} --help"
 
 
 def add_global_flags(parser: Parser) -> None:
@@ -120,6 +140,21 @@ def items(text: str) -> list[str]:
     if not found:
         raise argparse.ArgumentTypeError("needs a value")
     return found
+
+
+class Names:
+    """Like `items`, of names that are known, so that a shell can offer them; whether another may be meant, the server says."""
+
+    __slots__ = ("known",)
+
+    def __init__(self, known: tuple[str, ...]) -> None:
+        self.known = known
+
+    def __call__(self, text: str) -> list[str]:
+        return items(text)
+
+
+OS_NAMES = Names(context.OS_NAMES)
 
 
 def globs(text: str) -> list[str]:

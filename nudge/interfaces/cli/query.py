@@ -25,8 +25,8 @@ EXAMPLES = (
 def configure(parser: Parser) -> None:
     parser.add_argument("text", metavar="TEXT", nargs="?", help="text to look for, in any case")
     parser.add_argument("--component", metavar="NAME", help="only in this component")
-    parser.add_argument("--keys", type=items, metavar="KEY,KEY", help="only these keys")
-    parser.add_argument("--tags", type=items, metavar="TAG,TAG", help="only hints with these tags")
+    parser.add_argument("--keys", type=items, action="extend", metavar="KEY,KEY", help="only these keys")
+    parser.add_argument("--tags", type=items, action="extend", metavar="TAG,TAG", help="only hints with these tags")
     parser.add_argument("--regex", help="RE2 expression, looked for in names, value, reason and tags")
     parser.add_argument("--limit", type=whole, metavar="N", help="at most so many (10)")
     context_flags.add(parser)
@@ -64,7 +64,7 @@ def _regex(arguments: Namespace) -> str | None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
     import re
 
-    return "(?i)" + re.escape(str(arguments.text))
+    return "(?i)" + re.escape(arguments.text) if arguments.text else ""  # nothing is no text to look for: the server refuses it
 
 
 def _lines(pen: render.Pen, hits: list[dict[str, Any]]) -> Iterator[str]:

@@ -39,7 +39,7 @@ def parser_of(verb: Verb) -> Parser:
 def _parsed_and_run(verb: Verb, words: Sequence[str]) -> int:
     module = importlib.import_module(verb.module)
     try:
-        arguments = parser_of(verb).parse_args(words)
+        arguments = parser_of(verb).parse(words)
         return int(module.run(arguments))
     except Usage as error:
         return _refuse(verb, error, module.EXAMPLES[0])

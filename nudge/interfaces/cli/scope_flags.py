@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nudge import context
-from nudge.interfaces.cli.parsing import Usage, globs, items, pair
+from nudge.interfaces.cli.parsing import OS_NAMES, Usage, globs, items, pair
 from nudge.runtime.paths import expanded
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ _FLAGS = (
     ("--scope-cwd-glob", globs, "GLOB", "directories, such as '**/http-proxy*'"),
     ("--scope-repo", items, "REPO", "git:org/repo, a clone URL, or . for this one"),
     ("--scope-branch", items, "BRANCH", "branches; globs such as 'hotfix/*' too"),
-    ("--scope-os", items, "OS", "linux, darwin, windows"),
+    ("--scope-os", OS_NAMES, "OS", "linux, darwin, windows"),
     ("--scope-env", items, "NAME", "environment variables that must be set"),
 )
 

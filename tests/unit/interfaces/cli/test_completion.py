@@ -97,6 +97,14 @@ def test_choices_are_offered(nudge: Nudge) -> None:
     assert candidates(nudge, "completion", "") == ["bash", "zsh", "fish"]
 
 
+@pytest.mark.parametrize("words", [["delete", "a", "b", "--scope-os"], ["set", "a", "b", "--scope-os"], ["set", "a", "b", "--os"]])
+def test_names_in_a_list_are_offered(nudge: Nudge, words: list[str]) -> None:
+    """A flag that takes several of some known names offers each of them, and behind a comma those that are not there yet."""
+    assert candidates(nudge, *words, "") == ["linux", "darwin", "windows"]
+    assert candidates(nudge, *words, "linux,") == ["linux,darwin", "linux,windows"]
+    assert candidates(nudge, *words, "linux,d") == ["linux,darwin"]
+
+
 def test_names_come_from_the_server(nudge: Nudge, known: Server) -> None:
     """Components and keys are those of the running server, which is never started for it; odd names are left out."""
     assert candidates(nudge, "get", "") == ["api", "http-proxy"]
