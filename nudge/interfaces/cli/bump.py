@@ -33,9 +33,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _line(pen: render.Pen, arguments: Namespace, result: dict[str, Any]) -> str:
-    name = pen.paint("bold", render.name_of(arguments.component, arguments.key))
+    """To take credit back is no use: when it was used last stays as it was."""
     if "note" in result:
-        return f"{name} stays as it is: {render.visible(result['note'])}"
-    symbol, word = ("↓", "lowered") if arguments.delta < 0 else ("↑", "bumped")
+        return f"{pen.paint('bold', render.name_of(arguments.component, arguments.key))} stays as it is: {render.visible(result['note'])}"
     hint = result["hint"]
-    return f"{pen.paint('cyan', pen.symbol(symbol))} {word} {name}: used {render.counted(hint.get('use_count', 0), 'time')}"
+    symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if arguments.delta < 0 else ("↑", "bumped", "now")
+    return f"{pen.paint('cyan', pen.symbol(symbol))} {word} frecency: use_count={hint.get('use_count', 0)} last_used_at={used}"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, TextIO
 
-_SYMBOLS_NEED = "✔↑↓●○·…"
+_SYMBOLS_NEED = "✔↑↓●○…"
 
 
 class Console:

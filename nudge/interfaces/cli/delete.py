@@ -37,4 +37,4 @@ def run(arguments: Namespace) -> int:
 
 def _line(pen: render.Pen, arguments: Namespace, previous: dict[str, Any] | list[dict[str, Any]]) -> str:
     gone = f"{len(previous)} variants" if isinstance(previous, list) else f"v{previous['version']}"
-    return pen.done(f"deleted {pen.paint('bold', render.name_of(arguments.component, arguments.key))} ({gone})")
+    return pen.done(f"deleted hint {pen.paint('bold', render.name_of(arguments.component, arguments.key))} ({gone})")

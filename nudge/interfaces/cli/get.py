@@ -72,10 +72,27 @@ def _value_lines(pen: render.Pen, hint: dict[str, Any]) -> Iterator[str]:
 def _about(pen: render.Pen, hint: dict[str, Any]) -> Iterator[str]:
     meta = hint.get("meta", {})
     yield pen.paint("bold", "about:")
-    yield f"  {render.facts(pen, hint)}"
+    yield f"  {render.score_base(hint)}"
     yield f"  scope: {render.scope_words(render.scope_of(hint))}"
-    yield f"  v{hint['version']}, set {hint['updated_at']}, used {render.counted(hint.get('use_count', 0), 'time')}"
+    yield f"  v{hint['version']}, set {hint['updated_at']}{_first_set(hint)}, {_uses(hint)}"
     yield from (f"  {word}: {render.visible(str(meta[name]))}" for name, word in _SAID.items() if name in meta)
+    yield from _defaults(hint)
 
 
-_SAID = {"reason": "reason", "source": "source", "added_by": "added by"}
+def _first_set(hint: dict[str, Any]) -> str:
+    return f" (first {hint['created_at']})" if hint["created_at"] != hint["updated_at"] else ""
+
+
+def _uses(hint: dict[str, Any]) -> str:
+    last = f" (last {hint['last_used_at']})" if "last_used_at" in hint else ""
+    return f"used {render.counted(hint.get('use_count', 0), 'time')}{last}"
+
+
+def _defaults(hint: dict[str, Any]) -> Iterator[str]:
+    """What a template has for the names that nobody fills in; they are part of the value, and as secret."""
+    value = hint.get("value")
+    defaults = value.get("defaults") if isinstance(value, dict) and not render.is_secret(hint) else None
+    yield from (f"  default {render.visible(f'{name}={text}')}" for name, text in (defaults or {}).items())
+
+
+_SAID = {"reason": "reason", "source": "source", "added_by": "added by", "sensitivity": "sensitivity"}

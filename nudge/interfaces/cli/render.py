@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECRET = "[secret]"
+EVERYWHERE = "everywhere"
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "·": "|", "…": "..."}
+_ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "…": "..."}
 _LEAST_COLUMN = 20
 
 
@@ -92,7 +93,7 @@ def name_of(component: str, key: str) -> str:
 
 def scope_words(scope: Mapping[str, Any] | None) -> str:
     """`repo git:org/x, branch dev or main`; a hint without a scope is for everywhere."""
-    return visible(", ".join(_conditions(scope or {}))) or "everywhere"
+    return visible(", ".join(_conditions(scope or {}))) or EVERYWHERE
 
 
 def _conditions(scope: Mapping[str, Any]) -> Iterator[str]:
@@ -119,17 +120,13 @@ def scope_of(hint: Mapping[str, Any]) -> Mapping[str, Any]:
     return scope if isinstance(scope, dict) else {}
 
 
-def facts(pen: Pen, hint: Mapping[str, Any]) -> str:
-    """`priority 7 · tags build, docker · ttl session`."""
+def score_base(hint: Mapping[str, Any]) -> str:
+    """`priority=7 tags=build,docker ttl=session scope=cwd_glob`."""
     meta = _meta(hint)
-    told = [f"priority {meta['priority']}"] if "priority" in meta else []
-    if "confidence" in meta:
-        told.append(f"confidence {meta['confidence']}")
-    if meta.get("tags"):
-        told.append("tags " + visible(", ".join(meta["tags"])))
-    if "ttl" in meta:
-        told.append("ttl " + visible(meta["ttl"]))
-    return f" {pen.symbol('·')} ".join(told)
+    told = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
+    told += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
+    told += [f"ttl={meta['ttl']}"] if "ttl" in meta else []
+    return visible(" ".join([*told, f"scope={','.join(scope_of(hint)) or EVERYWHERE}"]))
 
 
 def kind_of(hint: Mapping[str, Any]) -> str:
@@ -143,12 +140,15 @@ def kind_of(hint: Mapping[str, Any]) -> str:
 
 def match_lines(pen: Pen, explain: Mapping[str, Any], *, parts: bool = False) -> Iterator[str]:
     """The score and its reasons; with `parts` what the score is made of."""
-    score = explain.get("score")
-    yield f"{pen.paint('bold', 'match:')} score {score:.2f}" if score is not None else pen.paint("bold", "match:")
-    if parts:
-        names = explain.get("components", {})
-        yield from (f"  {padded(name, widest(names))}  {part:.4f}" for name, part in names.items())
-    yield from (f"  - {visible(reason)}" for reason in explain.get("reasons", ()))
+    yield pen.paint("bold", "match:")
+    yield f"  score: {explain['score']:.2f}"
+    names = explain.get("components") if parts else None
+    if names:
+        yield "  components:"
+        yield from (f"    {padded(name, widest(names))}  {part:.4f}" for name, part in names.items())
+    if reasons := explain.get("reasons"):
+        yield "  reasons:"
+        yield from (f"    - {visible(reason)}" for reason in reasons)
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 from nudge import context, limits
+from nudge.errors import Invalid
 from nudge.interfaces.cli import exits, render, scope_flags
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
-from nudge.interfaces.cli.parsing import Usage, fraction, items, pair, whole
+from nudge.interfaces.cli.parsing import OS_NAMES, Usage, fraction, items, pair, whole
 from nudge.runtime.paths import expanded
 
 TYPE_CHECKING = False
@@ -48,13 +49,13 @@ def _add_value_flags(parser: Parser) -> None:
     group.add_argument("--shell", choices=("bash", "sh", "powershell", "cmd"), help="of a command")
     group.add_argument("--format", choices=("mustache", "handlebars", "jinja", "interpolate"), help="of a template")
     group.add_argument("--default", type=pair, action="append", metavar="NAME=VALUE", help="of a template (repeatable)")
-    group.add_argument("--os", type=items, metavar="OS", help="of a path: linux, darwin, windows")
+    group.add_argument("--os", type=OS_NAMES, action="extend", metavar="OS", help="of a path: linux, darwin, windows")
 
 
 def _add_meta_flags(parser: Parser) -> None:
     group = parser.add_argument_group("about it")
     group.add_argument("--reason", help="why it is so")
-    group.add_argument("--tags", type=items, metavar="TAG,TAG", help="labels to find it by")
+    group.add_argument("--tags", type=items, action="extend", metavar="TAG,TAG", help="labels to find it by")
     group.add_argument("--priority", type=whole, metavar="N", help="1 to 10 (5)")
     group.add_argument("--confidence", type=fraction, metavar="X", help="0.0 to 1.0 (0.5)")
     group.add_argument("--ttl", help="session, or an ISO-8601 duration such as PT2H")
@@ -79,11 +80,11 @@ def run(arguments: Namespace) -> int:
 
 
 def _lines(pen: render.Pen, arguments: Namespace, hint: dict[str, Any], *, narrowed: bool) -> Iterator[str]:
-    yield pen.done(f"set {pen.paint('bold', render.name_of(arguments.component, arguments.key))} (v{hint['version']})")
-    if told := render.facts(pen, hint):
-        yield f"  {told}"
-    where = " (this repo; --global for everywhere)" if narrowed else ""
-    yield f"  scope: {render.scope_words(render.scope_of(hint))}{where}"
+    yield pen.done(f"upserted hint {pen.paint('bold', render.name_of(arguments.component, arguments.key))} (v{hint['version']})")
+    yield f"  score base: {render.score_base(hint)}"
+    if scope := render.scope_of(hint):
+        where = " (this repo; --global for everywhere)" if narrowed else ""
+        yield f"  scope: {render.scope_words(scope)}{where}"
 
 
 def _meta(arguments: Namespace, scope: dict[str, Any] | None) -> dict[str, Any]:
@@ -113,8 +114,11 @@ def _kind(arguments: Namespace) -> str:
 
 def _stdin() -> str:
     """All of stdin but the newline that `echo` adds."""
+    piped = sys.stdin.buffer.read(limits.MAX_VALUE_INPUT_BYTES + 1)
+    if len(piped) > limits.MAX_VALUE_INPUT_BYTES:
+        raise Invalid(f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value")
     try:
-        return sys.stdin.buffer.read(limits.MAX_BODY_BYTES).decode().removesuffix("\n")
+        return piped.decode().removesuffix("\n")
     except UnicodeDecodeError:
         raise Usage("stdin is not UTF-8 text", "encode it first, for example with base64") from None
 

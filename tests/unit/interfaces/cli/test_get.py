@@ -32,19 +32,54 @@ def test_pretty(nudge: Nudge, server: Server) -> None:
     answer(server)
     assert nudge("get", "http-proxy", "build").out.splitlines() == [
         "value: docker compose build router",
-        "match: score 0.92",
-        "  - cwd matched **/http-proxy*",
-        "  - recently used (5m ago)",
+        "match:",
+        "  score: 0.92",
+        "  reasons:",
+        "    - cwd matched **/http-proxy*",
+        "    - recently used (5m ago)",
     ]
+
+
+def test_pretty_without_reasons(nudge: Nudge, server: Server) -> None:
+    """A hint for everywhere that was never used fits for no reason in particular."""
+    server.answers["nudge.get_hint"] = {"hint": HINT, "match_explain": {**EXPLAIN, "reasons": []}}
+    assert nudge("get", "a", "b").out.splitlines()[1:] == ["match:", "  score: 0.92"]
 
 
 def test_explain(nudge: Nudge, server: Server) -> None:
     """--explain adds what the score is made of and all that is known of the hint."""
-    answer(server, reason="custom image", added_by="agent:codex")
-    lines = nudge("get", "http-proxy", "build", "--explain").out.splitlines()
-    assert "  frecency  0.3000" in lines and "  priority  0.1400" in lines
-    assert "  v3, set 2026-11-16T08:30:00.000000Z, used 4 times" in lines
-    assert "  reason: custom image" in lines and "  added by: agent:codex" in lines
+    template = {"type": "template", "format": "jinja", "body": "{{ host }}", "defaults": {"host": "a", "port": "\x1b"}}
+    result = answer(server, template, reason="custom image", added_by="agent:codex", sensitivity="normal")
+    result["hint"]["last_used_at"] = "2026-11-16T09:00:00.000000Z"
+    assert nudge("get", "http-proxy", "build", "--explain").out.splitlines() == [
+        "value: {{ host }}  (template, jinja)",
+        "about:",
+        "  priority=7 tags=build,docker ttl=session scope=cwd_glob",
+        "  scope: cwd **/http-proxy*",
+        "  v3, set 2026-11-16T08:30:00.000000Z (first 2026-11-16T08:00:00.000000Z), used 4 times (last 2026-11-16T09:00:00.000000Z)",
+        "  reason: custom image",
+        "  added by: agent:codex",
+        "  sensitivity: normal",
+        "  default host=a",
+        "  default port=\\x1b",
+        "match:",
+        "  score: 0.92",
+        "  components:",
+        "    frecency  0.3000",
+        "    priority  0.1400",
+        "  reasons:",
+        "    - cwd matched **/http-proxy*",
+        "    - recently used (5m ago)",
+    ]
+
+
+def test_explain_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
+    """With nothing to say there is no empty line."""
+    bare = {**HINT, "meta": {}, "updated_at": HINT["created_at"], "use_count": 0}
+    server.answers["nudge.get_hint"] = {"hint": bare, "match_explain": EXPLAIN}
+    assert nudge("get", "a", "b", "--explain").out.splitlines()[1:5] == [
+        "about:", "  scope=everywhere", "  scope: everywhere", "  v3, set 2026-11-16T08:00:00.000000Z, used 0 times",
+    ]  # fmt: skip
 
 
 def test_json_is_the_exact_result(nudge: Nudge, server: Server) -> None:
@@ -89,6 +124,8 @@ def test_value_only_cannot_steer_a_terminal(nudge: Nudge, server: Server) -> Non
 
 def test_secret_values_are_not_shown(nudge: Nudge, server: Server) -> None:
     """Pretty output never holds a secret; --json, which a program asked for, does."""
+    answer(server, {"type": "template", "format": "jinja", "body": "x", "defaults": {"word": "hunter2"}}, sensitivity="secret")
+    assert "hunter2" not in nudge("get", "a", "b", "--explain").out
     answer(server, "hunter2", sensitivity="secret")
     assert "hunter2" not in nudge("get", "a", "b", "--explain").out
     assert "value: [secret]" in nudge("get", "a", "b").out

@@ -15,11 +15,11 @@ def hit(key: str, value: str, **meta: object) -> dict[str, object]:
 def test_query_sends_what_was_asked(nudge: Nudge, server: Server) -> None:
     """Every filter has its flag; what was not asked for is not sent."""
     server.answers["nudge.query"] = {"hints": []}
-    filters = ("--component", "api", "--keys", "build,run", "--tags", "a,b", "--regex", "dock.*build", "--limit", "5")
-    nudge("query", *filters, "--branch", "dev")
+    lists = ("--keys", "build", "--keys", "run", "--tags", "a,b", "--tags", "c")
+    nudge("query", "--component", "api", *lists, "--regex", "dock.*build", "--limit", "5", "--branch", "dev")
     sent = dict(server.params)
     assert sent.pop("context")["branch"] == "dev"
-    assert sent == {"component": "api", "keys": ["build", "run"], "tags": ["a", "b"], "regex": "dock.*build", "limit": 5}
+    assert sent == {"component": "api", "keys": ["build", "run"], "tags": ["a", "b", "c"], "regex": "dock.*build", "limit": 5}
 
 
 def test_query_text(nudge: Nudge, server: Server) -> None:
@@ -28,6 +28,8 @@ def test_query_text(nudge: Nudge, server: Server) -> None:
     nudge("query", "--limit", "3", "a.b (c)")
     assert server.params["regex"] == r"(?i)a\.b\ \(c\)"
     assert nudge("query", "x", "--regex", "y").code == 2
+    nudge("query", "")
+    assert server.params["regex"] == "", "an unset variable in a script must not find everything"
 
 
 def test_query_pretty(nudge: Nudge, server: Server) -> None:
@@ -103,11 +105,17 @@ def test_ls_of_nothing(nudge: Nudge, server: Server) -> None:
     assert outcome.code == 0 and outcome.err.startswith("nothing in api")
 
 
+def test_an_end_of_options_with_nothing_behind_it(nudge: Nudge, server: Server) -> None:
+    """A script may write it always, whether words follow or not."""
+    server.answers["nudge.list_components"] = {"components": []}
+    assert nudge("ls", "--").code == 0 and server.params == {}
+
+
 @pytest.mark.parametrize("verb", ["delete", "rm"])
 def test_delete(nudge: Nudge, server: Server, verb: str) -> None:
     """Without a scope all variants go; with one, that one; --global is the one for everywhere."""
     server.answers["nudge.delete_hint"] = {"deleted": True, "previous": HINT}
-    assert nudge(verb, "api", "build").out == "✔ deleted api/build (v3)\n"
+    assert nudge(verb, "api", "build").out == "✔ deleted hint api/build (v3)\n"
     assert server.params == {"component": "api", "key": "build"}
     nudge(verb, "api", "build", "--scope-os", "windows")
     assert server.params["scope"] == {"os": ["windows"]}
@@ -118,7 +126,7 @@ def test_delete(nudge: Nudge, server: Server, verb: str) -> None:
 def test_delete_several(nudge: Nudge, server: Server) -> None:
     """When several variants go, their number is said."""
     server.answers["nudge.delete_hint"] = {"deleted": True, "previous": [HINT, HINT]}
-    assert nudge("delete", "api", "build").out == "✔ deleted api/build (2 variants)\n"
+    assert nudge("delete", "api", "build").out == "✔ deleted hint api/build (2 variants)\n"
 
 
 def test_delete_misses_a_variant(nudge: Nudge, server: Server) -> None:
@@ -133,9 +141,9 @@ def test_delete_misses_a_variant(nudge: Nudge, server: Server) -> None:
 @pytest.mark.parametrize(
     ("words", "delta", "line"),
     [
-        ([], 1, "↑ bumped http-proxy/build: used 4 times\n"),
-        (["--delta", "3"], 3, "↑ bumped http-proxy/build: used 4 times\n"),
-        (["--delta", "-1"], -1, "↓ lowered http-proxy/build: used 4 times\n"),
+        ([], 1, "↑ bumped frecency: use_count=4 last_used_at=now\n"),
+        (["--delta", "3"], 3, "↑ bumped frecency: use_count=4 last_used_at=now\n"),
+        (["--delta", "-1"], -1, "↓ lowered frecency: use_count=4 last_used_at=never\n"),
     ],
 )
 def test_bump(nudge: Nudge, server: Server, words: list[str], delta: int, line: str) -> None:

@@ -40,18 +40,24 @@ def test_minimal(nudge: Nudge, server: Server) -> None:
 
 
 def test_pretty(nudge: Nudge) -> None:
-    """The answer names the hint and its version, then what ranks it and where it is for."""
+    """The answer names the hint and its version, then what its score starts from and where it is for."""
     assert nudge("set", "http-proxy", "build", "x").out.splitlines() == [
-        "✔ set http-proxy/build (v3)",
-        "  priority 7 · tags build, docker · ttl session",
+        "✔ upserted hint http-proxy/build (v3)",
+        "  score base: priority=7 tags=build,docker ttl=session scope=cwd_glob",
         "  scope: cwd **/http-proxy*",
     ]
 
 
+def test_pretty_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
+    """What was not said is not told; a hint for everywhere needs no second line for that."""
+    server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {}}}
+    assert nudge("set", "a", "b", "c").out.splitlines() == ["✔ upserted hint a/b (v3)", "  score base: scope=everywhere"]
+
+
 def test_every_meta_flag(nudge: Nudge, server: Server) -> None:
-    """Each field of meta has its flag."""
+    """Each field of meta has its flag; tags come with commas, or by repeating it."""
     nudge(
-        *("set", "a", "b", "c", "--tags", "build,docker", "--priority", "7", "--confidence", "0.8", "--ttl", "PT2H"),
+        *("set", "a", "b", "c", "--tags", "build", "--tags", "docker", "--priority", "7", "--confidence", "0.8", "--ttl", "PT2H"),
         *("--reason", "custom image", "--sensitivity", "normal", "--source", "agent", "--added-by", "agent:codex"),
         *("--if-match-version", "12", "--global"),
     )
@@ -117,7 +123,7 @@ def test_a_dot_needs_a_repo(nudge: Nudge) -> None:
         (["make", "--type", "command"], {"type": "command", "cmd": "make"}),
         (["make", "--shell", "bash"], {"type": "command", "shell": "bash", "cmd": "make"}),
         (["/srv/x", "--type", "path"], {"type": "path", "abs": "/srv/x"}),
-        (["/srv/x", "--os", "linux,darwin"], {"type": "path", "os": ["linux", "darwin"], "abs": "/srv/x"}),
+        (["/srv/x", "--os", "linux", "--os", "darwin"], {"type": "path", "os": ["linux", "darwin"], "abs": "/srv/x"}),
         (["hi {{n}}", "--format", "mustache"], {"type": "template", "format": "mustache", "body": "hi {{n}}"}),
         (
             ["hi {{n}}", "--type", "template", "--format", "jinja", "--default", "n=a=b", "--default", "m="],
@@ -149,6 +155,15 @@ def test_stdin_that_is_no_text(nudge: Nudge, server: Server, monkeypatch: pytest
     typed(monkeypatch, b"\xff\xfe")
     assert nudge("set", "a", "b", "-").code == 2
     assert server.calls == []
+
+
+@pytest.mark.parametrize("kind", ["string", "json"])
+def test_stdin_that_is_a_document(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """What no hint can hold is refused as such, and neither cut nor sent."""
+    typed(monkeypatch, b'"' + b"x" * 3_000_000 + b'"')
+    outcome = nudge("set", "a", "b", "-", "--type", kind)
+    assert (outcome.code, server.calls) == (3, [])
+    assert outcome.err.startswith("nudge: E_INVALID (40001): value: must be at most 8192 bytes")
 
 
 def test_home_is_expanded(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
