@@ -16,7 +16,7 @@ from nudge.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
 OS_NAMES = ("linux", "darwin", "windows")
@@ -171,20 +171,38 @@ def resolve(cwd: str | None = None) -> Context:
     return Context(cwd=said, repo=repo, branch=branch, os=system, project=project_of(repo, said))
 
 
-def _getcwd() -> str | None:
+def working_directory() -> str | None:
+    """This process's directory, by the name that its shell has for it: that is the one which people write into a scope."""
     try:
-        return os.getcwd()
+        here = os.getcwd()
     except OSError:
         return None
+    named = _normalised(os.environ.get("PWD") or here)
+    return named if named != here and _is_absolute(named) and _is_same(named, here) else here
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names lead to one directory; a shell's may be out of date."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[str, Any] | None) -> str | None:
     """Where the caller works: what it says, what its client says for this call, what its client said at start, where we stand."""
-    implied = _first_absolute(_codex_workspaces(meta)) or _first_absolute(environ.get("CLAUDE_PROJECT_DIR")) or _getcwd()
+    implied = _first_absolute(_codex_workspaces(meta)) or _first_absolute(environ.get("CLAUDE_PROJECT_DIR")) or working_directory()
     chosen = explicit or implied
     if chosen and not _is_absolute(chosen):
         chosen = f"{implied}/{chosen}" if implied else None
     return _normalised(chosen) if chosen else None
+
+
+def told_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str | None]:
+    """What an environment has for the names that a scope asks for, fit to be sent: None where one is not set, a value that is longer
+    than any that a scope may name is cut, a byte that is no text is `?`."""
+    found = {name: environ.get(name) for name in names}
+    return {name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1].encode("utf-8", "replace").decode() for name, value in found.items()}
 
 
 def _codex_workspaces(meta: Mapping[str, Any] | None) -> object:
@@ -252,6 +270,8 @@ def _local_identity(text: str) -> str | None:
     path = _normalised(text)
     if _has_drive(path.lstrip("/")):
         path = _normalised("/" + _slashed(path.lstrip("/")))
+    while path.endswith("/.git"):  # a work tree and its git directory are one repository
+        path = path.removesuffix("/.git") or "/"
     return f"file://{path}" if path.startswith("/") else None
 
 
@@ -292,7 +312,7 @@ def _git_facts(folder: str) -> tuple[str | None, str | None]:
 
 
 def _find_git_dir(folder: str) -> tuple[str, str] | None:
-    """The nearest work tree at or above `folder`, and its git directory."""
+    """The nearest work tree at or above `folder`, and its git directory; a bare repository is both."""
     for parent in _upwards(folder):
         marker = os.path.join(parent, ".git")
         if os.path.isfile(marker):
@@ -300,7 +320,14 @@ def _find_git_dir(folder: str) -> tuple[str, str] | None:
             return (parent, os.path.join(parent, pointed.removeprefix(_POINTER))) if pointed.startswith(_POINTER) else None
         if os.path.isfile(os.path.join(marker, "HEAD")):
             return parent, marker
+        if os.path.basename(parent) != ".git" and _is_git_dir(parent):
+            return parent, parent
     return None
+
+
+def _is_git_dir(folder: str) -> bool:
+    """By what git itself looks for."""
+    return os.path.isfile(os.path.join(folder, "HEAD")) and all(os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs"))
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -317,7 +344,8 @@ def _read_facts(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
     if not os.path.isfile(os.path.join(git_dir, "HEAD")):
         return None, None
     url = _origin_url(_read(os.path.join(common, "config")))
-    base = work_tree if common == git_dir else os.path.dirname(common)
+    main_tree = os.path.dirname(common) if os.path.basename(common) == ".git" else common
+    base = work_tree if common == git_dir else main_tree
     return _identity(_anchored(url, base)) or _identity(common), _branch(git_dir)
 
 

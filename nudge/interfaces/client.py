@@ -8,6 +8,7 @@ import time
 
 from nudge import limits
 from nudge.clock import boot_seconds
+from nudge.context import told_env
 from nudge.errors import Invalid, NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.runtime import endpoint, ensure, paths
 from nudge.runtime.connection import Lost, TimedOut
@@ -105,9 +106,8 @@ class Client:
         return link
 
     def _asked_env(self, body: bytes) -> str:
-        """Only the names that a scope asks for ever leave this process; a value longer than any that is allowed is cut."""
-        told = {name: self._env.get(name) for name in json.loads(body)["names"]}
-        return json.dumps({name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1] for name, value in told.items()})
+        """Only the names that a scope asks for ever leave this process."""
+        return json.dumps(told_env(self._env, json.loads(body)["names"]))
 
 
 def _encoded(method: str, params: Mapping[str, Any]) -> bytes:

@@ -339,3 +339,17 @@ def test_the_told_environment_does_not_move_the_client(machine: Machine) -> None
     elsewhere = str(machine.base / "elsewhere")
     assert machine.json("get", "a", "b", "--env", f"NUDGE_RUNTIME_DIR={elsewhere}")["hint"]["value"] == "c"
     assert not os.path.exists(elsewhere)
+
+
+def test_a_directory_behind_a_link_has_its_shells_name(machine: Machine) -> None:
+    """A hint for `$PWD/**` is found where it was set, by a command and through a server, also when `$PWD` is a link."""
+    (machine.base / "real").mkdir()
+    (machine.base / "link").symlink_to(machine.base / "real")
+    here = {"cwd": str(machine.base / "link"), "PWD": str(machine.base / "link")}
+    machine.json("set", "a", "b", "c", "--scope-cwd-glob", f"{machine.base}/link/**", **here)
+    assert machine.json("get", "a", "b", **here)["hint"]["value"] == "c"
+    assert machine.json("get", "a", "b", "--cwd", "sub", **here)["hint"]["value"] == "c"
+    client = machine.serve(**here)
+    client.initialize()
+    assert client.call("nudge_get_hint", component="a", key="b")["hint"]["value"] == "c"
+    assert machine.cli("get", "a", "b", cwd=str(machine.base / "real")).returncode == 1

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nudge import limits
-from nudge.context import Context, caller_cwd, normalise_repo, project_of, resolve
+from nudge.context import Context, caller_cwd, normalise_repo, project_of, resolve, told_env
 from nudge.errors import Invalid
 
 GIT_ENVIRONMENT = {
@@ -48,7 +48,7 @@ def git_says(folder: Path) -> tuple[str, str]:
     branch = git(folder, "rev-parse", "--abbrev-ref", "HEAD")
     if "origin" in git(folder, "remote").split():
         return normalise_repo(git(folder, "remote", "get-url", "origin")), branch
-    return "file://" + os.path.realpath(folder / git(folder, "rev-parse", "--git-common-dir")), branch
+    return normalise_repo(os.path.realpath(folder / git(folder, "rev-parse", "--git-common-dir"))), branch
 
 
 def resolved(folder: Path) -> tuple[str | None, str | None]:
@@ -100,6 +100,12 @@ class TestRepoIdentity:
             ("/srv/Git/Repo.git", "file:///srv/Git/Repo.git"),
             ("/srv//git/./x/../Repo/", "file:///srv/git/Repo"),
             ("file:///srv/Git/Repo/", "file:///srv/Git/Repo"),
+            ("file:///srv/Repo/.git", "file:///srv/Repo"),
+            ("/srv/Repo/.git/", "file:///srv/Repo"),
+            ("/srv/Repo/.git/.git", "file:///srv/Repo"),
+            ("C:\\Work\\Repo\\.git", "file:///C:/Work/Repo"),
+            ("/.git", "file:///"),
+            ("/srv/Repo.git", "file:///srv/Repo.git"),
             ("FILE://localhost/srv/Repo", "file:///srv/Repo"),
             ("//srv/Repo", "file:///srv/Repo"),
             ("/with a space/Repo", "file:///with a space/Repo"),
@@ -188,7 +194,7 @@ class TestResolve:
         repo = make_repo(tmp_path / "my work" / "the repo")
         git(repo, "remote", "add", "upstream", "git@host:other/people.git")
         assert resolved(repo) == git_says(repo)
-        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}/.git"
+        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}"
         assert resolve(str(repo)).project == "the repo"
 
     def test_detached_head_has_no_branch(self, tmp_path: Path) -> None:
@@ -230,6 +236,36 @@ class TestResolve:
         assert resolved(inside) == git_says(inside)
         assert resolve(str(whole)).repo == "git:org/whole"
 
+    @pytest.mark.parametrize("origin", [None, "https://host/org/repo.git", "../upstream"])
+    def test_a_bare_repository_is_one(self, tmp_path: Path, origin: str | None) -> None:
+        """In it and below it, by its origin or by its place; a clone of it, and a work tree of it, have the same identity."""
+        bare = tmp_path / "repo.git"
+        git(tmp_path, "clone", "-q", "--bare", str(make_repo(tmp_path / "first")), str(bare))
+        git(bare, "remote", *(["set-url", "origin", origin] if origin else ["remove", "origin"]))
+        assert resolved(bare) == resolved(bare / "refs" / "heads")
+        if origin is None:
+            git(tmp_path, "clone", "-q", str(bare), "second")
+            assert resolved(bare) == git_says(bare) == resolved(tmp_path / "second") == (f"file://{os.path.realpath(bare)}", "main")
+        git(bare, "worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
+        assert resolve(str(tmp_path / "tree")).repo == resolve(str(bare)).repo
+
+    def test_a_clone_of_a_local_repository_is_the_same_repository(self, tmp_path: Path) -> None:
+        """The one has no origin, the other has the first one's directory as its own."""
+        first = make_repo(tmp_path / "first")
+        git(tmp_path, "clone", "-q", str(first), "second")
+        assert resolve(str(tmp_path / "second")).repo == resolve(str(first)).repo == f"file://{os.path.realpath(first)}"
+
+    def test_inside_the_git_directory_it_is_the_work_trees_repository(self, tmp_path: Path) -> None:
+        """`.git` looks like a bare repository and is none."""
+        repo = make_repo(tmp_path / "repo", "../upstream")
+        assert resolved(repo / ".git" / "refs") == resolved(repo)
+
+    def test_a_file_called_head_makes_no_repository(self, tmp_path: Path) -> None:
+        """Only with what git keeps beside it."""
+        (tmp_path / "HEAD").write_text("ref: refs/heads/main\n")
+        (tmp_path / "refs").mkdir()
+        assert resolved(tmp_path) == (None, None)
+
     def test_separate_git_dir(self, tmp_path: Path) -> None:
         """A `.git` file may point anywhere."""
         work = tmp_path / "work"
@@ -265,6 +301,19 @@ class TestResolve:
         monkeypatch.chdir(tmp_path)
         assert resolve().cwd == os.getcwd()
         assert resolve("sub/../sub/.").cwd == os.path.join(os.getcwd(), "sub")
+
+    def test_the_shells_name_of_a_directory_counts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Behind a link `$PWD` is what people write into a scope; one that is out of date, or relative, says nothing."""
+        (tmp_path / "real" / "sub").mkdir(parents=True)
+        link = tmp_path / "link"
+        link.symlink_to(tmp_path / "real")
+        monkeypatch.chdir(link / "sub")
+        for said, cwd in (("link/sub", "link/sub"), ("link//sub/.", "link/sub"), ("real", "real/sub"), ("gone", "real/sub")):
+            monkeypatch.setenv("PWD", str(tmp_path / said))
+            assert resolve().cwd == caller_cwd({}, None, None) == os.path.realpath(tmp_path) + "/" + cwd
+        for said in (".", "", "link/sub", "\udcff", "/" + "x" * 5_000):
+            monkeypatch.setenv("PWD", said)
+            assert resolve().cwd == os.getcwd()
 
     def test_cwd_gone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process whose directory was removed has no cwd, and no error."""
@@ -372,7 +421,7 @@ class TestBrokenRepositories:
     def test_an_origin_that_names_nothing_falls_back(self, tmp_path: Path) -> None:
         """An unusable origin counts as none: the common directory names the repository."""
         repo = make_repo(tmp_path / "repo", "https://host")
-        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}/.git"
+        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}"
 
     @pytest.mark.parametrize("pointer", ["", "gitdir:", "gitdir: ", "nonsense", "gitdir: /nowhere", "gitdir: \x00"])
     def test_a_broken_pointer_is_no_repository(self, tmp_path: Path, pointer: str) -> None:
@@ -387,14 +436,14 @@ class TestBrokenRepositories:
         repo = make_repo(tmp_path / "repo")
         (repo / ".git" / "config").unlink()
         os.mkfifo(repo / ".git" / "config")
-        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}/.git"
+        assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}"
 
     def test_files_that_are_directories(self, tmp_path: Path) -> None:
         """A directory where a file belongs reads as nothing."""
         repo = make_repo(tmp_path / "repo")
         (repo / ".git" / "config").unlink()
         (repo / ".git" / "config").mkdir()
-        assert resolved(repo) == (f"file://{os.path.realpath(repo)}/.git", "main")
+        assert resolved(repo) == (f"file://{os.path.realpath(repo)}", "main")
 
     @pytest.mark.parametrize("name", [b"line\nbreak", b"bytes\xff"])
     def test_a_directory_that_cannot_be_sent_is_unknown(self, tmp_path: Path, name: bytes) -> None:
@@ -477,6 +526,13 @@ def codex(workspaces: Any) -> dict[str, Any]:
 CLAUDE = {"CLAUDE_PROJECT_DIR": "/from/claude"}
 SILENT_TURNS: list[Any] = [None, 3, [], "not json", "[" * 100_000, "3"]
 SILENT_WORKSPACES: list[Any] = [None, 3, [], {}, ["relative"], [[[[["/too/deep"]]]]]]
+
+
+def test_told_env() -> None:
+    """What a scope asks for and nothing else; whatever a variable holds can be sent."""
+    environ = {"CI": "1", "LONG": "x" * 5_000, "ODD": "a\udcffb", "SECRET": "s"}
+    assert told_env(environ, ["CI", "NONE", "ODD"]) == {"CI": "1", "NONE": None, "ODD": "a?b"}
+    assert len(told_env(environ, ["LONG"])["LONG"] or "") == limits.MAX_ENV_VALUE_CHARS + 1
 
 
 class TestCallerCwd:

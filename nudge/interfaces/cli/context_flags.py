@@ -28,18 +28,31 @@ def add(parser: Parser) -> None:
 
 def read(arguments: Namespace) -> dict[str, Any]:
     """The context to send. The environment is not in it: the server asks for the names that a scope needs."""
-    found = context.resolve(None if arguments.cwd is None else absolute(arguments.cwd)).to_wire()
+    found = context.resolve(None if arguments.cwd is None else _directory(arguments.cwd)).to_wire()
     known = found if arguments.cwd is not None else {name: text for name, text in found.items() if _is_sendable(name, text)}
     given = {name: getattr(arguments, name) for name in ("repo", "branch", "os")}
     return known | {name: value for name, value in given.items() if value is not None}
 
 
+def _directory(path: str) -> str:
+    """As `cd` would go there: a relative one starts where the shell says that we are."""
+    path = expanded(path)
+    here = "" if os.path.isabs(path) else context.working_directory()
+    if here is None:
+        raise _nowhere(path)
+    return os.path.join(here, path)
+
+
 def absolute(path: str) -> str:
-    """`~/x` and `x` as full paths, also where `~` was out of the shell's sight."""
+    """A file by its full path, `~/` expanded also where that was out of the shell's sight."""
     try:
         return os.path.abspath(expanded(path))
     except FileNotFoundError:
-        raise Usage(f"{path} is relative, and the directory you are in is gone", "give an absolute path") from None
+        raise _nowhere(path) from None
+
+
+def _nowhere(path: str) -> Usage:
+    return Usage(f"{path} is relative, and the directory you are in is gone", "give an absolute path")
 
 
 def _is_sendable(name: str, found: Any) -> bool:

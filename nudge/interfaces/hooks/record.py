@@ -13,7 +13,7 @@ import time
 
 from nudge import limits
 from nudge.clock import boot_seconds
-from nudge.context import resolve
+from nudge.context import resolve, told_env
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
 from nudge.interfaces.hooks import switch
 from nudge.observations.extract import extract, located, working_directory
@@ -167,7 +167,7 @@ class _Primary:
 
     def _asked_env(self, body: bytes) -> str:
         """Only the names that a scope asks for ever leave this process."""
-        return json.dumps({name: self._environ.get(name) for name in json.loads(body)["names"]})
+        return json.dumps(told_env(self._environ, json.loads(body)["names"]))
 
 
 def _result(body: bytes) -> Any:
