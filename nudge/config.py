@@ -61,9 +61,9 @@ def _names(raw: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def _listing(raw: Any) -> str:
-    """A list in `config.toml`; in the environment, separated by commas."""
-    return ",".join(_names(raw))
+def _tools(raw: Any) -> str:
+    """Which names there are, PRIMARY knows; none at all are the usual ones."""
+    return ",".join(_names(raw)) or "default"
 
 
 def _days(raw: Any) -> dict[str, int]:
@@ -121,7 +121,7 @@ SETTINGS = (
     Setting("private_projects", (), _names, "projects that are never told about elsewhere"),
     Setting("retention", {}, _days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting(
-        "tools", "default", _listing, "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable", CALLER
+        "tools", "default", _tools, "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable", CALLER
     ),
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.interfaces import wire
+from nudge.interfaces.members import client_of
 from nudge.limits import MAX_REQUEST_ID_CHARS
 from nudge.service.call import Call
 
@@ -28,7 +29,7 @@ def call_from(headers: Mapping[str, str]) -> Call:
         deadline=_number(headers.get("nudge-deadline")),
         defaults=Context.parse(_object(headers.get("nudge-context"), "Nudge-Context")),
         env=_env(headers.get("nudge-env")),
-        client=_short(headers.get("nudge-client"), "Nudge-Client"),
+        client=_short(client_of(headers), "Nudge-Client"),
         scope_to_repo="nudge-context" in headers,
     )
 

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, HandingOver, NudgeError
+from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, WIRE_REASONS, HandingOver, NudgeError
 from nudge.limits import MAX_BATCH
 from nudge.service.app import App
 from nudge.service.call import Call, EnvNeeded
@@ -36,7 +36,8 @@ def _numbered(call: Call, index: int) -> Call:
 
 async def _answer_one(app: App, message: object, call: Call) -> dict[str, Any] | None:
     if not _is_request(message):
-        return error_response(None, INVALID_REQUEST, "Invalid request: needs jsonrpc 2.0, a method, and an id that is text or a number")
+        rule = "Invalid request: needs jsonrpc 2.0, a method, and an id that is text or a number"
+        return error_response(id_of(message), INVALID_REQUEST, rule)
     assert isinstance(message, dict)
     response = await _execute(app, message, call)
     return response if "id" in message else None
@@ -45,8 +46,7 @@ async def _answer_one(app: App, message: object, call: Call) -> dict[str, Any] |
 def _is_request(message: object) -> bool:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not isinstance(message.get("method"), str):
         return False
-    request_id = message.get("id")
-    return request_id is None or (isinstance(request_id, str | int | float) and not isinstance(request_id, bool))
+    return message.get("id") is None or id_of(message) is not None
 
 
 async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -67,11 +67,12 @@ def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}
 
 
-def id_of(message: object) -> str | int | None:
-    """What an answer to this message must carry, or its sender would wait for ever."""
+def id_of(message: object) -> str | float | None:
+    """What an answer to this message must carry, or its sender would wait for ever; None where it has no id that could be one."""
     request_id = message.get("id") if isinstance(message, dict) else None
-    return request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
+    return request_id if isinstance(request_id, str | int | float) and not isinstance(request_id, bool) else None
 
 
 def error_response(request_id: object, code: int, message: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
+    """What JSON-RPC itself refuses; it has a reason too, like every other error."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}}}

@@ -25,11 +25,12 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from pydantic import ValidationError
 
 from nudge import __version__
-from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, HandingOver, NudgeError
+from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, WIRE_REASONS, HandingOver, Invalid, NudgeError
 from nudge.interfaces import wire
 from nudge.interfaces.facts import Facts
-from nudge.interfaces.jsonrpc import error_response
+from nudge.interfaces.jsonrpc import error_response, id_of
 from nudge.interfaces.schemas import schema_of
+from nudge.interfaces.tool_choice import chosen_tools
 from nudge.limits import MAX_CLIENT_CHARS
 from nudge.service.app import App
 from nudge.service.call import Call, EnvNeeded
@@ -78,13 +79,13 @@ class McpServer:
             return None
         request_id, method, params = message["id"], message["method"], message.get("params")
         if isinstance(request_id, bool) or not isinstance(request_id, str | int):
-            return error_response(None, INVALID_REQUEST, "Invalid request: id must be text or an integer")
+            return error_response(id_of(message), INVALID_REQUEST, "Invalid request: id must be text or an integer")
         if params is not None and not isinstance(params, dict):
             return error_response(request_id, INVALID_PARAMS, "Invalid params: must be an object")
         try:
             result = await self._serve(request_id, method, params, facts)
         except MCPError as error:
-            return {"jsonrpc": "2.0", "id": request_id, "error": error.error.model_dump(mode="json", exclude_none=True)}
+            return {"jsonrpc": "2.0", "id": request_id, "error": _told(error)}
         except ValidationError:
             return error_response(request_id, INVALID_PARAMS, f"Invalid params for {method[:100]}")
         return {"jsonrpc": "2.0", "id": request_id, "result": result}
@@ -106,7 +107,11 @@ class McpServer:
     async def _list_tools(
         self, context: ServerRequestContext[_Turn], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen_tools(context.lifespan_context.facts.tools)])
+        try:
+            chosen = chosen_tools(context.lifespan_context.facts.tools)
+        except Invalid as error:
+            raise MCPError(**error.to_wire()) from None
+        return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen])
 
     async def _call_tool(self, context: ServerRequestContext[_Turn], params: types.CallToolRequestParams) -> types.CallToolResult:
         operation = _BY_TOOL.get(params.name.replace(".", "_"))
@@ -164,7 +169,16 @@ def _not_a_request(message: object) -> dict[str, Any] | None:
     """An answer to a request we never sent is dropped; anything else that is not a request is told so."""
     if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
         return None
-    return error_response(None, INVALID_REQUEST, "Invalid request: one JSON-RPC 2.0 object with a method")
+    return error_response(id_of(message), INVALID_REQUEST, "Invalid request: one JSON-RPC 2.0 object with a method")
+
+
+def _told(error: MCPError) -> dict[str, Any]:
+    """The SDK's error, with the reason that every error of ours has."""
+    told = error.error.model_dump(mode="json", exclude_none=True)
+    data = told.get("data", {})
+    data = data if isinstance(data, dict) else {"detail": data}
+    reason = WIRE_REASONS.get(error.error.code)
+    return {**told, "data": {"reason": reason, **data}} if reason else told
 
 
 def _as_agent(operation: Operation, arguments: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -186,16 +200,6 @@ async def _filled(result: dict[str, Any], told: dict[str, Any]) -> dict[str, Any
     """What a tool said goes into the SDK's envelope afterwards: the SDK would copy it three times, on the event loop."""
     text = wire.encode(told).decode() if wire.is_small(told) else await asyncio.to_thread(lambda: wire.encode_slow(told).decode())
     return {**result, "content": [{"type": "text", "text": text}], "structuredContent": told}
-
-
-def chosen_tools(choice: str) -> list[str]:
-    """`default`, `all`, or names separated by commas; unknown names list nothing, and every tool stays callable."""
-    if choice == "all":
-        return list(_TOOLS)
-    if choice == "default":
-        return [operation.tool for operation in OPERATIONS.values() if operation.listed]
-    wanted = [name.strip().replace(".", "_") for name in choice.split(",")]
-    return [name for name in wanted if name in _TOOLS]
 
 
 def _tool(operation: Operation) -> types.Tool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nudge.interfaces import wire
 from nudge.interfaces.listener import Request
 from nudge.limits import MAX_CLIENT_CHARS
 
@@ -29,7 +31,7 @@ class Members:
     def note(self, request: Request) -> None:
         pid = request.headers.get("nudge-pid")
         if pid is not None and _PID.fullmatch(pid) and not request.transport.is_closing():
-            client, version = request.headers.get("nudge-client", "mcp"), request.headers.get("nudge-version", "")
+            client, version = client_of(request.headers) or "mcp", request.headers.get("nudge-version", "")
             self._by_transport[request.transport] = Member(_sayable(client), int(pid), _sayable(version))
 
     def forget(self, transport: asyncio.Transport) -> None:
@@ -42,6 +44,18 @@ class Members:
         return [{"client": member.client, "pid": member.pid, "version": member.version} for member in self.present()]
 
 
+def client_of(headers: Mapping[str, str]) -> str | None:
+    """What the caller's client calls itself: in ASCII, and as JSON where that is not enough."""
+    plain, full = headers.get("nudge-client"), headers.get("nudge-client-name")
+    if full is None:
+        return plain
+    try:
+        name = wire.decode(full.encode("utf-8", "surrogateescape"))
+    except wire.WireError:
+        return plain
+    return name[:MAX_CLIENT_CHARS] if isinstance(name, str) else plain
+
+
 def _sayable(text: str) -> str:
     """A header may hold bytes that are no text, and what is told here is told to everyone who asks for the status."""
-    return text[:MAX_CLIENT_CHARS].encode("ascii", "replace").decode()
+    return "".join(char if char.isprintable() else "?" for char in text[:MAX_CLIENT_CHARS])

@@ -21,6 +21,7 @@ from nudge.interfaces.late_mcp import LateMcp
 from nudge.interfaces.self_report import SelfReport
 from nudge.interfaces.stdio import Pipe
 from nudge.interfaces.stdio_server import StdioServer
+from nudge.interfaces.tool_choice import chosen_tools
 from nudge.runtime import endpoint, ensure, paths
 from nudge.runtime.endpoint import Endpoint
 from nudge.runtime.lock import FileLock
@@ -57,6 +58,8 @@ class Primary:
     ) -> None:  # fmt: skip
         self._directory, self._lock, self._settings, self._announced = directory, lock, settings, announced
         self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
+        if pipe is not None:
+            chosen_tools(settings.tools)  # raises for a name that is none: our client would only see a list without it
         self._membership = FileLock(os.path.join(directory, paths.MEMBERS))
         self._parent = os.getppid()
         self._why: str | None = None

@@ -13,7 +13,7 @@ from itertools import islice
 
 from nudge import __version__, context, limits
 from nudge.clock import boot_seconds
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, NudgeError
+from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, WIRE_REASONS, NudgeError
 from nudge.interfaces.stdio import Pipe, wait_readable
 from nudge.runtime import ensure, paths
 from nudge.runtime.connection import Connection, Lost, TimedOut
@@ -130,8 +130,11 @@ class Proxy:
         self._send_unsent()
 
     def _identity(self) -> dict[str, str]:
-        name = self._client or self._environ.get("AI_AGENT") or "mcp"
-        return {"Nudge-Client": _header(name[: limits.MAX_CLIENT_CHARS]), "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
+        """A header is ASCII; a name that is not comes once more, as JSON."""
+        name = (self._client or self._environ.get("AI_AGENT") or "mcp")[: limits.MAX_CLIENT_CHARS]
+        plain = _header(name)
+        identity = {"Nudge-Client": plain, "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
+        return identity if plain == name else {**identity, "Nudge-Client-Name": json.dumps(name)}
 
     def _advance(self) -> None:
         """Send what may be sent; every answer that came meanwhile makes room for more."""
@@ -214,9 +217,9 @@ class Proxy:
         return bool(fresh)
 
     def _env(self) -> str:
-        """Only the names that some scope has asked for leave this process; null says that one is not set, a long value is cut."""
-        told = {name: self._environ.get(name) for name in sorted(self._env_names)}
-        return json.dumps({name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1] for name, value in told.items()}) if told else "ask"
+        """Only the names that some scope has asked for leave this process."""
+        told = context.told_env(self._environ, sorted(self._env_names))
+        return json.dumps(told) if told else "ask"
 
     def _remember_protocol(self, pending: Pending, body: bytes) -> None:
         if pending.message.get("method") != "initialize":
@@ -296,7 +299,8 @@ def _read(line: bytes | None) -> dict[str, Any] | bytes:
 
 
 def _wire_error(message_id: Any, code: int, sentence: str) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": {"code": code, "message": sentence}}).encode()
+    error = {"code": code, "message": sentence, "data": {"reason": WIRE_REASONS[code]}}
+    return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error}).encode()
 
 
 def _failure(pending: Pending, error: NudgeError) -> bytes:

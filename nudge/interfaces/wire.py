@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pydantic_core import to_json
 
 from nudge import limits
-from nudge.errors import INVALID_REQUEST, PARSE_ERROR, NudgeError
+from nudge.errors import INVALID_REQUEST, PARSE_ERROR, WIRE_REASONS, NudgeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-_REASONS = {PARSE_ERROR: "E_PARSE", INVALID_REQUEST: "E_REQUEST"}
 
 
 class WireError(NudgeError):
@@ -32,7 +30,7 @@ class WireError(NudgeError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.reason = _REASONS[code]
+        self.reason = WIRE_REASONS[code]
 
 
 def _refuse(message: str) -> NoReturn:

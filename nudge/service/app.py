@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from nudge import limits
 from nudge.clock import boot_seconds
-from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, Invalid, NudgeError, StorageFailed, Unavailable
+from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.change import Decision
 from nudge.service.call import Call
 from nudge.service.session import Session
@@ -26,11 +26,11 @@ _SLICE = 0.002  # seconds of work between two breaths of the event loop
 
 
 class UnknownMethod(NudgeError):
-    code, reason = METHOD_NOT_FOUND, "E_METHOD"
+    code, reason = METHOD_NOT_FOUND, WIRE_REASONS[METHOD_NOT_FOUND]
 
 
 class ParamsNotObject(NudgeError):
-    code, reason = INVALID_PARAMS, "E_PARAMS"
+    code, reason = INVALID_PARAMS, WIRE_REASONS[INVALID_PARAMS]
 
 
 class App:

@@ -116,17 +116,37 @@ NONSENSE: dict[str, tuple[bytes, int]] = {
 
 @pytest.mark.parametrize(("body", "code"), NONSENSE.values(), ids=NONSENSE)
 def test_nonsense_is_called_by_its_number(script: Http, body: bytes, code: int) -> None:
-    """-32700 is no JSON, -32600 no request, -32601 no such method, -32602 params that are no object; all with a sentence."""
+    """-32700 is no JSON, -32600 no request, -32601 no such method, -32602 params that are no object; all with reason and sentence."""
     reply = script.post("/", body)
     error = reply.json["error"]
-    assert (reply.status, error["code"]) == (200, code) and error["message"]
+    assert (reply.status, error["code"], error["data"]) == (200, code, {"reason": REASONS[code]}) and error["message"]
+
+
+REASONS = {-32700: "E_PARSE", -32600: "E_REQUEST", -32601: "E_METHOD", -32602: "E_PARAMS"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "request_id"),
+    [
+        ({"jsonrpc": "1.0", "id": 7, "method": "nudge.status"}, 7),
+        ({"jsonrpc": "2.0", "id": "x"}, "x"),
+        ({"jsonrpc": "2.0", "id": 1.5, "method": 1}, 1.5),
+        ({"jsonrpc": "2.0", "id": True, "method": "nudge.status"}, None),
+        ({"jsonrpc": "2.0", "id": [], "method": "nudge.status"}, None),
+        ({"method": "nudge.status"}, None),
+    ],
+)
+def test_a_refused_request_is_answered_by_its_id(script: Http, wrong: dict[str, Any], request_id: Any) -> None:
+    """Whoever sent it may be waiting for that id; in a batch it is the only way to tell which one was refused."""
+    assert script.post("/", wrong).json["id"] == request_id
+    assert [answer["id"] for answer in script.post("/", [wrong, request("list_components", 2)]).json] == [request_id, 2]
 
 
 def test_only_an_import_may_be_large(script: Http) -> None:
     """A body over 1 MiB is refused with 413 unless it imports."""
     filler = " " * limits.MAX_BODY_BYTES
     refused = script.post("/", json.dumps(request("get_hint", **named(context={"project": "x"}))).encode() + filler.encode())
-    assert (refused.status, refused.json["error"]["code"]) == (413, -32600)
+    assert (refused.status, refused.json["error"]["code"], refused.json["error"]["data"]) == (413, -32600, {"reason": "E_REQUEST"})
     assert script.post("/", json.dumps(request("import", **EMPTY_STORE)).encode() + filler.encode()).status == 200
 
 

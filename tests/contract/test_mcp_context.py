@@ -226,11 +226,42 @@ def _listed(agent: Stdio) -> list[str]:
 
 
 def test_each_client_chooses_what_is_listed(pair: Pair) -> None:
-    """`--tools` and NUDGE_TOOLS choose for their own client, PRIMARY's or a PROXY's; the flag wins, unknown names list nothing."""
+    """`--tools` and NUDGE_TOOLS choose for their own client, PRIMARY's or a PROXY's; the flag wins, with or without the prefix."""
     assert _listed(pair.primary) == ["nudge_query", "nudge_bump"]
     assert _listed(pair.proxy) == DEFAULT
     assert "nudge_status" in _listed(connected(pair.machine, NUDGE_TOOLS="all"))
-    assert _listed(connected(pair.machine, "--tools", "nudge_export,größe", NUDGE_TOOLS="all")) == ["nudge_export"]
+    chosen = connected(pair.machine, "--tools", "nudge_export,get_hint,nudge.search,search", NUDGE_TOOLS="all")
+    assert _listed(chosen) == ["nudge_export", "nudge_get_hint", "search"]
+    assert _listed(connected(pair.machine, NUDGE_TOOLS="")) == DEFAULT
+
+
+def test_a_tool_that_does_not_exist_cannot_be_chosen(pair: Pair, machine: Machine) -> None:
+    """A name that is none is refused with the names there are: a list without the tool would tell nobody. What is right works on."""
+    wrong = connected(pair.machine, "--tools", "get_hint,größe")
+    error = wrong.request("tools/list")["error"]
+    assert error["data"] == {"reason": "E_INVALID", "field": "tools"} and "get_hint, set_hint" in error["message"]
+    assert called(wrong, "status")["role"] == "PRIMARY"
+    alone = machine.cli("serve", "--tools", "nope")
+    assert alone.returncode == 3 and "there is no 'nope'; there are: get_hint" in alone.stderr
+    assert machine.cli("ls", NUDGE_TOOLS="nope").returncode == 0, "a server without a client lists nothing to anybody"
+
+
+@pytest.mark.parametrize(
+    ("line", "request_id", "code", "reason"),
+    [
+        (b"{", None, -32700, "E_PARSE"),
+        (b"[]", None, -32600, "E_REQUEST"),
+        (b'{"jsonrpc": "1.0", "id": 7, "method": "ping"}', 7, -32600, "E_REQUEST"),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "fly"}', 7, -32601, "E_METHOD"),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": []}', 7, -32602, "E_PARAMS"),
+        (b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {}}', 7, -32602, "E_PARAMS"),
+    ],
+)
+def test_wire_errors_have_a_reason(agent: Stdio, line: bytes, request_id: int | None, code: int, reason: str) -> None:
+    """The same from PRIMARY and from a PROXY, which reads its lines by itself."""
+    agent.send(line)
+    answer = agent.receive()
+    assert (answer["id"], answer["error"]["code"], answer["error"]["data"]["reason"]) == (request_id, code, reason)
 
 
 def test_what_is_not_listed_can_still_be_called(pair: Pair) -> None:
@@ -246,3 +277,6 @@ def test_any_name_of_a_client_can_be_carried(pair: Pair) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "模型\r\nNudge-Tools: all", "version": "1"}}
     assert odd.request("initialize", hello)["result"]["serverInfo"]["name"] == "nudge"
     assert _listed(odd) == DEFAULT
+    assert "模型??Nudge-Tools: all" in [member["client"] for member in called(odd, "status")["members"]]
+    hint = called(odd, "set_hint", component="odd", key="k", value="v", meta={"scope": {}})["hint"]
+    assert hint["meta"]["added_by"] == "agent:模型??Nudge-Tools: all"
