@@ -319,10 +319,11 @@ _PIECE = 4 * limits.KIB  # characters and values that the C encoder may take at 
 
 
 def encode(result: Any) -> bytes:
-    """Compact UTF-8, for answers of everyday size. The same bytes as `json` gives, in a quarter of the time; where it may have written
-    what is no JSON, `json` decides."""
+    """Compact UTF-8, for answers of everyday size, in a quarter of the time that `json` takes, which says whether it is JSON at all."""
     encoded = to_json(result)
-    return _ENCODER.encode(result).encode() if b"NaN" in encoded or b"Infinity" in encoded else encoded
+    if b"NaN" in encoded or b"Infinity" in encoded:
+        _ENCODER.encode(result)  # raises for the number, not for a text that says so
+    return encoded
 
 
 def is_small(result: Any) -> bool:
@@ -347,14 +348,14 @@ def encode_blocks(result: Any) -> list[bytes]:
         block.append(piece)
         size += len(piece)
         if size >= limits.SMALL_JSON_BYTES:
-            blocks.append("".join(block).encode())
+            blocks.append(b"".join(block))
             block, size = [], 0
-    return [*blocks, "".join(block).encode()]
+    return [*blocks, b"".join(block)]
 
 
-def _pieces(value: Any) -> Iterator[str]:
+def _pieces(value: Any) -> Iterator[bytes]:
     if _fits(value, _PIECE):
-        yield _ENCODER.encode(value)
+        yield encode(value)
     elif isinstance(value, dict):
         yield from _object_pieces(value)
     elif isinstance(value, str):
@@ -377,26 +378,26 @@ def _fits(value: Any, most: int) -> bool:
     return left >= 0
 
 
-def _object_pieces(members: dict[str, Any]) -> Iterator[str]:
-    before = "{"
+def _object_pieces(members: dict[str, Any]) -> Iterator[bytes]:
+    before = b"{"
     for key, value in members.items():
-        yield f"{before}{_ENCODER.encode(key)}:"
+        yield before + encode(key) + b":"
         yield from _pieces(value)
-        before = ","
-    yield "}"
+        before = b","
+    yield b"}"
 
 
-def _array_pieces(items: list[Any] | tuple[Any, ...]) -> Iterator[str]:
-    before = "["
+def _array_pieces(items: list[Any] | tuple[Any, ...]) -> Iterator[bytes]:
+    before = b"["
     for item in items:
         yield before
         yield from _pieces(item)
-        before = ","
-    yield "]"
+        before = b","
+    yield b"]"
 
 
-def _string_pieces(text: str) -> Iterator[str]:
-    yield '"'
+def _string_pieces(text: str) -> Iterator[bytes]:
+    yield b'"'
     for start in range(0, len(text), _PIECE):
-        yield _ENCODER.encode(text[start : start + _PIECE])[1:-1]
-    yield '"'
+        yield encode(text[start : start + _PIECE])[1:-1]
+    yield b'"'
