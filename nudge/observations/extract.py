@@ -40,7 +40,7 @@ _HOMES = ((".claude", "claude-code"), (".codex", "codex"), (".gemini", "gemini")
 
 def extract(payload: Mapping[str, Any], *, now: float, environ: Mapping[str, str]) -> dict[str, Any] | None:
     """The event that a payload tells; None when it tells nothing worth keeping. `repo` and `project` are the caller's to add."""
-    said = _understood(payload)
+    said = understood(payload)
     for field in _REQUIRED:
         _require(said, field)
     found = _seen(said)
@@ -75,7 +75,7 @@ def located(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 def classify(payload: Mapping[str, Any]) -> str:
     """The type of the observation, or `ignored`."""
-    found = _seen(_understood(payload))
+    found = _seen(understood(payload))
     return IGNORED if found is None else found.type
 
 
@@ -115,7 +115,7 @@ def _client_by_environment(environ: Mapping[str, str]) -> str:
     return "gemini" if environ.get("GEMINI_CLI") else "unknown"
 
 
-def _understood(payload: Mapping[str, Any]) -> dict[str, Any]:
+def understood(payload: Mapping[str, Any]) -> dict[str, Any]:
     """The payload in Claude Code's words, which Codex shares."""
     said = dict(payload)
     name = text_of(payload, "hook_event_name")

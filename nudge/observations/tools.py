@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
+_PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
 _EXIT_CODE = re.compile(r"\s*Exit code (\d{1,9})\b")
-_PATH_NAMES = ("file_path", "notebook_path", "absolute_path", "filePath", "target_file", "path")
-_FOLDER_NAMES = ("path", "dir_path", "directory", "target_directory")
+PATH_NAMES = ("file_path", "notebook_path", "absolute_path", "filePath", "target_file", "path")
+FOLDER_NAMES = ("path", "dir_path", "directory", "target_directory")
 
 
 class Seen:
@@ -85,6 +86,11 @@ def _reader(name: str) -> Callable[[ToolCall], Seen]:
     return _READERS.get(name.lower(), _other)
 
 
+def is_known(name: str) -> bool:
+    """Whether the meaning of its arguments is."""
+    return name.lower() in _READERS
+
+
 def _with_outcome(call: ToolCall, found: Seen) -> Seen:
     if call.error:
         found.metadata["error"] = head_and_tail(call.error, limits.MAX_ERROR_CHARS)
@@ -100,7 +106,7 @@ def _with_outcome(call: ToolCall, found: Seen) -> Seen:
 
 
 def _command(call: ToolCall) -> Seen:
-    command, code = _command_line(call), _exit_code(call)
+    command, code = command_line(call), _exit_code(call)
     metadata: dict[str, Any] = {"exit_code": code}
     if description := call.argument("description"):
         metadata["description"] = shortened(description, limits.MAX_LABEL_CHARS)
@@ -117,7 +123,7 @@ def _command(call: ToolCall) -> Seen:
     return Seen("command", content, metadata=metadata)
 
 
-def _command_line(call: ToolCall) -> str:
+def command_line(call: ToolCall) -> str:
     """Some clients pass a list of words, or a shell with the line as its last word."""
     words = call.arguments.get("command")
     if not isinstance(words, list):
@@ -168,19 +174,24 @@ def _patch_lines(patch: object) -> Iterator[str]:
 
 
 def _file(type: str, call: ToolCall, metadata: dict[str, Any]) -> Seen:
-    path = call.path(*_PATH_NAMES)
+    path = call.path(*PATH_NAMES)
     return Seen(type, path or call.name, path=path, metadata=metadata)
 
 
 def _patch(call: ToolCall) -> Seen:
     """Codex edits files by a patch that names them in its own headers."""
-    found = re.findall(r"(?m)^\s*\*\*\* (Add|Update|Delete) File: (.+?)\s*$", _command_line(call) or call.argument("input", "patch"))
+    found = patched(call)
     files = [os.path.normpath(os.path.join(call.cwd, name)) for _, name in found][: limits.MAX_PATCHED_FILES]
     if not files:
         return _other(call)
-    added = all(change == "Add" for change, _ in found)
+    added = all(change == "Add File" for change, _ in found)
     metadata = {"files": files} if len(files) > 1 and sum(map(len, files)) <= limits.MAX_PATH_CHARS else {}
     return Seen("file_write" if added else "file_edit", files[0], path=files[0], metadata=metadata)
+
+
+def patched(call: ToolCall) -> list[tuple[str, str]]:
+    """What a patch does, and to which file."""
+    return re.findall(_PATCH_HEADER, command_line(call) or call.argument("input", "patch"))
 
 
 # Everything else
@@ -189,7 +200,7 @@ def _patch(call: ToolCall) -> Seen:
 def _search(call: ToolCall) -> Seen:
     """Without a `file_path`: two searches of one directory are two searches."""
     pattern = shortened(call.argument("pattern", "query", "glob_pattern", "regex"), limits.MAX_COMMAND_CHARS)
-    place = call.path(*_FOLDER_NAMES)
+    place = call.path(*FOLDER_NAMES)
     content = " in ".join(filter(None, (pattern, place))) or call.name
     return Seen("search", content, metadata={name: text for name, text in (("pattern", pattern), ("path", place)) if text})
 
@@ -230,7 +241,7 @@ def _mcp_call(call: ToolCall) -> Seen:
 
 def _other(call: ToolCall) -> Seen:
     arguments = _short_arguments(call.arguments)
-    path = call.path(*_PATH_NAMES[:-1])
+    path = call.path(*PATH_NAMES[:-1])
     return Seen("tool_other", _described(call.name, arguments), path=path, metadata={"arguments": arguments} if arguments else {})
 
 

@@ -16,16 +16,17 @@ from nudge.context import resolve
 from nudge.errors import Invalid, NotFound, NudgeError, Unavailable
 from nudge.observations.extract import extract, located
 from nudge.observations.model import SESSION_TYPES
+from nudge.observations.touched import touched
 from nudge.runtime import endpoint, paths
 from nudge.service.transcripts import Transcript, entries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from nudge.context import Context
-    from nudge.service.transcripts import Told
+    from nudge.service.transcripts import Payload, Told
 
     Event = dict[str, Any]
     Call = Callable[[str, Mapping[str, Any]], Any]
@@ -36,17 +37,18 @@ _ENDING = ".jsonl"
 _MOMENT = 60  # seconds between what a hook and what a transcript calls the same time
 
 
-def _everything(_event: Event, _context: Context) -> bool:
+def _everything(_touched: Iterable[str], _context: Context) -> bool:
     return True
 
 
 class Only:
-    """What of the past is asked for. `wanted` says no to what a person does not want recorded at all."""
+    """What of the past is asked for. `wanted` is given the paths that an event touches, and where it happened: it says no to what a
+    person does not want recorded at all."""
 
     __slots__ = ("project", "since", "wanted")
 
     def __init__(
-        self, *, since: float | None = None, project: str | None = None, wanted: Callable[[Event, Context], bool] = _everything
+        self, *, since: float | None = None, project: str | None = None, wanted: Callable[[Iterable[str], Context], bool] = _everything
     ) -> None:
         self.since, self.project, self.wanted = since, project, wanted
 
@@ -55,10 +57,10 @@ class Only:
         """Whether it is less than all: then what has been read is not done with."""
         return self.since is not None or self.project is not None
 
-    def takes(self, event: Event, context: Context) -> bool:
+    def takes(self, event: Event, payload: Payload, context: Context) -> bool:
         if self.since is not None and event["timestamp"] < self.since:
             return False
-        return self.project in (None, event["project"]) and self.wanted(event, context)
+        return self.project in (None, event["project"]) and self.wanted(touched(payload), context)
 
 
 class Place:
@@ -193,7 +195,7 @@ class Backfill:
             return None
         context = self._resolve(told.payload["cwd"])
         event = located(event, context)
-        return event if self._only.takes(event, context) else None
+        return event if self._only.takes(event, told.payload, context) else None
 
     def _was_told(self, event: Event) -> bool:
         """Hooks tell of a session's start and end in words that no transcript keeps, so that their ids differ: the time decides."""

@@ -39,6 +39,7 @@ EXCEPTIONS = {
     ("nudge.runtime.role", "nudge.interfaces.stdio"),
     # A hook is over before a server could be asked: it understands its event, and keeps it, by itself.
     ("nudge.interfaces.hooks.record", "nudge.observations.extract"),
+    ("nudge.interfaces.hooks.record", "nudge.observations.touched"),
     ("nudge.interfaces.hooks.record", "nudge.storage.spool"),
     # Two processes with one database are held apart by the same lock that tells who is PRIMARY.
     ("nudge.storage.database", "nudge.runtime.lock"),

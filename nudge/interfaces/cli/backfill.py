@@ -20,7 +20,7 @@ from nudge.service import backfill
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from nudge.context import Context
@@ -60,15 +60,15 @@ def _kept_by_claude_code() -> str:
     return os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude", "projects")
 
 
-def _wanted() -> Callable[[dict[str, Any], Context], bool]:
+def _wanted() -> Callable[[Iterable[str], Context], bool]:
     """What is switched off, or ignored, now is not recorded of the past either."""
     switches, settings = switch.load(paths.runtime_dir(os.environ)), config.load(os.environ)
     if switches.all or settings.off or switch.is_off_for_this_run(os.environ):
         raise Invalid("recording is turned off; turn it on with: nudge on --all")
 
-    def wanted(event: dict[str, Any], context: Context) -> bool:
-        touched = (event["cwd"], event["file_path"], event["metadata"].get("path"), *event["metadata"].get("files", ()))
-        return not switches.covers(context) and not any(switch.is_ignored(path, settings.ignore) for path in touched if path)
+    def wanted(touched: Iterable[str], context: Context) -> bool:
+        ignored = bool(settings.ignore) and any(switch.is_ignored(path, settings.ignore) for path in touched if path)
+        return not ignored and not switches.covers(context)
 
     return wanted
 

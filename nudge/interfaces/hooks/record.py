@@ -23,7 +23,7 @@ from nudge.storage import spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any, BinaryIO, NoReturn
 
     from nudge.context import Context
@@ -82,7 +82,7 @@ def _record(payload: dict[str, Any], environ: Mapping[str, str]) -> int:
         return DONE
     context = resolve(working_directory(payload))
     directory = paths.runtime_dir(environ)
-    if switch.is_off(environ, directory, context, _touched(event)):
+    if switch.is_off(environ, directory, context, _touched(payload)):
         return DONE
     event = located(event, context)
     primary = _Primary(directory, event["client"], environ)
@@ -95,9 +95,11 @@ def _record(payload: dict[str, Any], environ: Mapping[str, str]) -> int:
         primary.close()
 
 
-def _touched(event: dict[str, Any]) -> list[str | None]:
-    """The paths that a person may have asked to ignore."""
-    return [event["cwd"], event["file_path"], event["metadata"].get("path"), *event["metadata"].get("files", ())]
+def _touched(payload: dict[str, Any]) -> Iterator[str]:
+    """The paths that a person may have asked to ignore: looked for only when they are asked for."""
+    from nudge.observations.touched import touched
+
+    yield from touched(payload)
 
 
 def _deliver(primary: _Primary, directory: str, event: dict[str, Any]) -> int:

@@ -142,12 +142,19 @@ def is_ignored(path: str, globs: Iterable[str]) -> bool:
 
 
 def _translated(glob: str) -> str:
-    glob = glob.strip().replace("\\", "/").rstrip("/")
-    if glob.startswith("~/"):
+    glob = _covering(glob.strip().replace("\\", "/"))
+    if glob == "~" or glob.startswith("~/"):
         glob = paths.home().replace("\\", "/") + glob[1:]
     if not glob.startswith("/") and glob[1:2] != ":":
         glob = "**/" + glob
-    return "".join(map(_piece, re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|.", glob))) + r"(?:/.*)?\Z"
+    return "(?s)" + "".join(map(_piece, re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|.", glob))) + r"(?:/.*)?\Z"
+
+
+def _covering(glob: str) -> str:
+    """All that is in a directory is asked for with the directory itself: whoever works in it has no other path to be told by."""
+    while (shorter := glob.rstrip("/").removesuffix("/**")) != glob:
+        glob = shorter
+    return glob
 
 
 def _piece(token: str) -> str:

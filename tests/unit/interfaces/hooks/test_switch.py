@@ -140,6 +140,17 @@ GLOBS = [
     ("/p/**/*.env", "/p/x/y/a.env", True),
     ("/p/**/*.env", "/p/a.env", True),
     ("/p/**", "/p/a/b", True),
+    ("/p/**", "/p", True),
+    ("/p/**/", "/p", True),
+    ("/p/**", "/pa", False),
+    ("**/customers/**", "/p/customers", True),
+    ("**/customers/**", "/p/customers/acme/a.csv", True),
+    ("**/customers/**", "/p/customers2/a.csv", False),
+    ("**", "/p", True),
+    ("/**", "/p/a", True),
+    ("~/**", "/home/u/a", True),
+    ("~/**", "/home/v/a", False),
+    ("secret", "/p/a\nb/secret/c", True),
     ("*.env", "/p/x/prod.env", True),
     ("*.env", "/p/x/prod.envelope", False),
     (".env", "/p/.env", True),
@@ -173,13 +184,37 @@ def configure(environ: dict[str, str], *lines: str) -> None:
     tool("Read", {"file_path": "secret/a.txt"}),
     tool("Grep", {"pattern": "x", "path": "secret"}),
     bash("ls", cwd="/home/u/proj/secret"),
+    tool("Grep", {"pattern": "x", "glob": "secret/*.csv"}),
+    tool("Glob", {"pattern": "secret/**/*.csv"}),
+    tool("Glob", {"pattern": "/home/u/proj/secret/*"}),
     tool("apply_patch", {"command": "*** Update File: a.py\n*** Add File: secret/b.py"}),
+    tool("apply_patch", {"command": "*** Update File: a.py\n*** Move to: secret/b.py"}),
+    tool("apply_patch", {"command": "".join(f"*** Add File: {n}.py\n" for n in range(30)) + "*** Add File: secret/b.py"}),
+    tool("mcp__files__read", {"path": "secret/a.txt"}),
+    tool("mcp__files__read_many", {"options": {"paths": ["a.txt", "./secret/a.txt"]}}),
+    tool("mcp__files__open", {"what": "file:///home/u/proj/secret/a.txt"}),
+    bash("cd x && cat ../proj/secret/a.txt"),
+    bash("openssl rsa -in=~/keys/prod.pem"),
+    {"hook_event_name": "afterFileEdit", "conversation_id": "c", "workspace_roots": ["/home/u/proj"], "file_path": "secret/a"},
 ])  # fmt: skip
 def test_an_ignored_path_is_not_recorded(told: dict[str, object], environ: dict[str, str]) -> None:
-    """The file, the place of a search, any file of a patch, the directory itself."""
-    configure(environ, 'ignore = ["*.pem", "/home/u/proj/secret"]')
+    """The file, the place of a search and what it looks into, any file of a patch, what a foreign tool is given, a path in a command,
+    the directory itself."""
+    configure(environ, 'ignore = ["*.pem", "**/secret/**"]')
     assert recorded(told, environ) == 0
     assert recorded(tool("Read", {"file_path": "open/a.txt"}), environ) == 1
+
+
+@pytest.mark.parametrize("told", [
+    tool("Grep", {"pattern": "/secret/", "path": "src"}),
+    tool("Edit", {"file_path": "a.py", "old_string": "/secret/", "new_string": "/secret/b"}),
+    tool("mcp__tracker__find", {"text": "where is secret kept?", "state": "secret"}),
+    bash("curl https://example.org/secret/a"),
+])  # fmt: skip
+def test_a_word_is_not_a_path(told: dict[str, object], environ: dict[str, str]) -> None:
+    """What is looked for, written or asked may say anything."""
+    configure(environ, 'ignore = ["**/secret/**"]')
+    assert recorded(told, environ) == 1
 
 
 def test_recording_can_be_off_by_setting(environ: dict[str, str]) -> None:
