@@ -91,11 +91,13 @@ MAX_LOG_RECORD_BYTES = 64 * MIB
 LOG_PIECE_BYTES = 32 * KIB  # written at once while a whole log is written
 
 # Recording: what a hook reads, sends and keeps for later
-MAX_HOOK_BYTES = 8 * MIB
+MAX_HOOK_BYTES = 8 * MIB  # of an event that are understood whole
+HOOK_BEGINNING_BYTES = 256 * KIB  # of a longer one, in which the client says what it is about
 HOOK_TIMEOUT = 0.1  # seconds for PRIMARY's answer; then the event goes to the spool
 INJECT_TIMEOUT = 0.15  # seconds for the context that a session starts with
 SESSION_EVENT_BUCKET = 10  # seconds in which a client that is wired twice tells the same of a session
 MAX_COMMAND_CHARS = 500
+MAX_DURATION_MS = 10**12  # thirty years: more is no duration
 MAX_PROMPT_CHARS = 2_000
 MAX_ERROR_CHARS = 2_000  # head and tail together
 MAX_TASK_CHARS = 500  # of the prompt that a subagent gets

@@ -127,6 +127,12 @@ def understood(payload: Mapping[str, Any]) -> dict[str, Any]:
     return said | {"cwd": working_directory(payload)}
 
 
+def is_complete(payload: Mapping[str, Any]) -> bool:
+    """Whether all is there that an event needs."""
+    said = understood(payload)
+    return all(text_of(said, field) for field in _REQUIRED)
+
+
 def _require(said: Mapping[str, Any], field: str) -> None:
     if not text_of(said, field):
         raise Invalid("is required, and must be a text", field=field)

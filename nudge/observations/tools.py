@@ -97,7 +97,7 @@ def _with_outcome(call: ToolCall, found: Seen) -> Seen:
     if call.payload.get("is_interrupt") is True or call.returned("interrupted") is True:
         found.metadata["interrupted"] = True
     duration = call.payload.get("duration_ms")
-    if isinstance(duration, int | float) and duration >= 0:
+    if isinstance(duration, int | float) and 0 <= duration <= limits.MAX_DURATION_MS:
         found.metadata["duration_ms"] = int(duration)
     return found
 
@@ -260,6 +260,8 @@ def _short_value(value: Any) -> Any:
         return shortened(value, limits.MAX_ARGUMENT_CHARS)
     if isinstance(value, list | dict):
         return f"[{len(value)}]" if isinstance(value, list) else f"{{{len(value)}}}"
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return str(value)  # which JSON has no number for
     return value
 
 

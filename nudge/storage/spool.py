@@ -68,14 +68,29 @@ def remove(path: str) -> None:
 
 def drop(directory: str, path: str) -> None:
     """Remove a file that can never be stored, and count it."""
-    _count_dropped(directory)
+    count_dropped(directory)
     remove(path)
+
+
+def count_dropped(directory: str) -> None:
+    """One byte for each: appending is atomic, so that hooks which run at once need no lock to count."""
+    try:
+        os.makedirs(folder(directory), mode=0o700, exist_ok=True)
+        with open(os.open(_counter(directory), _CREATE | os.O_APPEND, 0o600), "ab", buffering=0) as file:
+            file.write(b".")
+    except OSError as error:
+        raise StorageFailed(f"cannot write to the spool: {error.strerror}") from None
+
+
+def forget_dropped(directory: str) -> None:
+    """Somebody has read it: counting begins anew."""
+    remove(_counter(directory))
 
 
 def counts(directory: str) -> dict[str, int]:
     place = folder(directory)
     sizes = _sizes(place, _waiting(place))
-    return {"files": len(sizes), "bytes": sum(sizes), "dropped": _size(os.path.join(place, DROPPED)) or 0}
+    return {"files": len(sizes), "bytes": sum(sizes), "dropped": _size(_counter(directory)) or 0}
 
 
 def sweep(directory: str, now: float) -> None:
@@ -95,14 +110,12 @@ def _check_room(directory: str, size: int) -> None:
     if not full and (len(names) + 1) * limits.MAX_EVENT_BYTES > limits.MAX_SPOOL_BYTES:
         full = sum(_sizes(place, names)) + size > limits.MAX_SPOOL_BYTES
     if full:
-        _count_dropped(directory)
-        raise StorageFailed(f"the spool is full ({len(names)} events wait); start a server, which empties it, with: nudge serve")
+        count_dropped(directory)
+        raise StorageFailed(f"the spool is full ({len(names)} events wait); a server empties it, and starts with: nudge ls")
 
 
-def _count_dropped(directory: str) -> None:
-    """One byte for each: appending is atomic, so that hooks which run at once need no lock to count."""
-    with open(os.open(os.path.join(folder(directory), DROPPED), _CREATE | os.O_APPEND, 0o600), "ab", buffering=0) as file:
-        file.write(b".")
+def _counter(directory: str) -> str:
+    return os.path.join(folder(directory), DROPPED)
 
 
 def _place(path: str, body: bytes) -> None:

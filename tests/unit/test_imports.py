@@ -41,6 +41,8 @@ EXCEPTIONS = {
     ("nudge.interfaces.hooks.record", "nudge.observations.extract"),
     ("nudge.interfaces.hooks.record", "nudge.observations.touched"),
     ("nudge.interfaces.hooks.record", "nudge.storage.spool"),
+    # What waits for a server can only be told by others while there is none.
+    ("nudge.interfaces.cli.status", "nudge.storage.spool"),
     # Two processes with one database are held apart by the same lock that tells who is PRIMARY.
     ("nudge.storage.database", "nudge.runtime.lock"),
 }

@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 
 from nudge import config
+from nudge.context import Context
 from nudge.errors import Invalid, NotFound
 from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.connection import connect
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from nudge.context import Context
     from nudge.interfaces.cli.parsing import Parser
 
 EXAMPLES = ("nudge backfill", "nudge backfill --dry-run", "nudge backfill --since 2026-10-01 --project api")
@@ -62,9 +62,10 @@ def _kept_by_claude_code() -> str:
 
 def _wanted() -> Callable[[Iterable[str], Context], bool]:
     """What is switched off, or ignored, now is not recorded of the past either."""
-    switches, settings = switch.load(paths.runtime_dir(os.environ)), config.load(os.environ)
-    if switches.all or settings.off or switch.is_off_for_this_run(os.environ):
-        raise Invalid("recording is turned off; turn it on with: nudge on --all")
+    directory = paths.runtime_dir(os.environ)
+    if off := switch.why_off(os.environ, directory, Context()):
+        raise Invalid(f"recording is off, since {off.reason}; turn it on with: {off.cure}")
+    switches, settings = switch.load(directory), config.load(os.environ)
 
     def wanted(touched: Iterable[str], context: Context) -> bool:
         ignored = bool(settings.ignore) and any(switch.is_ignored(path, settings.ignore) for path in touched if path)

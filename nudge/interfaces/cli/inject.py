@@ -33,9 +33,10 @@ def configure(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     """No session is named, so nothing is stored: nobody was told."""
     console = Console(as_json=arguments.json)
-    if _is_off(arguments):
+    off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(arguments.cwd))
+    if off is not None:
         console.result({"text": "", "items": []}, [])
-        console.remark("recording and telling are off here; turn them on with: nudge on")
+        console.remark(render.visible(f"recording and telling are off here, since {off.reason}; turn them on with: {off.cure}"))
         return exits.DONE
     params = {"source": arguments.source, "explain": arguments.explain, "context": context_flags.read(arguments)}
     result = connect(arguments).call("nudge.inject", params)
@@ -43,12 +44,6 @@ def run(arguments: Namespace) -> int:
     if not result["text"] and not console.as_json:
         console.remark("nothing is known here yet, so nothing would be told")
     return exits.DONE
-
-
-def _is_off(arguments: Namespace) -> bool:
-    """The same question that the hook asks before it tells an agent anything."""
-    here = context.resolve(arguments.cwd)
-    return switch.is_off_for_this_run(os.environ) or switch.is_off(os.environ, paths.runtime_dir(), here, [here.cwd])
 
 
 def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:

@@ -29,6 +29,7 @@ def run(arguments: Namespace) -> int:
     if not arguments.all and switch.place_of(context) is None:
         raise Invalid("this directory is gone; go to the project, or use: nudge off --all")
     switches = switch.turn_off(paths.runtime_dir(), None if arguments.all else context)
-    where, undo = ("everywhere", "nudge on --all") if arguments.all else (visible(context.project or "this project"), "nudge on")
-    console.result({"recording": False, **switches.to_wire()}, [console.pen.done(f"recording is off for {where}; turn it on with: {undo}")])
+    where = "everywhere" if arguments.all else f"for {visible(context.project or 'this project')}"
+    undo = f"; turn it on with: {visible(off.cure)}" if (off := switches.why(context)) else ""
+    console.result({"recording": False, **switches.to_wire()}, [console.pen.done(f"recording is off {where}{undo}")])
     return exits.DONE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from nudge.context import resolve
 from nudge.errors import Invalid
 from nudge.interfaces.cli import exits
@@ -27,8 +29,8 @@ def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     context = resolve()
     switches = switch.turn_on(paths.runtime_dir(), None if arguments.all else context)
-    if switches.all:
-        raise Invalid("recording stays off here, since it is off everywhere; turn it on with: nudge on --all")
+    if off := switch.why_off(os.environ, paths.runtime_dir(), context):
+        raise Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.cure}")
     where = "every project" if arguments.all else visible(context.project or "this project")
     console.result({"recording": True, **switches.to_wire()}, [console.pen.done(f"recording is on for {where}")])
     return exits.DONE

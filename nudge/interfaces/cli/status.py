@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 
-from nudge.errors import Unavailable
+from nudge.context import resolve
+from nudge.errors import NudgeError, Unavailable
 from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.connection import look
 from nudge.interfaces.cli.console import Console
+from nudge.interfaces.hooks import switch
 from nudge.runtime import lock, paths
+from nudge.storage import spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ EXAMPLES = ("nudge status", "nudge status --json")
 
 FIELDS = (
     "role", "pid", "port", "socket", "version", "started", "generation",
-    "session", "members", "hints", "durability", "spool", "owner",
+    "session", "members", "hints", "durability", "spool", "owner", "recording",
 )  # fmt: skip
 
 
@@ -35,15 +38,39 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    status = _asked(look(arguments))
+    status, off = _asked(look(arguments)), _off_here()
+    here = {"recording": off is None}
     if status is not None:
-        console.result(status, _lines(console.pen, status))
+        console.result({**status, **here}, _lines(console.pen, {**status, "recording": _recording(off)}))
         return exits.DONE
+    waiting = spool.counts(paths.runtime_dir())
     if console.as_json:
-        console.json(dict.fromkeys(FIELDS))
+        console.json({**dict.fromkeys(FIELDS), "spool": waiting, **here})
     else:
-        console.remark("no server runs; one starts with the next command that needs it")
+        _tell_without_server(console, waiting, off)
     return exits.NO_SERVER
+
+
+def _off_here() -> switch.Off | None:
+    """Where it cannot be read what is off, hooks record nothing."""
+    try:
+        return switch.why_off(os.environ, paths.runtime_dir(), resolve())
+    except NudgeError as error:
+        return switch.Off(error.message, "nudge doctor")
+
+
+def _recording(off: switch.Off | None) -> str:
+    return "on here" if off is None else f"off here, since {off.reason}; turn it on with: {off.cure}"
+
+
+def _tell_without_server(console: Console, waiting: dict[str, int], off: switch.Off | None) -> None:
+    console.remark("no server runs; one starts with the next command that needs it")
+    if waiting["files"]:
+        console.remark(f"{render.counted(waiting['files'], 'event')} of hooks wait for it")
+    if waiting["dropped"]:
+        console.remark(f"{render.counted(waiting['dropped'], 'event')} of hooks were dropped; see: nudge doctor")
+    if off is not None:
+        console.remark(render.visible(f"recording is {_recording(off)}"))
 
 
 def _asked(client: Client) -> Status | None:
@@ -172,7 +199,7 @@ def _words(value: Any) -> str:
 
 
 _FIRST = (
-    "role", "pid", "owner", "version", "uptime", "session", "members", "hints", "log_bytes", "durability", "history", "spool",
+    "role", "pid", "owner", "version", "uptime", "session", "members", "hints", "log_bytes", "durability", "history", "recording", "spool",
     "last_error",
 )  # fmt: skip
 _TOLD_WITH = {"client": "owner", "started": "uptime"}

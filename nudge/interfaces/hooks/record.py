@@ -16,7 +16,7 @@ from nudge.clock import boot_seconds
 from nudge.context import resolve, told_env
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
 from nudge.interfaces.hooks import switch
-from nudge.observations.extract import extract, located, working_directory
+from nudge.observations.extract import extract, is_complete, located, working_directory
 from nudge.runtime import endpoint, paths
 from nudge.runtime.connection import Connection, Lost
 from nudge.storage import spool
@@ -48,22 +48,38 @@ def run() -> NoReturn:
 
 def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
     try:
-        raw = _read(stdin)
-        return DONE if switch.is_off_for_this_run(environ) else _record(_payload(raw), environ)
+        raw, is_whole = _read(stdin)
+        if switch.is_off_for_this_run(environ):
+            return DONE
+        return _record(_payload(raw) if is_whole else _known_of(raw, environ), environ)
     except NudgeError as error:
         return _fail(error.message)
     except Exception as error:  # a traceback in the middle of an agent's work helps nobody, and could quote what it must not
         return _fail(f"cannot record this event ({type(error).__name__}); see: nudge doctor")
 
 
-def _read(stdin: BinaryIO | None) -> bytes:
-    """All of it, also when it is not wanted: a client that writes to a closed pipe reports an error."""
+def _read(stdin: BinaryIO | None) -> tuple[bytes, bool]:
+    """As much as is understood, and whether it is all. The rest is read too: a client that writes to a closed pipe reports an error."""
     if stdin is None or stdin.isatty():
         raise Invalid("a client's hook runs this, with its event as JSON on stdin; wire it with: nudge connect")
-    raw = stdin.read(limits.MAX_HOOK_BYTES + 1)
-    if len(raw) > limits.MAX_HOOK_BYTES:
-        raise Invalid(f"the event is larger than {limits.MAX_HOOK_BYTES // limits.MIB} MiB")
-    return raw
+    raw = stdin.read(limits.MAX_HOOK_BYTES)
+    is_whole = True
+    while stdin.read(limits.MIB):
+        is_whole = False
+    return raw, is_whole
+
+
+def _known_of(raw: bytes, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Of an event that is too long to be read whole; one of which not enough is known is counted as dropped."""
+    from nudge.interfaces.hooks.oversize import beginning
+
+    known = beginning(raw)
+    if not is_complete(known):
+        directory = paths.runtime_dir(environ)
+        paths.ensure_private_dir(directory)
+        spool.count_dropped(directory)
+        raise Invalid(f"the event is larger than {limits.MAX_HOOK_BYTES // limits.MIB} MiB, and does not begin with what it is about")
+    return known
 
 
 def _payload(raw: bytes) -> dict[str, Any]:
@@ -87,11 +103,10 @@ def _record(payload: dict[str, Any], environ: Mapping[str, str]) -> int:
     event = located(event, context)
     primary = _Primary(directory, event["client"], environ)
     try:
-        code = _deliver(primary, directory, event)
+        return _deliver(primary, directory, event, environ)
+    finally:
         if event["type"] == "session_start":
             _begin_session(primary, directory, event, context, environ)
-        return code
-    finally:
         primary.close()
 
 
@@ -102,7 +117,7 @@ def _touched(payload: dict[str, Any]) -> Iterator[str]:
     yield from touched(payload)
 
 
-def _deliver(primary: _Primary, directory: str, event: dict[str, Any]) -> int:
+def _deliver(primary: _Primary, directory: str, event: dict[str, Any], environ: Mapping[str, str]) -> int:
     """A refusal for good is the caller's to hear; whatever else goes wrong, the event waits in the spool."""
     try:
         primary.ask("nudge.record", {"event": event}, event["event_id"], limits.HOOK_TIMEOUT)
@@ -110,18 +125,31 @@ def _deliver(primary: _Primary, directory: str, event: dict[str, Any]) -> int:
     except Invalid:
         raise
     except StorageFailed as error:
-        _keep(directory, event)
-        _fail(f"{error.message}; the event waits in the spool")
+        _fail(f"{error.message}; {_keep(directory, event) or 'the event waits in the spool'}")
         shown = event["client"] == "claude-code" and event["source_event"] in _ONLY_SHOWN
         return BROKEN if shown else FAILED
     except NudgeError:
-        _keep(directory, event)
+        problem = _keep(directory, event)
+        return _go_on_without(directory, event, environ, problem) if problem else DONE
+
+
+def _keep(directory: str, event: dict[str, Any]) -> str:
+    """In the spool; what is the matter when it does not take it."""
+    try:
+        paths.ensure_private_dir(directory)
+        spool.write(directory, event)
+    except NudgeError as error:
+        return error.message
+    return ""
+
+
+def _go_on_without(directory: str, event: dict[str, Any], environ: Mapping[str, str], problem: str) -> int:
+    """A spool that is full is emptied by a server. A session begins all the same: its client takes no context from a hook that fails."""
+    _fail(problem)
+    if event["type"] == "session_start":
         return DONE
-
-
-def _keep(directory: str, event: dict[str, Any]) -> None:
-    paths.ensure_private_dir(directory)
-    spool.write(directory, event)
+    _try_to_start_server(directory, environ)
+    return FAILED
 
 
 def _fail(message: str) -> int:
@@ -195,6 +223,10 @@ def _begin_session(primary: _Primary, directory: str, event: dict[str, Any], con
             _show(text, event)
     except Exception as error:
         _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
+    _try_to_start_server(directory, environ)
+
+
+def _try_to_start_server(directory: str, environ: Mapping[str, str]) -> None:
     try:
         _start_server(directory, environ)
     except Exception as error:

@@ -20,6 +20,15 @@ FILE = "switches.json"
 _TRUE = ("1", "true", "yes", "on")
 
 
+class Off:
+    """Why nothing is recorded, to follow a "since", and the command that changes it."""
+
+    __slots__ = ("cure", "reason")
+
+    def __init__(self, reason: str, cure: str) -> None:
+        self.reason, self.cure = reason, cure
+
+
 class Switches:
     """What has been turned off: everything, or some places (a repo's identity; a directory, with all below it)."""
 
@@ -30,6 +39,15 @@ class Switches:
 
     def covers(self, context: Context) -> bool:
         return self.all or any(_is_here(place, context) for place in self.projects)
+
+    def why(self, context: Context) -> Off | None:
+        """The switch that covers a place, and how to turn it from there."""
+        if self.all:
+            return Off("it is off everywhere", "nudge on --all")
+        place = next((place for place in self.projects if _is_here(place, context)), None)
+        if place is None or _is_own(place, context):
+            return Off("it is off for this project", "nudge on") if place else None
+        return Off(f"it is off for all of {place}", f"(cd {_quoted(place)} && nudge on)")
 
     def to_wire(self) -> dict[str, object]:
         return {"all": self.all, "projects": self.projects}
@@ -64,11 +82,11 @@ def turn_off(directory: str, context: Context | None) -> Switches:
 
 
 def turn_on(directory: str, context: Context | None) -> Switches:
-    """For one project, or with None for all of them."""
+    """For one project, or with None for all of them. A switch of a directory above stays: it is for more than this project."""
     with _Changing(directory) as switches:
         if context is None:
             switches.all = False
-        switches.projects = [] if context is None else [place for place in switches.projects if not _is_here(place, context)]
+        switches.projects = [] if context is None else [place for place in switches.projects if not _is_own(place, context)]
     return switches
 
 
@@ -97,6 +115,10 @@ class _Changing:
             self._lock.release()
 
 
+def _is_own(place: str, context: Context) -> bool:
+    return place in (context.repo, context.cwd)
+
+
 def _is_here(place: str, context: Context) -> bool:
     if place == context.repo:
         return True
@@ -120,6 +142,29 @@ def is_off(environ: Mapping[str, str], directory: str, context: Context, touched
 
     settings = config.load(environ)
     return settings.off or any(is_ignored(path, settings.ignore) for path in touched if path)
+
+
+def why_off(environ: Mapping[str, str], directory: str, context: Context) -> Off | None:
+    """For a person who asks. None where events are recorded, though one that touches an ignored path is not."""
+    if is_off_for_this_run(environ):
+        return Off("NUDGE_OFF is set", "unset NUDGE_OFF")
+    if switched := load(directory).why(context):
+        return switched
+    from nudge import config
+
+    settings, edit = config.load(environ), f"${{EDITOR:-vi}} {_quoted(paths.config_file(environ))}"
+    if settings.off:
+        return Off("the settings say so (`off`)", edit)
+    glob = next((glob for glob in settings.ignore if context.cwd and is_ignored(context.cwd, (glob,))), None)
+    if glob is None:
+        return None
+    return Off(f"this directory is one to ignore ({glob})", "unset NUDGE_IGNORE" if environ.get("NUDGE_IGNORE") else edit)
+
+
+def _quoted(path: str) -> str:
+    from shlex import quote
+
+    return quote(path)
 
 
 def _is_configured(environ: Mapping[str, str]) -> bool:

@@ -72,9 +72,20 @@ def _tidy(path: str) -> Fix:
 
 def check_spool(patient: Patient) -> Iterator[Finding]:
     counts = spool.counts(patient.directory)
-    if counts["dropped"]:
-        yield warn("spool", f"{counts['dropped']} events were dropped when it was full", "nudge status")
-    elif counts["files"] and patient.status is None:
-        yield warn("spool", f"{counts['files']} events wait for a server", "nudge ls")
+    if counts["files"] and patient.status is None and patient.silent is None:
+        starter = "nudge ls" if patient.settings.autostart else "nudge serve"
+        yield warn("spool", f"{counts['files']} events wait for a server, which starts with any command that needs one", starter)
     else:
         yield ok("spool", f"{counts['files']} events wait")
+    if counts["dropped"]:
+        message = f"{counts['dropped']} events were dropped: the spool was full, or there was no sense in them"
+        yield warn("dropped events", message, "nudge doctor --fix", _acknowledge(patient.directory))
+
+
+def _acknowledge(directory: str) -> Fix:
+    def fix() -> str:
+        """They cannot be had back; whatever is dropped from now on is news."""
+        spool.forget_dropped(directory)
+        return "the count of dropped events begins anew"
+
+    return fix

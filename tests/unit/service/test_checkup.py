@@ -15,6 +15,7 @@ from nudge.runtime.lock import FileLock
 from nudge.service import checkup
 from nudge.service.checkup import endpoints, files, past, ports, server
 from nudge.service.checkup.finding import ok, warn
+from nudge.storage import spool
 from nudge.storage.database import Database
 
 from .conftest import Make, free_port, levels, only
@@ -327,6 +328,24 @@ def test_a_server_that_says_nothing(make: Make, held: FileLock) -> None:
     assert only(server.check_server(make(silent="pid 41 does not answer"))).level == "fail"
     assert "starting" in only(server.check_server(make())).message
     held.release()
+
+
+def test_what_waits_is_taken_in_by_a_server(make: Make, run: Path) -> None:
+    """Any command that needs one starts it, unless that is turned off."""
+    assert levels(past.check_spool(make())) == ["ok"]
+    spool.write(str(run), {"event_id": "1"})
+    assert only(past.check_spool(make())).mend == "nudge ls"
+    assert only(past.check_spool(make(settings=Settings({"autostart": False})))).mend == "nudge serve"
+    assert levels(past.check_spool(make(status={"pid": 41}))) == ["ok"]
+
+
+def test_what_was_dropped_is_told_until_somebody_knows(make: Make, run: Path) -> None:
+    """It cannot be had back: the mend is to have read it."""
+    spool.count_dropped(str(run))
+    _, dropped = past.check_spool(make())
+    assert dropped.level == "warn" and dropped.message.startswith("1 events were dropped") and dropped.mend == "nudge doctor --fix"
+    assert list(checkup.treat([dropped])) == [("dropped events", "the count of dropped events begins anew")]
+    assert levels(past.check_spool(make())) == ["ok"]
 
 
 def test_history_is_checked(tmp_path: Path, make: Make) -> None:

@@ -92,6 +92,10 @@ def test_what_is_off_stays_off(nudge: Nudge, server: Server, monkeypatch: pytest
     """For one run, and for all."""
     monkeypatch.setenv("NUDGE_OFF", "1")
     outcome = nudge("backfill")
+    assert outcome.code == 3 and "turn it on with: unset NUDGE_OFF" in outcome.err
+    monkeypatch.delenv("NUDGE_OFF")
+    nudge("off", "--all")
+    outcome = nudge("backfill")
     assert outcome.code == 3 and "nudge on --all" in outcome.err and server.calls == []
 
 

@@ -396,6 +396,17 @@ def test_nothing_to_inject(nudge: Nudge, server: Server) -> None:
     assert (outcome.code, outcome.out) == (0, "") and "nothing would be told" in outcome.err
 
 
+def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that is named helps: `nudge on` would not, against what is off everywhere, or for this run."""
+    nudge("off")
+    assert "since it is off for this project; turn them on with: nudge on\n" in nudge("inject").err
+    nudge("off", "--all")
+    assert "since it is off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
+    monkeypatch.setenv("NUDGE_OFF", "1")
+    assert "since NUDGE_OFF is set; turn them on with: unset NUDGE_OFF\n" in nudge("inject").err
+    assert server.calls == []
+
+
 # All of them
 
 ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {

@@ -11,6 +11,9 @@ import pytest
 from nudge import limits
 from nudge.config import HOOK, SETTINGS
 from nudge.errors import RemoteError, Unavailable, WrongPort
+from nudge.interfaces.hooks import switch
+from nudge.runtime import paths
+from nudge.storage import spool
 
 from .conftest import Nudge, Server
 
@@ -40,6 +43,7 @@ def test_status(nudge: Nudge, server: Server) -> None:
         "hints       1",
         "log         1.5 KiB",
         "durability  process: hints outlive the server",
+        "recording   on here",
         "spool       -",
         "last error  -",
         "port        8765",
@@ -47,7 +51,7 @@ def test_status(nudge: Nudge, server: Server) -> None:
         "generation  g1",
         "new         yes",
     ]
-    assert json.loads(nudge("status", "--json").out) == STATUS
+    assert json.loads(nudge("status", "--json").out) == {**STATUS, "recording": True}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_status_of_an_older_server(nudge: Nudge, server: Server) -> None:
     """A server that says less is shown with what it says."""
     server.answers["nudge.status"] = {"role": "PRIMARY", "pid": 41, "started": "2026-11-16T08:30:00.000000Z", "spool": {"files": 2}}
     assert nudge("status").out.splitlines() == [
-        "role     PRIMARY", "pid      41", "spool    files 2", "started  2026-11-16T08:30:00.000000Z",
+        "role       PRIMARY", "pid        41", "recording  on here", "spool      files 2", "started    2026-11-16T08:30:00.000000Z",
     ]  # fmt: skip
 
 
@@ -85,6 +89,33 @@ def test_status_without_a_server(nudge: Nudge, server: Server) -> None:
     assert outcome.err == "no server runs; one starts with the next command that needs it\n"
     as_json = nudge("status", "--json")
     assert as_json.code == 4 and json.loads(as_json.out)["role"] is None
+
+
+def test_status_tells_what_waits_for_a_server(nudge: Nudge, server: Server) -> None:
+    """Who would count it for us is not there."""
+    server.answers["nudge.status"] = None
+    spool.write(paths.runtime_dir(), {"event_id": "1"})
+    spool.count_dropped(paths.runtime_dir())
+    assert "1 event of hooks wait" in (told := nudge("status").err) and "1 event of hooks were dropped; see: nudge doctor" in told
+    assert json.loads(nudge("status", "--json").out)["spool"] == {"files": 1, "bytes": 16, "dropped": 1}
+
+
+@pytest.mark.parametrize("answer", [STATUS, None])
+def test_status_tells_that_recording_is_off(nudge: Nudge, server: Server, answer: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what to do about it, with a server or without; also where the switches cannot be read."""
+    server.answers["nudge.status"] = answer
+    nudge("off", "--all")
+    told = nudge("status")
+    assert "off here, since it is off everywhere; turn it on with: nudge on --all" in told.out + told.err
+    assert json.loads(nudge("status", "--json").out)["recording"] is False
+    nudge("on", "--all")
+    monkeypatch.setenv("NUDGE_OFF", "1")
+    told = nudge("status")
+    assert "off here, since NUDGE_OFF is set; turn it on with: unset NUDGE_OFF" in told.out + told.err
+    monkeypatch.delenv("NUDGE_OFF")
+    Path(paths.runtime_dir(), switch.FILE).write_text("{")
+    told = nudge("status")
+    assert "switches.json cannot be read" in told.out + told.err
 
 
 def test_status_of_a_server_that_hangs(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

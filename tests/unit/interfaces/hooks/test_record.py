@@ -17,11 +17,12 @@ import pytest
 
 from nudge import limits
 from nudge.interfaces.hooks import record
+from nudge.interfaces.hooks.oversize import beginning
 from nudge.observations.digest import Digest
 from nudge.observations.extract import extract
 from nudge.runtime import endpoint, ensure, lock, paths
 from nudge.storage import spool
-from tests.unit.observations.payloads import CLAUDE_CODE, CODEX, bash, payload
+from tests.unit.observations.payloads import CLAUDE_CODE, CODEX, bash, failure, payload, tool
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
 from .primaries import Answer, FakePrimary, error, http, result
@@ -201,12 +202,35 @@ def test_a_database_that_cannot_be_used_is_told(
     assert "the database is damaged" in capsys.readouterr().err
 
 
-def test_a_full_spool_is_told(run: Run, runtime: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing is lost silently."""
-    monkeypatch.setattr(limits, "MAX_SPOOL_FILES", 0)
-    assert run(bash("ls")) == 1
+def test_a_full_spool_is_told(
+    run: Run, runtime: str, started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is lost silently. A server is started, which makes room for the next."""
+    assert run(bash("ls")) == 0 and started == []
+    monkeypatch.setattr(limits, "MAX_SPOOL_FILES", 1)
+    assert run(bash("pwd")) == 1
     assert "the spool is full" in capsys.readouterr().err
-    assert spool.counts(runtime)["dropped"] == 1
+    assert spool.counts(runtime)["dropped"] == 1 and started == [runtime]
+
+
+def test_a_session_begins_with_a_full_spool(
+    run: Run, runtime: str, started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With its context, which a client takes only from a hook that succeeds, and with a server that empties the spool."""
+    assert run(bash("ls")) == 0
+    monkeypatch.setattr(limits, "MAX_SPOOL_FILES", 1)
+    assert run(START) == 0
+    out, err = capsys.readouterr()
+    assert out == "OFFLINE\n" and err.count("the spool is full") == err.count("\n") == 1
+    assert started == [runtime] and spool.counts(runtime)["dropped"] == 2
+
+
+def test_a_session_begins_where_nothing_can_be_written(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file where the directory should be."""
+    Path(spool.folder(runtime)).touch()
+    assert run(START) == 0
+    out, err = capsys.readouterr()
+    assert out == "OFFLINE\n" and "cannot write to the spool" in err
 
 
 # What is not recorded
@@ -221,11 +245,71 @@ def test_what_is_no_event_is_refused(run: Run, runtime: str, raw: bytes, capsys:
     assert spooled(runtime) == []
 
 
-def test_an_event_without_end_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is not read to its end."""
+def test_a_number_without_end_is_no_duration(run: Run, runtime: str) -> None:
+    """`1e400` is valid JSON, and more than a float can hold."""
+    raw = json.dumps(bash("ls", duration_ms=0)).replace('"duration_ms": 0', '"duration_ms": 1e400')
+    assert run(raw.encode()) == run(raw.replace("1e400", "NaN").encode()) == 0
+    called = json.dumps(tool("mcp__a__b", {"x": 0})).replace('{"x": 0}', '{"x": 1e400}')
+    assert run(called.encode()) == 0
+    assert [event["metadata"].get("arguments") for event in spooled(runtime)] == [None, None, {"x": "inf"}]
+    assert all("duration_ms" not in event["metadata"] for event in spooled(runtime))
+
+
+# More than is read
+
+
+EDITED = {"filePath": "a.py", "originalFile": "x" * 500}
+LONG = [
+    (tool("Write", {"file_path": "a.py", "content": "x" * 500}), "file_write", "/home/u/proj/a.py", "/home/u/proj/a.py"),
+    (tool("Edit", {"file_path": "a.py", "old_string": "a"}, EDITED), "file_edit", "/home/u/proj/a.py", "/home/u/proj/a.py"),
+    (bash("cat <<END\n" + "x" * 500), "command", None, "cat <<END"),
+    (failure("Bash", {"command": "make"}, "Exit code 2\n" + "x" * 500), "command_error", None, "make"),
+    (payload("UserPromptSubmit", prompt="look at this:\n" + "x" * 500), "user_prompt", None, "look at this:"),
+    (payload("SessionStart", source="startup", more="x" * 500), "session_start", None, "startup"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "type", "path", "content"), LONG)
+def test_a_long_event_is_known_by_its_beginning(
+    run: Run, runtime: str, told: dict[str, Any], type: str, path: str | None, content: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Session, event, tool and path come before what is long."""
+    monkeypatch.setattr(limits, "MAX_HOOK_BYTES", 400)
+    monkeypatch.setattr(limits, "HOOK_BEGINNING_BYTES", 300)
+    assert run(told) == 0
+    (event,) = (event for event in spooled(runtime) if "type" in event)
+    assert (event["session_id"], event["type"], event["file_path"]) == ("s-1", type, path)
+    assert event["content"].partition("\n")[0] == content and "lines" not in event["metadata"]
+
+
+def test_all_of_a_long_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that cannot write it all reports an error."""
     monkeypatch.setattr(limits, "MAX_HOOK_BYTES", 100)
-    assert run(bash("x" * 200)) == 1
-    assert "larger than" in capsys.readouterr().err
+    stdin = io.BytesIO(json.dumps(bash("ls", more="x" * 500)).encode())
+    record.main(stdin, {"NUDGE_OFF": "1"})
+    assert stdin.read() == b""
+
+
+LATE = json.dumps({"content": "x" * 500, **bash("ls")}).encode()
+
+
+@pytest.mark.parametrize("raw", [LATE, b"[" * 500, b'"' * 500, b"{" * 500, b'{"a":' * 200])
+def test_a_long_event_that_is_not_known_is_counted(
+    run: Run, runtime: str, raw: bytes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is lost, and `nudge status` tells."""
+    monkeypatch.setattr(limits, "MAX_HOOK_BYTES", 400)
+    assert run(raw) == 1
+    assert "larger than" in capsys.readouterr().err and spool.counts(runtime) == {"files": 0, "bytes": 0, "dropped": 1}
+
+
+@pytest.mark.parametrize("text", ["a\\", 'a"b', "grün 😀", "\ud83d", "\x00\x1f", ""])
+def test_a_text_may_end_anywhere(text: str) -> None:
+    """Also within an escape, or a character."""
+    for ascii_only in (True, False):
+        raw = json.dumps({"prompt": text}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        for length in range(len(raw)):
+            assert text.startswith(beginning(raw[:length]).get("prompt", "").rstrip("\ud83d"))
 
 
 def test_a_terminal_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,13 +63,23 @@ def test_everything_is_turned_off(runtime: str) -> None:
 
 
 def test_twice_is_once(runtime: str) -> None:
-    """A project is listed once, and turned on by one word, from any directory in it."""
-    switch.turn_off(runtime, FOLDER)
-    switch.turn_off(runtime, FOLDER)
-    switch.turn_off(runtime, Context(cwd="/home/u/notes/sub"))
+    """A project is listed once; a repository is turned on by one word, from any directory in it."""
+    for context in (FOLDER, FOLDER, Context(cwd="/home/u/notes/sub"), REPO, REPO):
+        switch.turn_off(runtime, context)
+    assert switch.load(runtime).projects == ["/home/u/notes", "git:org/app"]
+    switch.turn_on(runtime, Context(cwd="/home/u/app/docs", repo="git:org/app"))
     assert switch.load(runtime).projects == ["/home/u/notes"]
-    switch.turn_on(runtime, Context(cwd="/home/u/notes/sub"))
+    switch.turn_on(runtime, FOLDER)
     assert switch.load(runtime).projects == []
+
+
+def test_a_part_does_not_turn_the_whole_on(runtime: str) -> None:
+    """What is off for a directory stays off for all that is in it, repositories too, until it is turned on there."""
+    switch.turn_off(runtime, Context(cwd="/w"))
+    for part in (Context(cwd="/w/alpha"), Context(cwd="/w/beta", repo="git:org/beta")):
+        off = switch.turn_on(runtime, part).why(part)
+        assert off and (off.reason, off.cure) == ("it is off for all of /w", "(cd /w && nudge on)")
+    assert switch.load(runtime).projects == ["/w"]
 
 
 def test_on_for_all_is_on_for_each(runtime: str) -> None:
@@ -271,9 +281,35 @@ def test_off_and_on_name_the_project(here: Path, runtime: str, capsys: pytest.Ca
     assert switch.load(runtime).to_wire() == {"all": False, "projects": []}
 
 
+def test_on_names_the_directory_above(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `nudge off` was said, with the command that undoes it; and off here says the same."""
+    assert verb("off") == 0
+    part = here / "chapter 1"
+    part.mkdir()
+    monkeypatch.chdir(part)
+    capsys.readouterr()
+    assert verb("on") == 3
+    undo = f"turn it on with: (cd {here} && nudge on)"
+    assert f"recording stays off here, since it is off for all of {here}; {undo}" in capsys.readouterr().err
+    assert verb("off") == 0
+    assert f"recording is off for chapter 1; {undo}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "value"), [("NUDGE_OFF", "1"), ("NUDGE_IGNORE", "thesis")])
+def test_on_tells_what_it_cannot_turn(
+    here: Path, name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To say that recording is on would not be true."""
+    monkeypatch.setenv(name, value)
+    assert here.exists() and verb("on") == 3
+    assert f"turn it on with: unset {name}" in capsys.readouterr().err
+
+
 def test_off_everywhere_stays_until_on_everywhere(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`nudge on` in one project cannot undo it, and says so."""
-    assert here.exists() and verb("off", "--all", "--json") == 0
+    assert here.exists() and verb("off", "--all") == 0
+    assert "recording is off everywhere; turn it on with: nudge on --all" in capsys.readouterr().out
+    assert verb("off", "--all", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"recording": False, "all": True, "projects": []}
     assert verb("on") == 3
     assert "nudge on --all" in capsys.readouterr().err
