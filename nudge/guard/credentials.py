@@ -22,6 +22,19 @@ _OPENS = (
     *("access", "account", "api", "app", "auth", "deploy", "encryption", "license", "master", "private", "service", "shared"),
     *("signing", "storage"),
 )
+# Passwords that everybody knows, and what a form or a schema says in their place.
+_KNOWN_TO_ALL = frozenset(
+    (
+        *("admin", "default", "guest", "mysql", "pass", "passwd", "password", "postgres", "redis", "root", "secret", "test", "testing"),
+        *("user", "any", "bytes", "enter", "field", "hidden", "invalid", "missing", "optional", "prompt", "required", "string", "text"),
+    )
+)
+# Programs that log in with `user:password`, by the option that they take it with.
+_LOGS_IN = {
+    **dict.fromkeys(("-u", "--user"), frozenset(("curl", "wget"))),
+    **dict.fromkeys(("-a", "--auth"), frozenset(("http", "https", "xh", "xhs"))),
+}
+_FAR_ENOUGH = 200  # characters back from an option to the command that it belongs to
 _patterns: dict[str, re.Pattern[str]] = {}
 
 
@@ -38,11 +51,12 @@ def _is_assigned(found: re.Match[str]) -> bool:
     """A name and a blank before the value mean something only behind dashes: `--token abc`, not "the token abc"."""
     if not found["gap"].isspace():
         return True
-    before = found.string[max(0, found.start() - 40) : found.start()].split()
-    return bool(before) and before[-1].startswith("-") and not found.string[found.start() - 1].isspace()
+    before = found.string[max(0, found.start() - 60) : found.start()]
+    *words, word = ["", *before.split(), *([""] if before[-1:].isspace() else [])]
+    return (word.startswith("-") and "=" not in word) or (words[-1:] == ["set"] and any(part.startswith("config") for part in words))
 
 
-def _is_password(found: re.Match[str]) -> bool:
+def is_password(found: re.Match[str]) -> bool:
     """People choose words as passwords, so a long enough word counts; a short one is more likely a type, a default or prose."""
     value = found["secret"]
     if value.isalpha():
@@ -61,8 +75,36 @@ def _is_token(found: re.Match[str]) -> bool:
     return not named and is_literal(found)
 
 
+def _may_be_password(found: re.Match[str]) -> bool:
+    """Any word but those that everybody knows; what is made of numbers and colons is a port."""
+    value = found["secret"]
+    known = value.lower().rstrip("0123456789") in _KNOWN_TO_ALL
+    return len(value) >= 4 and not known and not _matches(r"[\d.]*:[\d.:]*\Z", value) and is_literal(found)
+
+
 def is_assigned_password(found: re.Match[str]) -> bool:
-    return _is_password(found) and _is_assigned(found)
+    return is_password(found) and _is_assigned(found)
+
+
+def may_be_assigned_password(found: re.Match[str]) -> bool:
+    """Where it is clear that a value is assigned: `NAME=value`, `--name value`, a value in quotes. `pwd` is more often a directory,
+    and a `pass` in small letters one of several."""
+    name, gap = found[0][: found.start("gap") - found.start()], found["gap"]
+    if name.lower() == "pwd" or name == "pass":
+        return False
+    quoted = found.string[found.start("secret") - 1] in "\"'"
+    return (gap == "=" or gap.isspace() or quoted) and _may_be_password(found) and _is_assigned(found)
+
+
+def may_be_phrase(found: re.Match[str]) -> bool:
+    """Several words in quotes: of a secret, since nobody describes one by assigning to it."""
+    is_phrase = len(found["secret"].split()) > 1 and not found["gap"].isspace()
+    return is_phrase and found["name"].lower().startswith("secret") and is_literal(found)
+
+
+def may_be_option(found: re.Match[str]) -> bool:
+    """A small number is a port, of the program that gets the option in the end."""
+    return not _matches(r"\d{1,5}\Z", found["secret"]) and _may_be_password(found)
 
 
 def is_assigned_token(found: re.Match[str]) -> bool:
@@ -75,7 +117,32 @@ def _opens_something(found: re.Match[str]) -> bool:
 
 
 def is_login(found: re.Match[str]) -> bool:
-    return not found["secret"].isdigit() and _is_password(found)  # `docker run -u 100000:100000` names a user and a group
+    """`docker run -u 100000:100000` names a user and a group, `rsync -a host:dir` a place."""
+    is_usual = found["option"].strip() in ("-u", "--user") and found["gap"] != ""
+    return not found["secret"].isdigit() and is_password(found) and (is_usual or _logs_in(found))
+
+
+def may_be_login(found: re.Match[str]) -> bool:
+    return not found["secret"].isdigit() and _may_be_password(found) and _logs_in(found)
+
+
+def _logs_in(found: re.Match[str]) -> bool:
+    """Whether the option belongs to a program that takes a login with it."""
+    before = found.string[max(0, found.start() - _FAR_ENOUGH) : found.start()]
+    for end_of_command in ";|&\n(`":
+        before = before.rpartition(end_of_command)[2]
+    return not _LOGS_IN[found["option"].strip()].isdisjoint(re.findall(r"\w+(?!\S)", before))
+
+
+def is_discord_token(found: re.Match[str]) -> bool:
+    """It begins with the number of its bot."""
+    import binascii
+
+    encoded = found["id"].translate({45: "+", 95: "/"})
+    try:
+        return binascii.a2b_base64(encoded + "=" * (-len(encoded) % 4)).isdigit()
+    except ValueError:
+        return False
 
 
 def is_authorization(found: re.Match[str]) -> bool:

@@ -1,7 +1,8 @@
 """What looks like a credential, and what only looks like one. Hints that hold one are refused, recorded text is redacted.
 
-One table. Each rule brings the texts it must and must not match, in pieces, so that no scanner takes this file for a leak. Every
-pattern is linear: it starts at a literal or a boundary, and what can fail after a long run is bounded.
+One table, with two measures where they differ: to refuse `DB_PASSWORD=letmein` would take a hint from somebody who needs it, to
+redact it takes a word out of a record. Each rule brings the texts it must and must not match, in pieces, so that no scanner takes this
+file for a leak. Every pattern is linear: it starts at a literal or a boundary, and what can fail after a long run is bounded.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ _LONGEST_VALUE = 64  # characters of an unquoted value that are judged
 
 
 class Rule:
-    """A pattern; its group `secret`, or all of it, is the credential when `judge` agrees.
+    """A pattern; its group `secret`, or all of it, is the credential when `judge` agrees. What only `doubt` takes for one is redacted
+    and not refused; `must_redact` are samples of that.
 
     `clues` are lower-case texts of which one must occur: a search for them is a hundred times cheaper than the pattern.
     A `whole` rule looks at a text that is nothing but the credential.
     """
 
-    __slots__ = ("_compiled", "clues", "judge", "kind", "must_match", "must_not_match", "pattern", "whole")
+    __slots__ = ("_compiled", "clues", "doubt", "judge", "kind", "must_match", "must_not_match", "must_redact", "pattern", "whole")
 
     def __init__(
         self,
@@ -34,26 +36,31 @@ class Rule:
         *,
         must_match: tuple[str, ...],
         must_not_match: tuple[str, ...],
+        must_redact: tuple[str, ...] = (),
         clues: tuple[str, ...] = ("",),
         judge: Callable[[re.Match[str]], bool] | None = None,
+        doubt: Callable[[re.Match[str]], bool] | None = None,
         whole: bool = False,
     ) -> None:
-        self.kind, self.pattern, self.clues, self.judge, self.whole = kind, pattern, clues, judge, whole
-        self.must_match, self.must_not_match = must_match, must_not_match
+        self.kind, self.pattern, self.clues, self.judge, self.doubt, self.whole = kind, pattern, clues, judge, doubt, whole
+        self.must_match, self.must_not_match, self.must_redact = must_match, must_not_match, must_redact
         self._compiled: re.Pattern[str] | None = None
 
-    def spans(self, text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str, lowered: str, *, doubting: bool = False) -> Iterator[tuple[int, int]]:
         """Where the credentials are, first to last."""
         if not any(clue in lowered for clue in self.clues):
             return
         at = 0
         while found := self._find(text, at):
             start, end = found.span("secret" if found.re.groups else 0)
-            if self.judge is None or self.judge(found):
+            if self._agrees(found, doubting=doubting):
                 at = _end_of_run(text, end) if end - start == _LONGEST_VALUE else end
                 yield start, at
             else:
                 at = max(start, found.start() + 1)  # what was taken for a value may hold an assignment itself
+
+    def _agrees(self, found: re.Match[str], *, doubting: bool) -> bool:
+        return self.judge is None or self.judge(found) or (doubting and self.doubt is not None and self.doubt(found))
 
     def _find(self, text: str, at: int) -> re.Match[str] | None:
         if self._compiled is None:
@@ -70,14 +77,14 @@ def _end_of_run(text: str, at: int) -> int:
     return at
 
 
-def find_secret(text: str) -> str | None:
-    """The kind of the first credential found, or None."""
+def find_secret(text: str, *, doubting: bool = False) -> str | None:
+    """The kind of the first credential found, or None: what a hint is refused for, or with `doubting` what is redacted."""
     lowered = text.lower()
-    return next((rule.kind for rule in RULES for _ in rule.spans(text, lowered)), None)
+    return next((rule.kind for rule in RULES for _ in rule.spans(text, lowered, doubting=doubting)), None)
 
 
 def redact(text: str) -> str:
-    """The text with `[REDACTED:kind]` in place of each credential."""
+    """The text with `[REDACTED:kind]` in place of each credential, in doubt too."""
     lowered = text.lower()
     for rule in RULES:
         redacted = _redact(rule, text, lowered)
@@ -88,7 +95,7 @@ def redact(text: str) -> str:
 
 def _redact(rule: Rule, text: str, lowered: str) -> str:
     kept, at = [], 0
-    for start, end in rule.spans(text, lowered):
+    for start, end in rule.spans(text, lowered, doubting=True):
         kept += [text[at:start], _MARK, rule.kind, "]"]
         at = end
     return "".join([*kept, text[at:]]) if kept else text
@@ -98,6 +105,8 @@ _PASSWORD = r"(?:passw(?:or)?d|passphrase|(?<![a-z])pass|(?<!\$)pwd)"
 _KEY = "(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|key)"
 _GAP = r"""(?P<gap>["'\\]{0,3}\s{0,3}(?:=>|:=|==?|:)\s{0,3}|[ \t]{1,3})"""
 _VALUE = rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+# Up to so many words of a command before its option; no word is looked at twice for one command.
+_WORDS = r"(?:[ \t]{1,4}(?!%s)[^\s;|&]{1,100}+){0,12}+[ \t]{1,4}"
 _HEX40 = "9fceb02d0ae598e95dc970b74767f19372d61af8"
 
 RULES: tuple[Rule, ...] = (
@@ -208,6 +217,35 @@ RULES: tuple[Rule, ...] = (
         must_not_match=("npm_config_registry=https://r.example", "npm_execpath", "hf_hub_download", "glpat-$TOKEN", "dop_v1_"),
     ),
     Rule(
+        "vault-token",
+        r"(?<![\w.-])s\.(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![\w.(-])",
+        clues=("vault",),
+        must_match=("vault login s." + "1234567890abcdefghijklmn", "VAULT_TOKEN=s." + "abcdefghijklmn1234567890 make"),
+        must_not_match=("vault login $TOKEN", "vault: s.readTheSecretFromTheVault()", "vault read s.1234567890"),
+    ),
+    Rule(
+        "discord-token",
+        r"(?<![\w.-])(?P<secret>(?P<id>[MNO][A-Za-z0-9_-]{22,27})\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40})(?![\w.-])",
+        clues=(".",),
+        judge=credentials.is_discord_token,
+        must_match=("MTA1MjY0NjM2NjA1NjQ2MjM0" + ".GxYzAb." + "abcdefghijklmnopqrstuvwxyz0123456789AB",),
+        must_not_match=("MyVeryLongClassNameForTests.GxYzAb.someOtherVeryLongMethodNameInIt", "MTA1MjY0NjM2NjA1NjQ2MjM0.x.y"),
+    ),
+    Rule(
+        "discord-webhook",
+        r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,22}/(?P<secret>[A-Za-z0-9_-]{40,100})",
+        clues=("/webhooks/",),
+        must_match=("https://discord" + ".com/api/webhooks/105264636605646234/" + "aB3_" * 17,),
+        must_not_match=("https://discord.com/api/webhooks/105264636605646234/$TOKEN", "https://x.example/api/webhooks/1"),
+    ),
+    Rule(
+        "telegram-token",
+        r"(?<![A-Za-z0-9])(?:bot)?(?P<secret>\d{8,10}:AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])",
+        clues=(":aa",),
+        must_match=("https://api.telegram.org/bot110201543" + ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1/getMe",),
+        must_not_match=("12:AA:34", "110201543:AA", "bot$TOKEN:AA"),
+    ),
+    Rule(
         "jwt",
         r"(?<![A-Za-z0-9_-])(?P<secret>(?P<header>[A-Za-z0-9_-]{12,}+)(?:\.[A-Za-z0-9_-]*+){2,4})",
         clues=("eyj",),
@@ -264,6 +302,14 @@ RULES: tuple[Rule, ...] = (
         rf"(?i){_PASSWORD}{_GAP}{_VALUE}",
         clues=("pass", "pwd"),
         judge=credentials.is_assigned_password,
+        doubt=credentials.may_be_assigned_password,
+        must_redact=(
+            "DB_PASSWORD=letmein",
+            "mysql --password letmein",
+            '{"db_password": "letmein"}',
+            "psql 'host=x password=letmein'",
+            "DB_PASS=sesame",
+        ),
         must_match=(
             "password=" + "hunter2",
             'DB_PASSWORD: "' + 'correct horse battery"',
@@ -284,6 +330,11 @@ RULES: tuple[Rule, ...] = (
             "password: process.env.DB_PASSWORD",
             'docker run -v "$PWD":/workspace1 image',
             "the password rotates2 weekly",
+            "password: required",
+            "password=string",
+            '{"type": "password", "label": "Password"}',
+            "render_pass=shadow",
+            "PWD=src make",
         ),
     ),
     Rule(
@@ -291,9 +342,13 @@ RULES: tuple[Rule, ...] = (
         rf"(?i){_KEY}{_GAP}{_VALUE}",
         clues=("token", "secret", "key", "credential"),
         judge=credentials.is_assigned_token,
+        doubt=credentials.may_be_phrase,
+        must_redact=('secret = "correct horse battery staple"', "jwt_secret: 'open sesame please'"),
         must_match=(
             'API_KEY: "' + 'a8f5f167f44f4964"',
             "deploy --token " + "abc123def456",
+            "aws configure set aws_session_token FwoG" + "ZXIvYXdzEBYaDK1234567890abcdefghij/+=",
+            "npm config set //registry.example.com/:_authToken " + "abc123def456",
             "client_secret=" + "7Fjfp0ZBr1KtDRbnfVdmIw",
             "secretKey := '" + "k3yb0ardc4t'",
             "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==",
@@ -310,15 +365,99 @@ RULES: tuple[Rule, ...] = (
             "tokenizer: bert-base-uncased-v2",
             "api_key=example-key-123456",
             "signing-key: release-2024.asc",
+            "set token lifetime2h in the config",
+            "secret: the words of a sentence",
         ),
     ),
     Rule(
         "login",
-        rf"""(?:\s-u|--user)[ =]\s{{0,2}}["']?[^\s:"'$]{{1,64}}:(?P<secret>[^\s"'`]{{1,{_LONGEST_VALUE}}})""",
-        clues=(" -u", "--user"),
+        rf"""(?P<option>\s-[ua]|--(?:user|auth))(?P<gap>[ =]?\s{{0,2}})["']?[^\s:"'$]{{1,64}}:(?P<secret>[^\s"'`]{{1,{_LONGEST_VALUE}}})""",
+        clues=(" -u", "--user", " -a", "--auth"),
         judge=credentials.is_login,
-        must_match=("curl -u admin:" + "s3cr3tpw https://x.example", "curl --user 'bob:" + "hunter22' x"),
-        must_not_match=("podman run -u 100000:100000 x", "run --user node:node x", "curl -u me:$PASS x", "-u $(id -u):$(id -g)"),
+        doubt=credentials.may_be_login,
+        must_redact=("curl -u me:letmein https://x.example", "http -a me:sesame localhost"),
+        must_match=(
+            "curl -u admin:" + "s3cr3tpw https://x.example",
+            "curl --user 'bob:" + "hunter22' x",
+            "curl -s -ume:" + "S3cretPw99 https://x.example",
+            "http -a me:" + "S3cretPw99 localhost",
+            "xh --auth=me:" + "S3cretPw99 localhost",
+        ),
+        must_not_match=(
+            "podman run -u 100000:100000 x",
+            "run --user node:node x",
+            "docker exec -u app:staff x",
+            "curl -u me:$PASS x",
+            "-u $(id -u):$(id -g)",
+            "rsync -a build1:/srv/Data2024x web1:/srv",
+            "rsync -a host:Data2024x .",
+            "sort -uk1:Field22x",
+        ),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])(?:mysql\w{{0,12}}|mariadb(?:-\w{{1,12}})?|7za?){_WORDS % '-p'}-p{_VALUE}",
+        clues=("mysql", "mariadb", "7z"),
+        judge=credentials.is_password,
+        doubt=credentials.may_be_option,
+        must_redact=("mysql -uroot -pletmein db",),
+        must_match=(
+            "mysql -uroot -p" + "S3cretPass99 db",
+            "mysqldump -h db -u root -p'" + "S3cret Pass99' app > a.sql",
+            "7z x -p" + "Hunter2222 a.7z",
+        ),
+        must_not_match=(
+            "mysql -u root -p app_test2024",
+            "mysql -uroot -p$MYSQL_PASSWORD db",
+            'mysql -uroot -p"${PW}" db',
+            "mysql -uroot -proot app_test",
+            "docker run --name mysql -p3306:3306 mysql:8",
+        ),
+    ),
+    Rule(
+        "password",
+        r"(?<![\w-])(?:sshpass|mongo\w{0,12}|cqlsh"
+        r"|(?:docker|podman|nerdctl|buildah|skopeo|oras|helm registry|oc|az|az acr|cf)[ \t]{1,4}login)"
+        rf"{_WORDS % '-p'}-p[ \t]{{0,3}}{_VALUE}",
+        clues=("sshpass", "mongo", "cqlsh", "login"),
+        judge=credentials.is_password,
+        doubt=credentials.may_be_option,
+        must_redact=("docker login -u me -p letmein", "sshpass -p letmein ssh x"),
+        must_match=(
+            "sshpass -p " + "Hunter2222 ssh me@host",
+            "sshpass -p" + "Hunter2222 ssh me@host",
+            "docker login -u me -p " + "MyS3cretPw99 registry.example.com",
+            "mongosh -u admin -p '" + "Hunter2222' db",
+        ),
+        must_not_match=(
+            'sshpass -p "$PASS" ssh me@host',
+            "sshpass -e ssh me@host -p 2222",
+            'docker login -u me -p "$(cat ~/.token)"',
+            "docker login; docker run -p 8080:80 nginx",
+            "mongod -p 27017",
+            "docker run --name mongo -p 27017:27017 mongo",
+        ),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])redis-cli{_WORDS % '-a'}-a[ \t]{{1,3}}{_VALUE}",
+        clues=("redis-cli",),
+        judge=credentials.is_password,
+        doubt=credentials.may_be_option,
+        must_redact=("redis-cli -h cache -a letmein ping",),
+        must_match=("redis-cli -a " + "MyS3cretPw99 ping",),
+        must_not_match=("redis-cli -a $REDIS_PASSWORD ping", "redis-cli -h cache info"),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])(?:ldap\w{{1,12}}{_WORDS % '-w'}-w|(?:unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_WORDS % '-P'}-P)"
+        rf"[ \t]{{1,3}}{_VALUE}",
+        clues=("ldap", "zip", "sqlcmd", "bcp", "mosquitto_"),
+        judge=credentials.is_password,
+        doubt=credentials.may_be_option,
+        must_redact=("unzip -P sesame a.zip",),
+        must_match=("ldapsearch -x -D cn=admin -w " + "Hunter2222 uid=me", "sqlcmd -S db -U sa -P '" + "Str0ng!Pass' -Q 'select 1'"),
+        must_not_match=("ldapsearch -x -W -D cn=admin", "unzip -P $PW a.zip", "zip -r a.zip dir"),
     ),
     Rule(
         "bare-hex",

@@ -77,7 +77,7 @@ def _named(name: str, value: Any) -> Any:
     value = _leaf(value)
     if not isinstance(value, str):
         return value
-    kind = find_secret(f'{name}="{value}"')
+    kind = find_secret(f'{name}="{value}"', doubting=True)
     return value if kind is None else f"[REDACTED:{kind}]"
 
 

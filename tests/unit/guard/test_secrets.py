@@ -18,6 +18,9 @@ MUST = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES f
 MUST_NOT = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_not_match)]
 
 
+MUST_REDACT = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_redact)]
+
+
 @pytest.mark.parametrize(("rule", "text"), MUST)
 def test_a_rule_matches_its_samples(rule: Rule, text: str) -> None:
     """Every sample that a rule must match is found, under that rule's name or, when two fit, that of the one before it."""
@@ -28,8 +31,20 @@ def test_a_rule_matches_its_samples(rule: Rule, text: str) -> None:
 @pytest.mark.parametrize(("rule", "text"), MUST_NOT)
 def test_no_rule_matches_the_counter_samples(rule: Rule, text: str) -> None:
     """What a rule must not match is no credential to any other rule either."""
-    assert not list(rule.spans(text, text.lower()))
-    assert find_secret(text) is None
+    assert not list(rule.spans(text, text.lower(), doubting=True))
+    assert find_secret(text) is None and redact(text) == text
+
+
+@pytest.mark.parametrize(("rule", "text"), MUST_REDACT)
+def test_in_doubt_a_record_is_redacted_and_a_hint_is_not_refused(rule: Rule, text: str) -> None:
+    """A word may be a password: a record loses little without it, a hint is worth nothing."""
+    assert list(rule.spans(text, text.lower(), doubting=True))
+    assert find_secret(text) is None and f"[REDACTED:{rule.kind}]" in redact(text) and find_secret(text, doubting=True) == rule.kind
+
+
+def test_only_a_rule_that_doubts_redacts_more_than_it_refuses() -> None:
+    """And it shows by a sample what that is."""
+    assert all(bool(rule.must_redact) == (rule.doubt is not None) for rule in RULES)
 
 
 def test_every_rule_brings_samples_of_both_sorts() -> None:
@@ -102,6 +117,12 @@ def test_the_kind_names_what_was_found(text: str, kind: str) -> None:
         (f"  {HEX}\n", "  [REDACTED:bare-hex]\n"),
         ("token: a password: " + "hunter22", "token: a password: [REDACTED:password]"),
         ("secret=password=" + "hunter22", "secret=password=[REDACTED:password]"),
+        ("mysql -uroot -p" + "S3cretPass99 db", "mysql -uroot -p[REDACTED:password] db"),
+        ("mysql -p'" + "S3cret Pass99' db", "mysql -p'[REDACTED:password]' db"),
+        ("docker login -u me -p " + "MyS3cretPw99 ghcr.io", "docker login -u me -p [REDACTED:password] ghcr.io"),
+        ("curl -ume:" + "S3cretPw99 https://x", "curl -ume:[REDACTED:login] https://x"),
+        ("DB_PASSWORD=letmein make", "DB_PASSWORD=[REDACTED:password] make"),
+        ("curl https://api.telegram.org/bot110201543:" + "AA" + LONG[:33] + "/getMe", "curl https://api.telegram.org/bot[REDACTED:telegram-token]/getMe"),
     ],
 )
 def test_redaction_takes_the_credential_and_leaves_the_rest(text: str, redacted: str) -> None:
@@ -150,6 +171,11 @@ REPEATED = (
     *("password=$", "password= ", "pwd:pwd", "passphrase: '", "secret_access_key", "secret_access_key:", "api_key = "),
     *("bearer ", "authorization: ", "authorization=basic ", "://", "://a:", "://:::", "://a:$b@", " -u a:", "--user a:$"),
     *("AKIA", "ghp_", "github_pat_", "sk-", "sk-proj-", "xoxb-", "hooks.slack.com/services/", "AIza", "SG." + "a" * 30 + "."),
+    *("mysql ", "mysql -p", "mysql -p$", "mysql a b c -pab ", "docker login ", "docker login -p a ", "az acr login ", "sshpass -p "),
+    *("mongo -p ", "redis-cli x ", "redis-cli -a ", "ldapx -w ", "zip -P ", "7z ", "curl -u a:", " -a b:c1d2e3f4 ", " -u b:letmein "),
+    *("http -a b:letmein ",),
+    *("config set token ", "config set password letmein ", "password=letmein ", "password=abc ", "secret='a b' "),
+    *("MTA1MjY0NjM2NjA1NjQ2MjM0.", "MTA1MjY0NjM2NjA1NjQ2MjM0.abcdef.", "1234567890:AA", "vault s.", "vault s.a1", "/webhooks/"),
     *("a", "aA1", " ", '"', "\\", "-", "\0", "\u0130", "é", "0123456789abcdef", "://a:" + "b" * 200),
 )
 
@@ -162,7 +188,10 @@ def test_hostile_text_costs_no_more_than_ordinary_text() -> None:
     assert slow == {}
 
 
-@pytest.mark.parametrize("unit", ["token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$"])
+GROWING = ("token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$", "mysql ", "curl -u a:")
+
+
+@pytest.mark.parametrize("unit", GROWING)
 def test_cost_grows_with_the_text_and_no_faster(unit: str) -> None:
     """Sixteen times the text takes about sixteen times as long; a square law would show as 256."""
     small = min(_seconds(_fill(unit)) for _ in range(5))
