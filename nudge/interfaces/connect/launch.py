@@ -21,6 +21,11 @@ _SHIM_DIRECTORY = "shims"
 _SHIM_OWNERS = ("pyenv", "asdf", "mise")
 
 _PASSING = re.compile(r"/uv/(?:archive|environments)-v\d+/|/pipx/\.cache/")  # of `uvx` and `pipx run`
+# A program that is gone, has lost its interpreter or its package can only be told by how it fails: what it says is held back until then.
+_WHILE_IT_IS_THERE = (
+    'e=$("$0" "$@" 2>&1 >&3 3>&-); c=$?; case $c:$e in 12[67]:*|1:*"No module named "?nudge*) exit 0;; esac; '
+    '[ -z "$e" ] || printf "%s\\n" "$e" >&2; exit $c'
+)
 _OURS = re.compile(r"(?:^|[/\s'\"])nudge(?:-mcp)?['\"]? record\b")
 
 
@@ -34,9 +39,9 @@ class Launch:
 
     @property
     def hook(self) -> str:
-        """Says nothing and succeeds when the file is gone. In words that sh, zsh and fish share: Codex takes the user's own shell."""
-        quoted = shlex.quote(self.executable)
-        return f"[ -x {quoted} ] && exec {quoted} record || exit 0"
+        """Succeeds and says nothing where there is no Nudge any more. In words that sh, zsh and fish share: Codex takes the user's own
+        shell."""
+        return f"exec /bin/sh -c '{_WHILE_IT_IS_THERE}' {shlex.quote(self.executable)} record 3>&1"
 
 
 def is_hook_of_ours(command: object) -> bool:

@@ -68,16 +68,41 @@ def run(shell: str, command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hook_runs_us_and_outlives_us(shell: str, name: str, tmp_path: Path) -> None:
-    """It hands over stdin and the exit code; with the file gone, or no program any more, it succeeds and says nothing."""
-    program = script(tmp_path / name, 'echo "$*:$(cat)"; exit 3')
+    """It hands over stdin, both outputs and the exit code; with the file gone, or no program any more, it succeeds and says nothing."""
+    program = script(tmp_path / name, 'echo "$*:$(cat)"; echo "a %s b" >&2; exit 3')
     command = Launch(str(program)).hook
     done = run(shell, command)
-    assert (done.stdout, done.returncode) == ("record:the event\n", 3)
+    assert (done.stdout, done.stderr, done.returncode) == ("record:the event\n", "a %s b\n", 3)
     program.chmod(0o644)
     assert (run(shell, command).returncode, run(shell, command).stderr) == (0, "")
     program.unlink()
     gone = run(shell, command)
     assert (gone.stdout, gone.stderr, gone.returncode) == ("", "", 0)
+
+
+BROKEN = {
+    "interpreter": "#!/nonexistent/bin/python\n",
+    "interpreter behind a shell": '#!/bin/sh\nexec /nonexistent/bin/python "$0" "$@"\n',
+    "package": f"#!{sys.executable} -IS\nimport nudge\n",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("lost", BROKEN)
+def test_the_hook_outlives_what_we_run_on(shell: str, lost: str, tmp_path: Path) -> None:
+    """Whoever removes an environment may leave the script in it, or a link to it, behind."""
+    program = tmp_path / "nudge"
+    program.write_text(BROKEN[lost])
+    program.chmod(0o755)
+    done = run(shell, Launch(str(program)).hook)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_the_hook_tells_of_other_failures(tmp_path: Path) -> None:
+    """Only its own absence is nothing to tell."""
+    program = script(tmp_path / "nudge", "echo 'nudge record: the spool is full' >&2; exit 1")
+    done = run("/bin/sh", Launch(str(program)).hook)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "nudge record: the spool is full\n", 1)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from nudge import __version__
 from nudge.interfaces.connect import claude_code
-from nudge.interfaces.connect.launch import is_hook_of_ours
+from nudge.interfaces.connect.launch import NAME, Launch, is_hook_of_ours
 from nudge.interfaces.connect.wiring import timeout
 
 ROOT = Path(__file__).parents[4] / "plugin"
@@ -35,8 +35,8 @@ def test_it_hooks_the_same_events() -> None:
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS)))
 def test_its_hooks_outlive_the_package(command: str, tmp_path: Path) -> None:
-    """Without `nudge` on PATH they succeed and say nothing."""
-    assert is_hook_of_ours(command)
+    """Without `nudge` on PATH they succeed and say nothing: they are those that `nudge connect` writes, and `nudge disconnect` knows."""
+    assert is_hook_of_ours(command) and command == Launch(NAME).hook
     done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
