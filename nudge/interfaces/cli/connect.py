@@ -16,7 +16,7 @@ from nudge.interfaces.cli.parsing import Usage
 from nudge.interfaces.connect import clients, files, launch, plan, targets
 from nudge.interfaces.connect.launch import Launch
 from nudge.interfaces.connect.ledger import Ledger
-from nudge.interfaces.connect.wiring import Place
+from nudge.interfaces.connect.place import Place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(arguments: Namespace) -> int:
 
 def _connect(console: Console, wiring: Wiring, *, yes: bool) -> int:
     place, found, records = Place(), launch.find(), Ledger()
-    steps = plan.connecting(wiring.targets(place, found), records)
+    steps = plan.connecting(wiring.targets(place, found), records, place)
     steps = [replace(step, commands=wiring.commands(step, place, found)) for step in steps]
     result = {"client": wiring.name, "changed": [step.path for step in steps], "executable": found.executable}
     if not steps:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from contextlib import redirect_stdout
 from io import StringIO
+from shlex import quote
 
+from nudge.errors import StorageFailed
 from nudge.interfaces.cli import exits, question, render, stop
 from nudge.interfaces.cli.connect import show_changes
 from nudge.interfaces.cli.console import Console
@@ -13,7 +16,7 @@ from nudge.interfaces.cli.parsing import Usage
 from nudge.interfaces.connect import belongings, clients, files, plan
 from nudge.interfaces.connect.launch import NAME, Launch
 from nudge.interfaces.connect.ledger import Ledger
-from nudge.interfaces.connect.wiring import Place
+from nudge.interfaces.connect.place import Place
 from nudge.service.measures import size
 
 TYPE_CHECKING = False
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from nudge.interfaces.cli.parsing import Parser
     from nudge.interfaces.connect.belongings import Belonging
     from nudge.interfaces.connect.plan import Step
+    from nudge.interfaces.connect.targets import Target
     from nudge.interfaces.connect.wiring import Wiring
 
 EXAMPLES = ("nudge disconnect codex", "nudge disconnect --all", "nudge disconnect --all --delete-data")
@@ -50,13 +54,21 @@ def run(arguments: Namespace) -> int:
 
 
 def _disconnect(console: Console, wirings: Sequence[Wiring]) -> list[Step]:
-    place, records = Place(), Ledger()
-    targets = [target for wiring in wirings for target in wiring.targets(place, Launch(NAME))]
+    records = Ledger()
+    targets = _targets(wirings, records)
     steps = plan.disconnecting(targets, records)
     show_changes(console, steps)
     plan.apply(steps, records)
     plan.forget(targets, records)
     return steps
+
+
+def _targets(wirings: Sequence[Wiring], records: Ledger) -> list[Target]:
+    """The files of the clients as they are found here, and those that we have wired where they were found before."""
+    here = {target.path: target for wiring in wirings for target in wiring.targets(Place(), Launch(NAME))}
+    places = records.places()
+    wired = (target for place in places for wiring in wirings for target in wiring.targets(place, Launch(NAME)))
+    return list({**{target.path: target for target in wired if target.path in records.paths}, **here}.values())
 
 
 def _result(steps: Sequence[Step]) -> dict[str, object]:
@@ -82,6 +94,7 @@ def _delete_everything(console: Console, wirings: Sequence[Wiring], arguments: N
         console.remark("nothing was changed")
         return exits.REFUSED
     steps = _disconnect(console, wirings)
+    _check_that_nothing_is_wired()
     _stop()
     owned = belongings.find()  # stopping has written the last of it
     belongings.delete(owned)
@@ -89,6 +102,14 @@ def _delete_everything(console: Console, wirings: Sequence[Wiring], arguments: N
     told = [*_told(console.pen, steps), console.pen.done(f"deleted {render.counted(len(deleted), 'path')}; nothing of Nudge is left")]
     console.result({**_result(steps), "deleted": deleted}, told)
     return exits.DONE
+
+
+def _check_that_nothing_is_wired() -> None:
+    """What we know of a file that is still wired must not go before our entries in it."""
+    records = Ledger()
+    left = next(filter(os.path.lexists, records.paths), None)
+    if left is not None:
+        raise StorageFailed(f"{files.shown(left)} may still be wired; nothing was deleted; look at it, then: rm {quote(records.path)}")
 
 
 def _inventory(owned: Sequence[Belonging]) -> Iterator[str]:

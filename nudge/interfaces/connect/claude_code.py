@@ -7,9 +7,10 @@ import shutil
 from collections.abc import Sequence
 
 from nudge.interfaces.connect.launch import NAME, Launch
+from nudge.interfaces.connect.place import CLAUDE, Place
 from nudge.interfaces.connect.plan import Command, Step
 from nudge.interfaces.connect.targets import MCP, JsonFile, Target
-from nudge.interfaces.connect.wiring import Place, Wiring, handlers
+from nudge.interfaces.connect.wiring import Wiring, handlers
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PostCompact", "SessionEnd")
 
@@ -18,7 +19,7 @@ _SCOPE = ("--scope", "user")
 
 
 def _targets(place: Place, launch: Launch) -> list[Target]:
-    moved = place.environ.get("CLAUDE_CONFIG_DIR")
+    moved = place.moved(CLAUDE)
     state = os.path.join(moved or place.home, ".claude.json")
     settings = os.path.join(moved or os.path.join(place.home, ".claude"), "settings.json")
     executable, *arguments = launch.server

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 
 from nudge.interfaces.connect.launch import NAME, Launch
+from nudge.interfaces.connect.place import CODEX, Place
 from nudge.interfaces.connect.targets import JsonFile, Target, TomlFile
-from nudge.interfaces.connect.wiring import Place, Wiring, handlers
+from nudge.interfaces.connect.wiring import Wiring, handlers
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "SessionEnd")
 
 
 def _targets(place: Place, launch: Launch) -> list[Target]:
-    home = place.directory("CODEX_HOME", ".codex")
+    home = place.directory(CODEX, ".codex")
     executable, *arguments = launch.server
     return [
         TomlFile(os.path.join(home, "config.toml"), "mcp_servers", NAME, {"command": executable, "args": arguments}),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 
 from nudge.interfaces.connect.launch import NAME, Launch
+from nudge.interfaces.connect.place import GEMINI, Place
 from nudge.interfaces.connect.targets import JsonFile, Target
-from nudge.interfaces.connect.wiring import Place, Wiring, timeout
+from nudge.interfaces.connect.wiring import Wiring, timeout
 
 # Not PreCompress: it fires before each request, whether anything is compressed or not.
 EVENTS = ("SessionStart", "BeforeAgent", "AfterTool", "SessionEnd")
 
 
 def _targets(place: Place, launch: Launch) -> list[Target]:
-    settings = os.path.join(place.directory("GEMINI_CLI_HOME"), ".gemini", "settings.json")
+    settings = os.path.join(place.directory(GEMINI), ".gemini", "settings.json")
     executable, *arguments = launch.server
     handlers = {event: _handler(launch, event) for event in EVENTS}
     return [JsonFile(settings, ("mcpServers", NAME), {"command": executable, "args": arguments}, handlers)]

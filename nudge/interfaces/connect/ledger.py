@@ -11,6 +11,7 @@ from typing import Any
 
 from nudge.interfaces.connect import files
 from nudge.interfaces.connect.draft import Undo, undone
+from nudge.interfaces.connect.place import Place
 from nudge.runtime import paths
 
 FILE = "connections.json"
@@ -24,6 +25,7 @@ class Mark:
     undo: list[Undo]
     created: bool = False
     directories: list[str] = field(default_factory=list)
+    place: dict[str, str] = field(default_factory=dict)  # where its client looked for it
 
     def fits(self, text: str) -> bool:
         """Nobody has changed the file since."""
@@ -36,8 +38,17 @@ class Mark:
 
 class Ledger:
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self._path = os.path.join(paths.runtime_dir(environ), FILE)
-        self._marks = _read(self._path)
+        self.path = os.path.join(paths.runtime_dir(environ), FILE)
+        self._marks = _read(self.path)
+
+    @property
+    def paths(self) -> list[str]:
+        """Of all files with something of ours."""
+        return list(self._marks)
+
+    def places(self) -> list[Place]:
+        """A client may have been told to keep its files elsewhere when it was wired."""
+        return [Place.from_wire(dict(place)) for place in dict.fromkeys(tuple(mark.place.items()) for mark in self._marks.values())]
 
     def mark(self, path: str) -> Mark | None:
         return self._marks.get(path)
@@ -51,10 +62,10 @@ class Ledger:
 
     def _save(self) -> None:
         if not self._marks:
-            files.remove(self._path, [])
+            files.remove(self.path, [])
             return
-        paths.ensure_private_dir(os.path.dirname(self._path))
-        files.write(self._path, json.dumps({path: asdict(mark) for path, mark in self._marks.items()}))
+        paths.ensure_private_dir(os.path.dirname(self.path))
+        files.write(self.path, json.dumps({path: asdict(mark) for path, mark in self._marks.items()}))
 
 
 def digest(text: str) -> str:
@@ -72,4 +83,5 @@ def _read(path: str) -> dict[str, Mark]:
 
 def _mark(raw: Any) -> Mark:
     undo = [(int(at), int(length), str(text)) for at, length, text in raw["undo"]]
-    return Mark(str(raw["digest"]), undo, bool(raw["created"]), [str(directory) for directory in raw["directories"]])
+    place = {str(name): str(value) for name, value in raw.get("place", {}).items()}
+    return Mark(str(raw["digest"]), undo, bool(raw["created"]), [str(directory) for directory in raw["directories"]], place)

@@ -6,8 +6,9 @@ import json
 import os
 
 from nudge.interfaces.connect.launch import NAME, Launch
+from nudge.interfaces.connect.place import XDG, Place
 from nudge.interfaces.connect.targets import JsonFile, Target, WholeFile
-from nudge.interfaces.connect.wiring import Place, Wiring
+from nudge.interfaces.connect.wiring import Wiring
 from nudge.limits import CLIENT_HOOK_TIMEOUT
 
 _CONFIGS = ("opencode.jsonc", "opencode.json")
@@ -101,7 +102,7 @@ export const Nudge = async ({ directory }) => {
 
 
 def _targets(place: Place, launch: Launch) -> list[Target]:
-    home = os.path.join(place.directory("XDG_CONFIG_HOME", ".config"), "opencode")
+    home = os.path.join(place.directory(XDG, ".config"), "opencode")
     candidates = [os.path.join(home, name) for name in _CONFIGS]
     config = next(filter(os.path.exists, candidates), candidates[-1])
     return [

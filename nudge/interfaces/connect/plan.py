@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.guard.secrets import redact
 from nudge.interfaces.connect import files, ledger
-from nudge.interfaces.connect.draft import Draft
 from nudge.interfaces.connect.ledger import Ledger, Mark
 from nudge.interfaces.connect.malformed import Malformed
+from nudge.interfaces.connect.place import Place
 from nudge.interfaces.connect.targets import Target, is_blank
 from nudge.limits import CLIENT_COMMAND_TIMEOUT
 
@@ -35,9 +35,9 @@ class Step:
         return self.target.path
 
 
-def connecting(targets: Sequence[Target], records: Ledger) -> list[Step]:
+def connecting(targets: Sequence[Target], records: Ledger, place: Place) -> list[Step]:
     """The files that lack something; empty when the client is connected."""
-    steps = (_connecting(target, files.read(target.path), records) for target in targets)
+    steps = (_connecting(target, files.read(target.path), records, place) for target in targets)
     return [step for step in steps if step is not None]
 
 
@@ -77,7 +77,7 @@ def forget(targets: Sequence[Target], records: Ledger) -> None:
             records.note(target.path, None)
 
 
-def _connecting(target: Target, text: str | None, records: Ledger) -> Step | None:
+def _connecting(target: Target, text: str | None, records: Ledger, place: Place) -> Step | None:
     try:
         if text is not None and target.is_wired(text):
             return None
@@ -85,7 +85,9 @@ def _connecting(target: Target, text: str | None, records: Ledger) -> Step | Non
         draft = target.wired(base or "", text or "")
     except Malformed as error:
         raise _refused(target, error) from None
-    return Step(target, text, draft.text, _mark(target, draft, created=base is None, earlier=mark))
+    directories = mark.directories if mark is not None else files.missing_directories(target.path)
+    made = Mark(ledger.digest(draft.text), draft.undo(), created=base is None, directories=directories, place=place.to_wire())
+    return Step(target, text, draft.text, made)
 
 
 def _base(target: Target, text: str | None, records: Ledger) -> tuple[str | None, Mark | None]:
@@ -96,11 +98,6 @@ def _base(target: Target, text: str | None, records: Ledger) -> tuple[str | None
     if mark is not None and mark.fits(text):
         return mark.restored(text), mark
     return target.cleaned(text), None
-
-
-def _mark(target: Target, draft: Draft, *, created: bool, earlier: Mark | None) -> Mark:
-    directories = earlier.directories if earlier is not None else files.missing_directories(target.path)
-    return Mark(ledger.digest(draft.text), draft.undo(), created, directories)
 
 
 def _disconnecting(target: Target, text: str | None, records: Ledger) -> Step | None:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable
 
 from nudge.interfaces.connect.launch import NAME, Launch
+from nudge.interfaces.connect.place import Place
 from nudge.interfaces.connect.targets import JsonFile, Target
-from nudge.interfaces.connect.wiring import Place, Wiring
+from nudge.interfaces.connect.wiring import Wiring
 
 
 def _targets(key: str, *place_of_file: str, typed: bool = False) -> Callable[[Place, Launch], list[Target]]:

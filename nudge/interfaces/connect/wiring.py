@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from nudge.interfaces.connect.launch import Launch
+from nudge.interfaces.connect.place import Place
 from nudge.interfaces.connect.plan import Command, Step
 from nudge.interfaces.connect.targets import Target
 from nudge.limits import CLIENT_HOOK_TIMEOUT, CLIENT_SESSION_END_TIMEOUT
-from nudge.runtime import paths
 
 SESSION_END = "SessionEnd"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Whose files: a home, and the variables with which clients move theirs."""
-
-    home: str = field(default_factory=paths.home)
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-
-    def directory(self, variable: str, *below_home: str) -> str:
-        return self.environ.get(variable) or os.path.join(self.home, *below_home)
 
 
 def _no_commands(step: Step, place: Place, launch: Launch) -> Sequence[Command]:

@@ -13,7 +13,8 @@ from nudge.errors import Invalid, StorageFailed
 from nudge.interfaces.connect import clients, files, plan
 from nudge.interfaces.connect.launch import Launch
 from nudge.interfaces.connect.ledger import Ledger
-from nudge.interfaces.connect.wiring import Place, Wiring
+from nudge.interfaces.connect.place import Place
+from nudge.interfaces.connect.wiring import Wiring
 
 from . import corpus
 from .conftest import tree
@@ -23,7 +24,7 @@ EVERY_CLIENT = pytest.mark.parametrize("wiring", clients.ALL, ids=lambda wiring:
 
 def connect(wiring: Wiring, executable: str = "/opt/nudge") -> list[plan.Step]:
     records = Ledger()
-    steps = plan.connecting(wiring.targets(Place(), Launch(executable)), records)
+    steps = plan.connecting(wiring.targets(Place(), Launch(executable)), records, Place())
     plan.apply(steps, records)
     return steps
 
@@ -139,7 +140,7 @@ def test_malformed_toml_is_refused_by_line(home: Path) -> None:
 def test_a_file_that_changes_under_the_question_is_not_overwritten(home: Path) -> None:
     """The plan was made for other bytes; nothing of it is done."""
     codex, records = clients.named("codex"), Ledger()
-    steps = plan.connecting(codex.targets(Place(), Launch("/x")), records)
+    steps = plan.connecting(codex.targets(Place(), Launch("/x")), records, Place())
     (home / ".codex").mkdir()
     (home / ".codex" / "hooks.json").write_text("{}")
     with pytest.raises(StorageFailed, match=r"hooks\.json has just been changed"):
@@ -166,7 +167,7 @@ def test_the_difference_hides_the_keys_of_others() -> None:
     """A diff shows lines around the change; some of them are nobody's business."""
     key = "ghp_" + "a1B2" * 9
     plant(clients.named("gemini"), f'{{\n  "token": "{key}"\n}}\n')
-    (step,) = plan.connecting(clients.named("gemini").targets(Place(), Launch("/x/nudge")), Ledger())
+    (step,) = plan.connecting(clients.named("gemini").targets(Place(), Launch("/x/nudge")), Ledger(), Place())
     lines = list(plan.difference(step))
     assert lines[0] == "--- ~/.gemini/settings.json" and key not in "".join(line for line in lines if line.startswith(" "))
 

@@ -280,6 +280,52 @@ def test_disconnect_all(nudge: Nudge, home: Path) -> None:
     assert nudge("disconnect", "--all").code == 0 and tree(home) == {}
 
 
+MOVED = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")
+
+
+def connect_elsewhere(nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every client, with its files moved away; afterwards they are where they are by default."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in MOVED:
+        monkeypatch.setenv(name, str(elsewhere / name))
+    for wiring in clients.WIRED:
+        assert nudge("connect", wiring.name, "--yes").code == 0
+    for name in MOVED:
+        monkeypatch.delenv(name)
+    return elsewhere
+
+
+def test_disconnect_remembers_where_a_client_was_wired(
+    nudge: Nudge, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable that moved its files may not be set any more; a client that is not asked about stays wired."""
+    elsewhere = connect_elsewhere(nudge, tmp_path, monkeypatch)
+    nudge("connect", "codex", "--yes")
+    outcome = nudge("disconnect", "codex")
+    assert outcome.out.count("✔ removed") == 4 and tree(home) == {}
+    assert {path.name for path in elsewhere.iterdir()} == set(MOVED) - {"CODEX_HOME"}
+    assert nudge("disconnect", "--all").code == 0 and tree(elsewhere) == {}
+
+
+def test_delete_data_takes_out_what_was_wired_elsewhere(nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Afterwards nobody would know of it."""
+    fill(monkeypatch)
+    elsewhere = connect_elsewhere(nudge, tmp_path, monkeypatch)
+    assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0
+    assert tree(elsewhere) == {} and not os.path.exists(paths.runtime_dir())
+
+
+def test_what_we_know_of_wired_files_is_not_deleted(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that no client of ours reads any more, with an entry of ours in it."""
+    fill(monkeypatch)
+    nudge("connect", "opencode", "--yes")
+    (home / ".config/opencode/opencode.jsonc").write_text("{}")
+    outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
+    assert outcome.code == 3 and "~/.config/opencode/opencode.json may still be wired; nothing was deleted" in outcome.err
+    assert os.path.exists(paths.runtime_dir())
+
+
 def fill(monkeypatch: pytest.MonkeyPatch) -> None:
     """Data of ours where it is by default."""
     monkeypatch.delenv("NUDGE_RUNTIME_DIR")
