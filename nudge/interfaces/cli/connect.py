@@ -115,11 +115,13 @@ def _print(console: Console, wiring: Wiring) -> int:
     found = wiring.targets(Place(), launch.find())
     pieces = {files.shown(target.path): targets.snippet(target) for target in found}
     console.result({"client": wiring.name, "files": pieces}, _pieces(pieces))
+    if len(pieces) == 1 and not console.as_json:
+        console.remark(f"goes into {render.visible(next(iter(pieces)))}, beside what is there")
     return exits.DONE
 
 
 def _pieces(pieces: Mapping[str, str]) -> Iterator[str]:
-    """A heading only where there are several: one piece can then go straight into a file."""
+    """A heading only where there are several: one piece can then go straight into a file, whose name is told on the other stream."""
     for number, (path, text) in enumerate(pieces.items()):
         if len(pieces) > 1:
             yield f"{'' if number == 0 else chr(10)}{path}:"

@@ -9,7 +9,10 @@ from collections.abc import Callable
 from nudge.interfaces.connect.launch import NAME, Launch
 from nudge.interfaces.connect.place import Place
 from nudge.interfaces.connect.targets import JsonFile, Target
-from nudge.interfaces.connect.wiring import Wiring
+from nudge.interfaces.connect.wiring import Wiring, timeout
+
+# Not the ones for a single tool, such as afterShellExecution: what they tell comes with postToolUse as well.
+CURSOR_EVENTS = ("sessionStart", "beforeSubmitPrompt", "postToolUse", "postToolUseFailure", "preCompact", "sessionEnd")
 
 
 def _targets(key: str, *place_of_file: str, typed: bool = False) -> Callable[[Place, Launch], list[Target]]:
@@ -21,6 +24,12 @@ def _targets(key: str, *place_of_file: str, typed: bool = False) -> Callable[[Pl
     return targets
 
 
+def _cursor(place: Place, launch: Launch) -> list[Target]:
+    hooks = {event: {"command": launch.hook, "timeout": timeout(event)} for event in CURSOR_EVENTS}
+    server = _targets("mcpServers", ".cursor", "mcp.json")
+    return [*server(place, launch), JsonFile(os.path.join(place.home, ".cursor", "hooks.json"), handlers=hooks, version=1)]
+
+
 def _application(name: str) -> tuple[str, ...]:
     """Where a desktop program keeps its files."""
     return ("Library", "Application Support", name) if sys.platform == "darwin" else (".config", name)
@@ -29,7 +38,7 @@ def _application(name: str) -> tuple[str, ...]:
 _CLAUDE_DESKTOP = (*_application("Claude"), "claude_desktop_config.json")
 
 WIRINGS = (
-    Wiring("cursor", "Cursor", "cursor", _targets("mcpServers", ".cursor", "mcp.json")),
+    Wiring("cursor", "Cursor", "cursor", _cursor),
     Wiring("vscode", "VS Code", "code", _targets("servers", *_application("Code"), "User", "mcp.json", typed=True)),
     Wiring("windsurf", "Windsurf", "windsurf", _targets("mcpServers", ".codeium", "windsurf", "mcp_config.json")),
     Wiring("zed", "Zed", "zed", _targets("context_servers", ".config", "zed", "settings.json")),

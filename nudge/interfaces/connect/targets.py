@@ -10,6 +10,8 @@ from nudge.interfaces.connect import hooks, json_edit, json_text, toml_table
 from nudge.interfaces.connect.draft import Draft
 from nudge.interfaces.connect.malformed import Malformed
 
+_VERSION = "version"
+
 MCP, HOOKS = "MCP server", "hooks"
 
 
@@ -45,6 +47,7 @@ class JsonFile:
     server: Mapping[str, Any] = field(default_factory=dict)
     handlers: hooks.Handlers = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)  # of a new entry; its owner's to change
+    version: int | None = None  # which a file that lists its hooks without groups has to say
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -65,7 +68,9 @@ class JsonFile:
             entry = self._entry(old)
             kept = entry if isinstance(entry, dict) else {}
             json_edit.add_member(draft, self.server_path, {**self.server, **self.defaults, **kept, **self.server})
-        hooks.add(draft, self.handlers)
+        if self.version is not None and json_edit.find(draft.text, (_VERSION,)) is None:
+            json_edit.add_member(draft, (_VERSION,), self.version)
+        hooks.add(draft, self.handlers, grouped=self.version is None)
         return draft
 
     def cleaned(self, text: str) -> str | None:
@@ -74,6 +79,8 @@ class JsonFile:
             json_edit.remove_member(draft, self.server_path)
         if self.handlers:
             hooks.remove(draft)
+        if self.version is not None and json_edit.find(draft.text, (hooks.KEY,)) is None:
+            json_edit.remove_member(draft, (_VERSION,))
         return draft.text
 
     def _entry(self, text: str) -> Any:

@@ -11,7 +11,7 @@ from nudge.interfaces.connect.plan import Command, Step
 from nudge.interfaces.connect.targets import Target
 from nudge.limits import CLIENT_HOOK_TIMEOUT, CLIENT_SESSION_END_TIMEOUT
 
-SESSION_END = "SessionEnd"
+SESSION_END = "sessionend"  # however a client capitalises it
 
 
 def _no_commands(step: Step, place: Place, launch: Launch) -> Sequence[Command]:
@@ -35,4 +35,4 @@ def handlers(launch: Launch, events: Sequence[str]) -> dict[str, dict[str, objec
 
 
 def timeout(event: str) -> int:
-    return CLIENT_SESSION_END_TIMEOUT if event == SESSION_END else CLIENT_HOOK_TIMEOUT
+    return CLIENT_SESSION_END_TIMEOUT if event.lower() == SESSION_END else CLIENT_HOOK_TIMEOUT

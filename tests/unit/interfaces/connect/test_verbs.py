@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from nudge.interfaces.connect import belongings, clients
+from nudge.observations.dialects import CURSOR_EVENTS
 from nudge.runtime import lock, paths
 
 from .conftest import Outcome, script, tree
@@ -179,9 +180,36 @@ def test_print_tells_and_changes_nothing(wiring: Any, nudge: Nudge, home: Path, 
 def test_one_piece_goes_straight_into_a_file(nudge: Nudge, executable: str) -> None:
     """Each client in its own shape, and nothing around it."""
     server = {"command": executable, "args": ["serve"]}
-    assert json.loads(nudge("connect", "cursor", "--print").out) == {"mcpServers": {"nudge": server}}
+    assert json.loads(nudge("connect", "windsurf", "--print").out) == {"mcpServers": {"nudge": server}}
     assert json.loads(nudge("connect", "zed", "--print").out) == {"context_servers": {"nudge": server}}
     assert json.loads(nudge("connect", "vscode", "--print").out) == {"servers": {"nudge": {"type": "stdio", **server}}}
+
+
+@pytest.mark.parametrize(("name", "file"), [
+    ("windsurf", "~/.codeium/windsurf/mcp_config.json"),
+    ("zed", "~/.config/zed/settings.json"),
+    ("gemini", "~/.gemini/settings.json"),
+])  # fmt: skip
+def test_the_file_of_one_piece_is_told_beside_it(nudge: Nudge, name: str, file: str) -> None:
+    """On the other stream, so that the piece can still go straight into it."""
+    outcome = nudge("connect", name, "--print")
+    assert outcome.err == f"goes into {file}, beside what is there\n" and file not in outcome.out
+
+
+def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
+    """Without groups, under its own names, each of which `nudge record` understands; written by hand, they can be taken out again."""
+    hooks = json.loads(json.loads(nudge("connect", "cursor", "--print", "--json").out)["files"]["~/.cursor/hooks.json"])
+    assert hooks["version"] == 1 and set(hooks["hooks"]) <= set(CURSOR_EVENTS)
+    assert all("record" in handler["command"] and handler["timeout"] for (handler,) in hooks["hooks"].values())
+    (home / ".cursor").mkdir()
+    hooks["hooks"]["stop"] = [{"command": "say done"}]
+    hooks["hooks"]["sessionEnd"].append({"command": "say bye"})
+    (home / ".cursor/hooks.json").write_text(json.dumps(hooks))
+    assert rows(nudge)["cursor"]["hooks"] is True
+    assert nudge("disconnect", "cursor").code == 0
+    assert json.loads((home / ".cursor/hooks.json").read_text()) == {
+        "version": 1, "hooks": {"sessionEnd": [{"command": "say bye"}], "stop": [{"command": "say done"}]},
+    }  # fmt: skip
 
 
 def test_several_pieces_are_named(nudge: Nudge) -> None:
@@ -221,7 +249,7 @@ def test_the_list_says_what_is_there_and_what_is_wired(nudge: Nudge, home: Path,
     assert found["codex"] == {
         "client": "codex", "title": "Codex", "installed": True, "mcp": True, "hooks": True, "last_event_at": None,
     }  # fmt: skip
-    assert (found["cursor"]["installed"], found["cursor"]["mcp"], found["cursor"]["hooks"]) == (True, False, None)
+    assert (found["cursor"]["installed"], found["cursor"]["mcp"], found["cursor"]["hooks"]) == (True, False, False)
     lines = nudge("connect").out.splitlines()
     assert lines[0].split() == ["client", "found", "MCP", "hooks", "last", "event"]
     assert "codex        yes    yes  yes    -" in lines
