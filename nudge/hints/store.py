@@ -102,10 +102,12 @@ class HintStore:
     def decide_import(self, now: float, payload: object, mode: object = "merge") -> Generator[None, None, Decision]:
         return transfer.decide_import(self._index, self._admission, now, payload, mode)
 
-    def decide_sync(self, now: float, scope: object, added_by: object, found: Iterable[sync.Found]) -> Decision:
+    def decide_sync(
+        self, now: float, scope: object, added_by: object, found: Iterable[sync.Found], keeps: sync.Keeps = sync.keep_none
+    ) -> Decision:
         tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
         owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
-        return sync.decide_sync(self._index, self._admission, now, owner, found)
+        return sync.decide_sync(self._index, self._admission, now, owner, found, keeps)
 
     def decide_sweep(self, now: float) -> Change:
         return Change(removals=tuple(hint.identity for hint in self._index.expired(now)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +16,15 @@ from nudge.hints.scope import Scope
 from nudge.hints.value import fresh, parse_value
 
 Found = tuple[object, object, object, object]  # component, key, value, meta
+Keeps = Callable[[Hint, Hint | None], bool]  # whether a hint of the tool's own stays as it is, against what was found in its place
 
 _SOURCE = "tool-output"
 _WITHHELD = "[REDACTED:secret]"
+
+
+def keep_none(held: Hint, new: Hint | None) -> bool:
+    del held, new
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +58,13 @@ class _Report:
         return {**lists, "unchanged": self.unchanged, **({"skipped": self.skipped} if self.skipped else {})}
 
 
-def decide_sync(index: HintIndex, admission: Admission, now: float, owner: Owner, found: Iterable[Found]) -> Decision:
+def decide_sync(index: HintIndex, admission: Admission, now: float, owner: Owner, found: Iterable[Found], keeps: Keeps) -> Decision:
     report = _Report()
     wanted = _admitted(_read(found, owner, now), admission, report)
-    settled = [_settle(index.live(identity, now), new, now, owner, report) for identity, new in wanted.items()]
-    gone = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in wanted]
+    settled = [_settle(index.live(identity, now), new, now, owner, keeps, report) for identity, new in wanted.items()]
+    missing = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in wanted]
+    gone = [hint for hint in missing if not keeps(hint, None)]
+    report.unchanged += len(missing) - len(gone)
     report.removed = [_entry(hint) for hint in gone]
     change = Change(tuple(hint for hint in settled if hint), tuple(hint.identity for hint in gone))
     return Decision(admission.make_room(index, change, now), report.to_wire())
@@ -86,7 +94,7 @@ def _admitted(wanted: dict[Identity, Hint], admission: Admission, report: _Repor
     return admitted
 
 
-def _settle(held: Hint | None, new: Hint, now: float, owner: Owner, report: _Report) -> Hint | None:
+def _settle(held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, report: _Report) -> Hint | None:
     """The hint to put, or None when what is held stays."""
     if held is None:
         report.added.append(_entry(new))
@@ -94,7 +102,7 @@ def _settle(held: Hint | None, new: Hint, now: float, owner: Owner, report: _Rep
     if not owner.owns(held):
         report.kept.append(_entry(held))
         return None
-    if (held.value, held.meta) == (new.value, new.meta):
+    if (held.value, held.meta) == (new.value, new.meta) or keeps(held, new):
         report.unchanged += 1
         return None
     report.updated.append(_entry(new))

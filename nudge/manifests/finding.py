@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from nudge import limits
@@ -35,15 +36,21 @@ _READERS: tuple[Callable[[Place], Iterator[Claim]], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All that the manifests of a repo tell."""
+
+    found: list[Found]
+    problems: list[str]  # one line for each file that could not be read, and for each limit that was met
+    unread: list[str]  # those files, and directories, from the root
+
+
 def find_commands(root: Path, name: str | None = None) -> list[Found]:
-    return find_commands_with_problems(root, name)[0]
+    return read_manifests(root, name).found
 
 
-def find_commands_with_problems(root: Path, name: str | None = None) -> tuple[list[Found], list[str]]:
-    """The commands, and one line for each file that could not be read.
-
-    `name` is what the root is called where no manifest names it: a worktree's directory has a name of its own.
-    """
+def read_manifests(root: Path, name: str | None = None) -> Reading:
+    """`name` is what the root is called where no manifest names it: a worktree's directory has a name of its own."""
     tree = Tree(root)
     homes: dict[str, str] = {}
     claims: list[Claim] = []
@@ -53,7 +60,7 @@ def find_commands_with_problems(root: Path, name: str | None = None) -> tuple[li
     found = list(_believed(claims, homes))
     if len(found) > limits.MAX_FOUND_COMMANDS:
         tree.problems.append(f"more than {limits.MAX_FOUND_COMMANDS} commands: the deeper ones were left out")
-    return found[: limits.MAX_FOUND_COMMANDS], tree.problems
+    return Reading(found[: limits.MAX_FOUND_COMMANDS], tree.problems, tree.unread)
 
 
 def _home(place: Place, root_name: str) -> str:
@@ -102,5 +109,5 @@ def _is_name(text: str) -> bool:
 
 def _may_pass(claim: Claim) -> bool:
     """A hint is shown to people and run by agents: no control characters, nothing that looks like a credential."""
-    is_short = len(claim.cmd) <= limits.MAX_FOUND_COMMAND_CHARS and len(claim.reason) <= limits.MAX_REASON_CHARS
+    is_short = len(claim.cmd) <= limits.MAX_FOUND_COMMAND_CHARS and len(claim.reason) <= limits.MAX_FOUND_REASON_CHARS
     return is_short and f"{claim.cmd}{claim.reason}".isprintable() and find_secret(claim.cmd) is None

@@ -15,6 +15,7 @@ _BUILDS = ("build.gradle", "build.gradle.kts")
 _SETTINGS = ("settings.gradle", "settings.gradle.kts")
 _PROJECT_NAME = re.compile(r"""^[ \t]*rootProject\.name[ \t]*=[ \t]*["'](?P<name>[^"'\n]+)["']""", re.MULTILINE)
 _INCLUDE = re.compile(r"^[ \t]*include\b(?P<projects>(?:[^\n]*[,(][ \t]*\n)*[^\n]*)", re.MULTILINE)
+_ALL_PLUGINS = re.compile(r"[ \t]*plugins[ \t]*\{(?P<plugins>[^{}]*)\}")
 _QUOTED = re.compile(r"""["']:?([\w:./-]+)["']""")
 
 _MAVEN_PLUGINS = {
@@ -114,12 +115,19 @@ def read_gradle(place: Place) -> Iterator[Claim]:
 def _gradle_tasks(text: str) -> dict[str, tuple[str, int]]:
     tasks = {"build": ("build", 1), "test": ("test", 1)}
     for number, line in enumerate(text.split("\n"), 1):
-        if "apply false" in line or line.lstrip().startswith("//"):  # named for subprojects, or not at all
-            continue
-        for given in (tasks_of for plugin, tasks_of in _GRADLE_PLUGINS.items() if plugin.search(line)):
-            for key, task in given.items():
-                tasks.setdefault(key, (task, number))
+        for statement in _statements(line):
+            if "apply false" in statement or statement.lstrip().startswith("//"):  # named for subprojects, or not at all
+                continue
+            for given in (tasks_of for plugin, tasks_of in _GRADLE_PLUGINS.items() if plugin.search(statement)):
+                for key, task in given.items():
+                    tasks.setdefault(key, (task, number))
     return tasks
+
+
+def _statements(line: str) -> list[str]:
+    """The line itself, unless it lists all plugins at once."""
+    listed = _ALL_PLUGINS.match(line)
+    return listed["plugins"].split(";") if listed else [line]
 
 
 def _gradle(place: Place, top: Place, task: str) -> str:

@@ -20,9 +20,10 @@ _SESSIONS: Names = {
 }
 
 
-def read(place: Place, package: str | None) -> Iterator[Claim]:
+def read(place: Place, package: str | None, installed: str | None) -> Iterator[Claim]:
+    """`installed`: how the project's own nox is run, where it has one."""
     defined = place.parsed(_FILE, sessions) or {}
-    program = f"nox -f {argument(place.path(_FILE))}" if place.rel else "nox"
+    program = installed or (f"nox -f {argument(place.path(_FILE))}" if place.rel else "nox")
     for key, name in best_names(defined, _SESSIONS):
         yield Claim(key, f"{program} -s {name}", Rank.SCRIPT, place.rel, place.path(_FILE), defined[name], package)
 

@@ -73,8 +73,8 @@ def read(place: Place) -> Iterator[Claim]:
         return
     package = package_name(place)
     yield from _tasks(place, package)
-    yield from tox.read(place, package)
-    yield from noxfile.read(place, package)
+    yield from tox.read(place, package, _installed(place, "tox", "tox-uv"))
+    yield from noxfile.read(place, package, _installed(place, "nox"))
     for key, cmd, source in _tools(place, package):
         yield Claim(key, cmd, Rank.LANGUAGE, place.rel, place.path(source.file), source.line, package)
 
@@ -146,6 +146,12 @@ def _inside(place: Place, cmd: str) -> str:
     if runner == "poetry":
         return f"poetry -C {where} run {cmd}" if place.rel else f"poetry run {cmd}"
     return within(place.rel, f"{runner} run {cmd}" if runner else cmd)
+
+
+def _installed(place: Place, program: str, *plugins: str) -> str | None:
+    """A program that the project brings with it, by itself or with a plugin of it; others are the user's own."""
+    brought = _runner(place) and any(_depends_on(place, name) for name in (program, *plugins))
+    return _inside(place, program) if brought else None
 
 
 def _runner(place: Place) -> str | None:

@@ -28,12 +28,18 @@ def table(document: Any, *path: str) -> dict[str, Any]:
 
 def header_line(text: str, *path: str) -> int:
     """The line of `[a.b]`, or of the first table below it."""
+    return line_of(text, _header(path))
+
+
+def _header(path: tuple[str, ...]) -> str:
     dotted = r"[ \t]*\.[ \t]*".join(rf"[\"']?{re.escape(name)}[\"']?" for name in path)
-    return line_of(text, rf"^[ \t]*\[{{1,2}}[ \t]*{dotted}[ \t]*[\].]")
+    return rf"^[ \t]*\[{{1,2}}[ \t]*{dotted}[ \t]*[\].]"
 
 
 def key_line(text: str, key: str, *path: str) -> int:
-    """The line of `key =` in the table at `path`; the table's own when it is written some other way."""
+    """The line of `key =` in the table at `path`, which may be an inline one; the table's own when it is written some other way."""
+    if path and not re.search(_header(path), text, re.MULTILINE):
+        return key_line(text, path[-1], *path[:-1])
     header = header_line(text, *path) if path else 1
     for number, line in enumerate(text.split("\n")[header - 1 :], header):
         if re.match(rf"[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.]", line):

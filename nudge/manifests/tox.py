@@ -32,11 +32,12 @@ class _Tox:
     environments: Mapping[str, tuple[int, str]]
 
 
-def read(place: Place, package: str | None) -> Iterator[Claim]:
+def read(place: Place, package: str | None, installed: str | None) -> Iterator[Claim]:
+    """`installed`: how the project's own tox is run, where it has one."""
     tox = _find(place)
     if tox is None:
         return
-    program = f"tox -c {argument(place.rel)}" if place.rel else "tox"
+    program = installed or (f"tox -c {argument(place.rel)}" if place.rel else "tox")
     chosen = dict(best_names(_typed(tox), _ENVIRONMENTS))
     for key, name in chosen.items():
         yield Claim(key, f"{program} -e {name}", Rank.SCRIPT, place.rel, place.path(tox.file), tox.environments[name][0], package)

@@ -56,6 +56,7 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = Path(os.path.realpath(root))
         self.problems: list[str] = []
+        self.unread: list[str] = []  # files and directories that are there, and of which nothing is known
         self.places: dict[str, Place] = {}
         self._texts: dict[str, str | None] = {}
         self._parsed: dict[tuple[str, Callable[[str], Any]], Any] = {}
@@ -93,6 +94,7 @@ class Tree:
             return None
 
     def _note(self, path: str, why: str) -> None:
+        self.unread.append(path)
         self.problems.append(f"{printable(path)}: {why}")
 
     def _walk(self) -> None:

@@ -321,6 +321,9 @@ def _scanning() -> Iterator[Case]:
         gives("scan", scan, {"added": [FOUND], "updated": [], "removed": [], "kept": [], "unchanged": 0}),
         gives("scan", scan, {"added": [], "unchanged": 1}),
         gives("get_hint", named("test", context=in_repo), {"hint": {"value": FOUND["value"], "meta": {"scope": {"repo": "git:org/api"}}}}),
+        *(gives("scan", {**scan, "found": [], "unread": [path]}, {"removed": [], "unchanged": 1}) for path in ("Makefile", "a.toml", ".")),
+        gives("scan", {**scan, "found": [], "unread": ["services/api/Makefile"]}, {"removed": [FOUND], "unchanged": 0}),
+        gives("scan", scan, {"added": [FOUND]}),
         gives("scan", {**scan, "found": []}, {"removed": [FOUND], "unchanged": 0}),
         refuses("get_hint", named("test", context=in_repo), "E_NOT_FOUND"),
     ), typeable=False)  # fmt: skip

@@ -12,7 +12,7 @@ from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
 from nudge.interfaces.cli.context_flags import absolute
 from nudge.interfaces.cli.parsing import Usage
-from nudge.limits import MAX_SCANNED
+from nudge.limits import MAX_SCANNED, MAX_UNREAD_MANIFESTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,15 +40,20 @@ def run(arguments: Namespace) -> int:
     here = context.resolve(folder)
     if here.repo is None:
         raise Invalid(f"{folder} is in no git repository; go into one, or name one: nudge scan DIR")
-    found, problems = manifests.find_commands_with_problems(Path(_root(folder)), here.project)
-    if len(found) > MAX_SCANNED:
-        problems.append(f"{len(found) - MAX_SCANNED} commands beyond the first {MAX_SCANNED}")
-    params = {"repo": here.repo, "found": [_entry(command) for command in found[:MAX_SCANNED]], "dry_run": arguments.dry_run}
-    result = connect(arguments).call("nudge.scan", params)
+    read = manifests.read_manifests(Path(_root(folder)), here.project)
+    result = connect(arguments).call("nudge.scan", _params(here.repo, read, dry_run=arguments.dry_run))
     console.result(result, _lines(console.pen, result, dry_run=arguments.dry_run))
-    for problem in [*problems, *map(_skipped, result.get("skipped", ()))]:
+    beyond = len(read.found) - MAX_SCANNED
+    too_many = [f"{beyond} commands beyond the first {MAX_SCANNED}"] if beyond > 0 else []
+    for problem in [*read.problems, *too_many, *map(_skipped, result.get("skipped", ()))]:
         console.remark(f"passed over: {render.visible(problem)}")
     return exits.DONE
+
+
+def _params(repo: str, read: manifests.Reading, *, dry_run: bool) -> dict[str, Any]:
+    """An older server knows nothing of files that could not be read: it is told of them only where there are some."""
+    unread = {"unread": read.unread[:MAX_UNREAD_MANIFESTS]} if read.unread else {}
+    return {"repo": repo, "found": [_entry(command) for command in read.found[:MAX_SCANNED]], "dry_run": dry_run, **unread}
 
 
 def _skipped(entry: dict[str, Any]) -> str:
@@ -56,8 +61,10 @@ def _skipped(entry: dict[str, Any]) -> str:
 
 
 def _entry(command: manifests.Found) -> dict[str, Any]:
+    """A command for a nested package is typed at the root, and whoever gets it may be anywhere in the repo."""
     value = {"type": "command", "cmd": command.cmd}
-    return {"component": command.component, "key": command.key, "value": value, "reason": command.reason}
+    reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"
+    return {"component": command.component, "key": command.key, "value": value, "reason": reason}
 
 
 def _root(folder: str) -> str:

@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from nudge.manifests import find_commands, find_commands_with_problems
+from nudge.manifests import Reading, find_commands, read_manifests
 
 from .planting import plant, planted, reasons
 
@@ -85,5 +85,5 @@ def test_same_tree_same_answer(tmp_path: Path) -> None:
 
 def test_empty_and_missing_root(tmp_path: Path) -> None:
     """Nothing there is no commands; a root that is gone is a problem, not an error."""
-    assert find_commands_with_problems(tmp_path) == ([], [])
-    assert find_commands_with_problems(tmp_path / "gone") == ([], [".: No such file or directory"])
+    assert read_manifests(tmp_path) == Reading([], [], [])
+    assert read_manifests(tmp_path / "gone") == Reading([], [".: No such file or directory"], ["."])

@@ -89,6 +89,23 @@ def test_maven_modules(tmp_path: Path) -> None:
     assert found["legacy test"] == "cd legacy && ./mvnw test"
 
 
+@pytest.mark.parametrize(
+    ("build", "runs"),
+    [
+        ("plugins { application; id('java') }", True),
+        ("plugins { java; application }", True),
+        ("plugins { id 'java'; id 'application' }", True),
+        ("plugins { application }", True),
+        ("plugins { id 'application' apply false; id 'java' }", False),
+        ("plugins { java }", False),
+        ("subprojects { apply plugin: 'application' }", False),
+    ],
+)
+def test_gradle_plugins_on_one_line(tmp_path: Path, build: str, runs: bool) -> None:
+    """As short build scripts have them."""
+    assert (planted(tmp_path / "x", {"build.gradle": build}).get("x run") == "gradle run") is runs
+
+
 def test_gradle_projects(tmp_path: Path) -> None:
     """Included projects are tasks of the root; a plugin that is only named for them does not count for it."""
     root = plant(
@@ -118,4 +135,5 @@ def test_gradle_projects(tmp_path: Path) -> None:
     assert found["core test"] == "./gradlew :libs:core:test"
     assert found["tools build"] == "gradle -p tools build"
     assert found["other test"] == "other/gradlew -p other test"
+    assert found["other lint"] == "other/gradlew -p other checkstyleMain"
     assert reasons(root)["app run"] == "app/build.gradle.kts:2"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nudge import limits
-from nudge.manifests import find_commands, find_commands_with_problems
+from nudge.manifests import find_commands, read_manifests
 
 from .planting import plant, planted
 from .test_known_repos import DJANGO, KUBERNETES, PETCLINIC, PYTEST, RIPGREP, VITE, VOTING_APP
@@ -52,9 +52,10 @@ def test_broken_file_is_listed_and_skipped(tmp_path: Path, name: str, text: str)
     """What cannot be parsed is one line among the problems; the rest of the repo is read."""
     root = plant(tmp_path, GOOD)
     (root / name).write_text(text)
-    found, problems = find_commands_with_problems(root)
+    read = read_manifests(root)
+    found, problems = read.found, read.problems
     assert [each.cmd for each in found] == GOOD_FOUND
-    assert len(problems) == 1
+    assert len(problems) == 1 and read.unread == [name]
     assert problems[0].startswith(f"{name}: cannot be parsed")
 
 
@@ -70,9 +71,10 @@ def test_unreadable_file_is_listed_and_skipped(tmp_path: Path, raw: bytes, why: 
     """Binary, wrongly encoded and huge files are not looked into."""
     root = plant(tmp_path, GOOD)
     (root / "Makefile").write_bytes(raw)
-    found, problems = find_commands_with_problems(root)
+    read = read_manifests(root)
+    found, problems = read.found, read.problems
     assert [each.cmd for each in found] == GOOD_FOUND
-    assert problems == [f"Makefile: {why}"]
+    assert problems == [f"Makefile: {why}"] and read.unread == ["Makefile"]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,8 @@ def test_directories_that_are_not_entered(tmp_path: Path, directory: str) -> Non
 def test_many_manifests(tmp_path: Path) -> None:
     """After the limit the deeper ones are left, and that is said once."""
     files = {f"deep/p{number:03}/Makefile": "test:\n" for number in range(limits.MAX_MANIFESTS + 20)}
-    found, problems = find_commands_with_problems(plant(tmp_path / "x", {"Makefile": "test:\n", **files}))
+    read = read_manifests(plant(tmp_path / "x", {"Makefile": "test:\n", **files}))
+    found, problems = read.found, read.problems
     assert len(found) == limits.MAX_MANIFESTS
     assert found[0].cmd == "make test"
     assert problems == ["more than 200 manifests: the deeper ones were not read"]
@@ -159,7 +162,8 @@ def test_many_manifests(tmp_path: Path) -> None:
 def test_many_commands(tmp_path: Path) -> None:
     """One file cannot flood the store."""
     services = "".join(f"  s{number}:\n    build: .\n" for number in range(2_000))
-    found, problems = find_commands_with_problems(plant(tmp_path, {"compose.yaml": f"services:\n{services}"}))
+    read = read_manifests(plant(tmp_path, {"compose.yaml": f"services:\n{services}"}))
+    found, problems = read.found, read.problems
     assert len(found) == limits.MAX_FOUND_COMMANDS
     assert problems == ["more than 1000 commands: the deeper ones were left out"]
 

@@ -369,7 +369,7 @@ def test_uv_and_nox(tmp_path: Path) -> None:
     """A noxfile is read, not imported; tools run through the runner of the lock file."""
     assert typed(plant(tmp_path, PYTEST)) == {
         "httpx-like build": "uv build",
-        "httpx-like test": "nox -s tests",
+        "httpx-like test": "uv run nox -s tests",
         "httpx-like lint": "uv run ruff check .",
         "httpx-like format": "uv run ruff format .",
     }

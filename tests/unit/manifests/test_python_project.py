@@ -100,6 +100,15 @@ def test_task_tables(tmp_path: Path, table: str, expected: str) -> None:
         ),
         ({"tox.toml": 'env_list = ["py"]\n[env.lint]\n'}, {"x lint": ("tox -e lint", "tox.toml:2")}),
         ({"svc/tox.ini": "[tox]\nenvlist = py\n"}, {"svc test": ("tox -c svc -e py", "svc/tox.ini:1")}),
+        (
+            {"tox.ini": "[tox]\n", "uv.lock": "", "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["tox>=4"]\n'},
+            {"lib test": ("uv run tox", "tox.ini:1")},
+        ),
+        (
+            {"svc/tox.ini": "[tox]\nenvlist = py\n", "uv.lock": "", "svc/pyproject.toml": '[dependency-groups]\ndev = ["tox-uv"]\n'},
+            {"svc test": ("uv run --directory svc tox -e py", "svc/tox.ini:1")},
+        ),
+        ({"tox.ini": "[tox]\n", "uv.lock": "", "pyproject.toml": PROJECT}, {"lib test": ("tox", "tox.ini:1")}),
     ],
 )
 def test_tox(tmp_path: Path, files: dict[str, str], expected: dict[str, tuple[str, str]]) -> None:
@@ -107,6 +116,21 @@ def test_tox(tmp_path: Path, files: dict[str, str], expected: dict[str, tuple[st
     root = plant(tmp_path / "x", files)
     found, why = planted(root, {}), reasons(root)
     assert {name: (found[name], why[name]) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('[project]\nname = "flasky"\nscripts = { flasky = "app:main" }\n', 3),
+        ('[project]\nname = "flasky"\nscripts.flasky = "app:main"\n', 3),
+        ('[project]\nname = "flasky"\n\n[project.scripts]\nflasky = "app:main"\n', 5),
+        ('project.scripts = { flasky = "app:main" }\nproject.name = "flasky"\n', 1),
+    ],
+)
+def test_the_line_of_an_entry(tmp_path: Path, text: str, line: int) -> None:
+    """Whichever way TOML lets one write it."""
+    root = plant(tmp_path / "x", {"pyproject.toml": text})
+    assert reasons(root)["flasky run"] == f"pyproject.toml:{line}"
 
 
 def test_tox_ini_without_tox(tmp_path: Path) -> None:

@@ -72,8 +72,25 @@ def test_outside_a_repo(nudge: Nudge, server: Server) -> None:
     assert server.calls == []
 
 
-def test_an_unreadable_manifest_is_told(nudge: Nudge, repo: Path) -> None:
+def test_an_unreadable_manifest_is_told(nudge: Nudge, server: Server, repo: Path) -> None:
     """A broken file is named on stderr, and the others count."""
     (repo / "package.json").write_text("{")
     outcome = nudge("scan")
     assert outcome.code == 0 and "package.json" in outcome.err
+    assert server.params["unread"] == ["package.json"]
+
+
+def test_an_older_server_is_not_told_of_nothing(nudge: Nudge, server: Server, repo: Path) -> None:
+    """It would not know the word."""
+    (repo / "Makefile").write_text(MAKEFILE)
+    nudge("scan")
+    assert "unread" not in server.params
+
+
+def test_where_a_command_is_to_be_run_is_told(nudge: Nudge, server: Server, repo: Path) -> None:
+    """One for a nested package works at the root only, and is offered anywhere in the repo."""
+    (repo / "services/api").mkdir(parents=True)
+    (repo / "services/api/Makefile").write_text("test:\n")
+    nudge("scan")
+    reason = "services/api/Makefile:1, run it in the root of the repo"
+    assert server.params["found"] == [entry("api", "test", "make -C services/api test", reason)]
