@@ -6,7 +6,7 @@ import os
 import sys
 
 from nudge import limits
-from nudge.errors import Invalid, NotFound
+from nudge.errors import Invalid, NotFound, NudgeError
 from nudge.interfaces.cli import exits, render
 from nudge.interfaces.cli.connection import connect
 from nudge.interfaces.cli.console import Console
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.interfaces.cli.parsing import Parser
+    from nudge.interfaces.client import Client
 
 EXAMPLES = (
     "nudge import ./hints.json",
@@ -42,11 +43,52 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    payload = _payload(*_source(arguments))
-    params = {"payload": payload, "mode": arguments.mode}
-    result = connect(arguments).call("nudge.import", params, patience=limits.LONG_CALL_TIMEOUT)
+    parts = _parts(_payload(*_source(arguments)))
+    result = _import(connect(arguments), parts, arguments.mode)
     console.result(result, _lines(console.pen, result))
     return exits.DONE
+
+
+def _import(client: Client, parts: list[Any], mode: str) -> dict[str, Any]:
+    """Each part all or nothing. The first that replaces leaves room for the others, which then only add."""
+    results: list[dict[str, Any]] = []
+    for payload in parts:
+        params = {"payload": payload, "mode": "merge" if mode == "replace" and results else mode}
+        try:
+            results.append(client.call("nudge.import", params, patience=limits.LONG_CALL_TIMEOUT))
+        except NudgeError as error:
+            if results:
+                error.message += f"; {len(results)} of {len(parts)} parts were imported, and the same command goes on from there"
+            raise
+    reasons = [reason for result in results for reason in result["reasons"]][: limits.MAX_IMPORT_REASONS]
+    return {**{count: sum(result[count] for result in results) for count in ("imported", "skipped")}, "reasons": reasons}
+
+
+def _parts(payload: Any) -> list[Any]:
+    """The payload as often as it takes, each time with as many hints as one call may have; what is not shaped like one is the server's to
+    refuse."""
+    import json
+
+    if not _is_well_shaped(payload):
+        return [payload]
+    parts: list[Any] = []
+    room = 0
+    entries = ((name, *entry) for name, component in payload["components"].items() for entry in component["hints"].items())
+    for component, key, hints in entries:
+        size = len(json.dumps([component, key, hints]))
+        if size > room:
+            parts.append({**payload, "components": {}})
+            room = limits.IMPORT_PART_BYTES
+        room -= size
+        parts[-1]["components"].setdefault(component, {"hints": {}})["hints"][key] = hints
+    return parts if len(parts) > 1 else [payload]
+
+
+def _is_well_shaped(payload: Any) -> bool:
+    components = payload.get("components") if isinstance(payload, dict) else None
+    if not isinstance(components, dict):
+        return False
+    return all(isinstance(part, dict) and list(part) == ["hints"] and isinstance(part["hints"], dict) for part in components.values())
 
 
 def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
@@ -74,23 +116,23 @@ def _previous() -> bytes:
 
 
 def _limited(name: str, path: str | None) -> bytes:
-    """A file's content, or that of stdin; one byte too many tells that there is more than the server takes."""
+    """A file's content, or that of stdin; one byte too many tells that there is more than any store holds."""
     try:
         with sys.stdin.buffer if path is None else open(path, "rb") as file:
-            content = file.read(limits.MAX_IMPORT_BODY_BYTES + 1)
+            content = file.read(limits.MAX_IMPORT_FILE_BYTES + 1)
     except OSError as error:
         raise Usage(f"cannot read {name}: {error.strerror}", "name a file that nudge export wrote") from None
-    if len(content) > limits.MAX_IMPORT_BODY_BYTES:
-        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_BODY_BYTES // limits.MIB} MiB; import it in parts")
+    if len(content) > limits.MAX_IMPORT_FILE_BYTES:
+        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, which is more than hints can be")
     return content
 
 
 def _payload(name: str, content: bytes) -> Any:
     """The document; also as `nudge export --json` wraps it."""
-    import json
+    from nudge.interfaces.cli import strict_json
 
     try:
-        document = json.loads(content)
+        document = strict_json.loads(content)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"{name} is not JSON: {error}; it must be what nudge export writes") from None
     wrapped = isinstance(document, dict) and "payload" in document and "components" not in document

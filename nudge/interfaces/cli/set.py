@@ -139,16 +139,12 @@ def _template(arguments: Namespace, text: str) -> dict[str, Any]:
 
 
 def _json(_: Namespace, text: str) -> dict[str, Any]:
-    import json
+    from nudge.interfaces.cli import strict_json
 
     try:
-        return {"data": json.loads(text, parse_constant=_no_constant)}
+        return {"data": strict_json.loads(text)}
     except (ValueError, RecursionError) as error:
         raise Usage(f"VALUE is not JSON: {error}", """try: nudge set api ports '{"http": 8080}' --type json""") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 _BUILDERS = {"command": _command, "path": _path, "template": _template, "json": _json}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
+from nudge.errors import QuotaExceeded
 
 from .conftest import HINT, Nudge, Server
 
@@ -125,10 +126,75 @@ def test_import_of_nonsense(nudge: Nudge, server: Server, somewhere: Path, conte
 
 
 def test_import_of_too_much(nudge: Nudge, somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file beyond the server's limit is not sent."""
-    monkeypatch.setattr(limits, "MAX_IMPORT_BODY_BYTES", 10)
+    """A file beyond what any store holds is not sent."""
+    monkeypatch.setattr(limits, "MAX_IMPORT_FILE_BYTES", 10)
     (somewhere / "x.json").write_text(json.dumps(PAYLOAD))
     assert nudge("import", "x.json").code == 3
+
+
+def many(somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """An export of which no call takes more than two hints."""
+    hints = {f"k{number}": HINT for number in range(3)}
+    payload = {**PAYLOAD, "components": {"api": {"hints": hints}, "web": {"hints": hints}}}
+    (somewhere / "x.json").write_text(json.dumps(payload))
+    monkeypatch.setattr(limits, "IMPORT_PART_BYTES", int(2.5 * len(json.dumps(HINT))))
+    return payload
+
+
+@pytest.mark.parametrize(("mode", "modes"), [
+    ("merge", ["merge"] * 3),
+    ("skip", ["skip"] * 3),
+    ("replace", ["replace", "merge", "merge"]),
+])  # fmt: skip
+def test_a_large_import_goes_in_parts(
+    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch, mode: str, modes: list[str]
+) -> None:
+    """Every hint once, and one answer; what replaces makes room once."""
+    payload = many(somewhere, monkeypatch)
+    outcome = nudge("import", "x.json", "--mode", mode)
+    assert outcome.out.splitlines() == ["✔ imported 3 hints, skipped 3", *["  api/test: not newer"] * 3]
+    sent = [params for _, params in server.calls]
+    assert [params["mode"] for params in sent] == modes
+    assert all(params["payload"] | {"components": {}} == payload | {"components": {}} for params in sent)
+    arrived = [(name, key) for params in sent for name, part in params["payload"]["components"].items() for key in part["hints"]]
+    assert arrived == [(name, f"k{number}") for name in ("api", "web") for number in range(3)]
+
+
+def test_a_part_that_is_refused_says_how_far_it_came(
+    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was imported stays: each part is all or nothing."""
+    many(somewhere, monkeypatch)
+    answers = iter([server.answers["nudge.import"], QuotaExceeded("no more than 5 hints")])
+
+    def call(method: str, params: dict[str, Any], **_: Any) -> Any:
+        del method, params
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(server, "call", call)
+    outcome = nudge("import", "x.json")
+    assert outcome.code == 3 and "no more than 5 hints; 1 of 3 parts were imported" in outcome.err
+
+
+@pytest.mark.parametrize("components", [[], {"api": []}, {"api": {"hints": []}}, {"api": {"hints": {}, "more": 1}}])
+def test_what_is_no_export_is_sent_as_it_is(nudge: Nudge, server: Server, somewhere: Path, components: Any) -> None:
+    """The server says what is wrong with it."""
+    (somewhere / "x.json").write_text(json.dumps({"components": components}))
+    nudge("import", "x.json")
+    assert server.params["payload"] == {"components": components}
+
+
+def test_a_key_that_comes_twice_is_refused(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """As on the wire: one of the two would be lost without a word."""
+    (somewhere / "x.json").write_text('{"components": {"api": {"hints": {"a": {"value": "1"}, "a": {"value": "2"}}}}}')
+    outcome = nudge("import", "x.json")
+    assert outcome.code == 3 and 'an object has the key "a" twice' in outcome.err
+    outcome = nudge("set", "api", "ports", '{"http": 1, "http": 2}', "--type", "json")
+    assert outcome.code == 2 and 'an object has the key "http" twice' in outcome.err
+    assert server.calls == []
 
 
 @pytest.mark.parametrize("words", [[], ["x.json", "--previous"], ["missing.json"], ["."], ["x", "--mode", "overwrite"]])
