@@ -44,24 +44,26 @@ def configure(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     parts = _parts(_payload(*_source(arguments)))
+    if arguments.mode == "replace" and len(parts) > 1:
+        raise Invalid("this is more than one step can replace; import it with --mode merge, or into a new session (nudge stop --forget)")
     result = _import(connect(arguments), parts, arguments.mode)
     console.result(result, _lines(console.pen, result))
     return exits.DONE
 
 
 def _import(client: Client, parts: list[Any], mode: str) -> dict[str, Any]:
-    """Each part all or nothing. The first that replaces leaves room for the others, which then only add."""
+    """Each part all or nothing; one answer for all of them."""
     results: list[dict[str, Any]] = []
     for payload in parts:
-        params = {"payload": payload, "mode": "merge" if mode == "replace" and results else mode}
         try:
-            results.append(client.call("nudge.import", params, patience=limits.LONG_CALL_TIMEOUT))
+            results.append(client.call("nudge.import", {"payload": payload, "mode": mode}, patience=limits.LONG_CALL_TIMEOUT))
         except NudgeError as error:
             if results:
                 error.message += f"; {len(results)} of {len(parts)} parts were imported, and the same command goes on from there"
             raise
-    reasons = [reason for result in results for reason in result["reasons"]][: limits.MAX_IMPORT_REASONS]
-    return {**{count: sum(result[count] for result in results) for count in ("imported", "skipped")}, "reasons": reasons}
+    counts = {name: sum(result[name] for result in results) for name, count in results[0].items() if isinstance(count, int)}
+    reasons = [reason for result in results for reason in result["reasons"]]
+    return {**counts, "reasons": reasons[: limits.MAX_IMPORT_REASONS]}
 
 
 def _parts(payload: Any) -> list[Any]:
