@@ -160,15 +160,19 @@ _PARSERS: dict[str, Callable[[object, str], Any]] = {
 }
 
 
+def this_system() -> str | None:
+    """The operating system, in a scope's words."""
+    return _PLATFORMS.get(sys.platform)
+
+
 def resolve(cwd: str | None = None) -> Context:
     """A directory's context, this process's own by default. Never raises: what cannot be read, or sent, is unknown."""
     folder = caller_cwd({}, cwd, None)
-    system = _PLATFORMS.get(sys.platform)
     if folder is None:
-        return Context(os=system)
+        return Context(os=this_system())
     repo, branch = _git_facts(folder)
     said = folder if _sayable(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
-    return Context(cwd=said, repo=repo, branch=branch, os=system, project=project_of(repo, said))
+    return Context(cwd=said, repo=repo, branch=branch, os=this_system(), project=project_of(repo, said))
 
 
 def working_directory() -> str | None:

@@ -16,7 +16,7 @@ from nudge.hints.fields import parse_name, parse_text, parse_whole
 from nudge.hints.index import HintIndex
 from nudge.hints.meta import completed, parse_meta
 from nudge.hints.misses import no_such_hint, no_such_variant, no_variant_here
-from nudge.hints.model import Hint, microseconds, next_version
+from nudge.hints.model import Hint, Identity, microseconds, next_version
 from nudge.hints.ranking import Ranked, best, judge
 from nudge.hints.scope import parse_scope
 from nudge.hints.search import Filters, search
@@ -92,12 +92,12 @@ class HintStore:
         credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
         if credit == 0:
             raise Invalid("must not be 0", field="delta")
-        held = (yield from self._best(now, component, key, context)).hint
-        count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
-        if credit < 0 and count == held.use_count:
-            return Decision(Change(), {"hint": held.to_wire(), "note": _NOTHING_TO_LOWER})
-        hint = replace(held, use_count=count, last_used_at=microseconds(now) if credit > 0 else held.last_used_at)
-        return Decision(Change((hint,)), {"hint": hint.to_wire()})
+        return _credited((yield from self._best(now, component, key, context)).hint, credit, now)
+
+    def decide_credit(self, now: float, identity: Identity, credit: int) -> Decision | None:
+        """The same for one variant, whichever `get` would return; None when it is gone."""
+        held = self._index.live(identity, now)
+        return None if held is None else _credited(held, credit, now)
 
     def decide_import(self, now: float, payload: object, mode: object = "merge") -> Generator[None, None, Decision]:
         return transfer.decide_import(self._index, self._admission, now, payload, mode)
@@ -176,6 +176,14 @@ class HintStore:
             return eligible[0]
         chosen = best(eligible)
         return replace(chosen, reasons=[*chosen.reasons, f"best of {len(eligible)} variants that apply"])
+
+
+def _credited(held: Hint, credit: int, now: float) -> Decision:
+    count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
+    if credit < 0 and count == held.use_count:
+        return Decision(Change(), {"hint": held.to_wire(), "note": _NOTHING_TO_LOWER})
+    hint = replace(held, use_count=count, last_used_at=microseconds(now) if credit > 0 else held.last_used_at)
+    return Decision(Change((hint,)), {"hint": hint.to_wire()})
 
 
 def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:

@@ -69,8 +69,8 @@ def extract(payload: Mapping[str, Any], *, now: float, environ: Mapping[str, str
 
 
 def located(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The event, with the repository and project that its directory belongs to."""
-    return {**event, **redact_event({"repo": context.repo, "project": context.project})}
+    """The event, with the repository, branch and project of its directory at this moment."""
+    return {**event, **redact_event({"repo": context.repo, "branch": context.branch, "project": context.project})}
 
 
 def classify(payload: Mapping[str, Any]) -> str:

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from nudge.context import Context, resolve
-from nudge.errors import NotFound
+from nudge.context import Context, this_system
+from nudge.errors import Invalid
 from nudge.hints.model import Hint
 from nudge.observations import store as observations
 from nudge.service.app import App
@@ -17,16 +17,32 @@ from nudge.storage.database import Database
 _COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
 
-async def credit(app: App, database: Database, event: Mapping[str, Any]) -> int:
-    """Raise or lower, once a session, every eligible command hint that the recorded command equals; how many there were."""
+def where(app: App, event: Mapping[str, Any], call: Call) -> Context:
+    """Where the command ran, in the hook's own words: by the time a spool is drained the branch may be another. EnvNeeded, before
+    anything is stored, when a hint that says the same asks for variables.
+
+    An event out of the spool has no environment, since that is never written to disk: then a hint scoped to one gets no credit. To
+    take its conditions for met because the command ran would credit every variant of it, the wrong ones too.
+    """
+    wanted = _hints_saying(app, event) if _outcome(event) else []
+    return call.context(_told(event), frozenset(name for hint in wanted for name in hint.scope.env_names))
+
+
+def _told(event: Mapping[str, Any]) -> Context:
+    facts = {name: event.get(name) for name in ("cwd", "repo", "branch")}
+    try:
+        return Context.parse({**facts, "os": this_system()})
+    except Invalid:
+        return Context()
+
+
+async def credit(app: App, database: Database, event: Mapping[str, Any], here: Context) -> int:
+    """Raise or lower, once a session, every command hint that is eligible there and equals the recorded command; how many there were."""
     delta = _outcome(event)
-    if delta == 0:
-        return 0
-    here = resolve(event.get("cwd"))
     credited = 0
-    for hint in _hints_saying(app, str(event.get("content", "")).strip(), here):
-        if await _first_time(database, event, hint):
-            await _bump(app, hint, here, delta)
+    for hint in _hints_saying(app, event) if delta else ():
+        if hint.scope.check(here).eligible and await _first_time(database, event, hint):
+            await _bump(app, hint, delta)
             credited += 1
     return credited
 
@@ -40,12 +56,9 @@ def _outcome(event: Mapping[str, Any]) -> int:
     return 1 if code == 0 else -1
 
 
-def _hints_saying(app: App, command: str, here: Context) -> list[Hint]:
-    now = app.now()
-    return [
-        hint for hint in app.session.store.hints()
-        if command and _command_of(hint) == command and hint.live_at(now) and hint.scope.check(here).eligible
-    ]  # fmt: skip
+def _hints_saying(app: App, event: Mapping[str, Any]) -> list[Hint]:
+    command, now = str(event.get("content", "")).strip(), app.now()
+    return [hint for hint in app.session.store.hints() if command and _command_of(hint) == command and hint.live_at(now)]
 
 
 def _command_of(hint: Hint) -> str | None:
@@ -65,9 +78,11 @@ async def _first_time(database: Database, event: Mapping[str, Any], hint: Hint) 
     return await database.write(note)
 
 
-async def _bump(app: App, hint: Hint, here: Context, delta: int) -> None:
-    try:
-        params = {"component": hint.component, "key": hint.key, "delta": delta, "context": here.to_wire()}
-        await app.execute("nudge.bump", params, Call())
-    except NotFound:
-        pass  # deleted in the meantime
+async def _bump(app: App, hint: Hint, delta: int) -> None:
+    """This very variant: `nudge.bump` credits the one that `get` would return, which may say something else."""
+
+    async def change() -> None:
+        if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta)) is not None:
+            app.commit(decision, Call())
+
+    await app.once(Call(), change)

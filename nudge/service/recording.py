@@ -33,9 +33,10 @@ class RecordedMany(BaseModel):
 
 async def record(app: App, params: history.Record, call: Call) -> Any:
     """One event; a command's outcome is credited to the hint that says the same."""
+    here = credit.where(app, params.event, call)
     result = await history.record(app, params, call)
     if result["id"] is not None and app.history is not None:
-        await credit.credit(app, app.history, params.event)
+        await credit.credit(app, app.history, params.event, here)
     return result
 
 

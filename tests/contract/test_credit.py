@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from nudge.storage import spool
+from tests.contract.repos import clone, git
 from tests.harness import Machine, eventually
 
 
-def _ran(machine: Machine, command: str, session: str, call: str, *, failed: bool = False) -> None:
+def _ran(
+    machine: Machine, command: str, session: str, call: str, *, failed: bool = False, cwd: str | None = None, **environ: str
+) -> None:
     event: dict[str, Any] = {
-        "session_id": session, "cwd": str(machine.base), "tool_name": "Bash", "tool_use_id": call, "tool_input": {"command": command},
+        "session_id": session, "cwd": cwd or str(machine.base), "tool_name": "Bash", "tool_use_id": call,
+        "tool_input": {"command": command},
     }  # fmt: skip
     outcome = {"error": "Exit code 2"} if failed else {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}
     name = "PostToolUseFailure" if failed else "PostToolUse"
-    done = machine.cli("record", stdin=json.dumps({**event, **outcome, "hook_event_name": name}))
+    done = machine.cli("record", stdin=json.dumps({**event, **outcome, "hook_event_name": name}), **environ)
     assert done.returncode == 0, done.stderr
 
 
@@ -48,6 +53,56 @@ def test_a_hint_for_elsewhere_is_not_credited(machine: Machine) -> None:
     eventually(lambda: machine.json("get", "api", "mark")["hint"].get("use_count") == 1, "the later command is credited")
     (listed,) = [row for row in machine.json("ls", "api")["hints"] if row["key"] == "test"]
     assert "use_count" not in listed["hint"]
+
+
+def _used(machine: Machine) -> dict[str, int]:
+    """How often each variant of api/test was credited, by its command."""
+    eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")
+    hints = [row["hint"] for row in machine.json("ls", "api")["hints"] if row["key"] == "test"]
+    return {hint["value"]["cmd"]: hint.get("use_count", 0) for hint in hints}
+
+
+def test_the_variant_that_says_the_command_is_credited(machine: Machine) -> None:
+    """Not the one that `get` would return here, which says something else; and what failed is lowered in the same way."""
+    repo = clone(machine.base / "api")
+    machine.json("set", "api", "test", "make test", "--type", "command", "--global")
+    machine.json("set", "api", "test", "DOCKER=1 make test", "--type", "command", cwd=repo)
+    assert machine.json("get", "api", "test", cwd=repo)["hint"]["value"]["cmd"] == "DOCKER=1 make test"
+    _ran(machine, "make test", "s1", "t1", cwd=repo)
+    eventually(lambda: _used(machine) == {"make test": 1, "DOCKER=1 make test": 0}, "the global one is credited")
+    _ran(machine, "DOCKER=1 make test", "s1", "t2", cwd=repo)
+    eventually(lambda: _used(machine) == {"make test": 1, "DOCKER=1 make test": 1}, "then the repo's own")
+    _ran(machine, "make test", "s2", "t3", cwd=repo, failed=True)
+    eventually(lambda: _used(machine) == {"make test": 0, "DOCKER=1 make test": 1}, "and the global one lowered")
+
+
+def test_a_hint_for_an_environment_is_credited_where_that_is_so(machine: Machine) -> None:
+    """The hook is asked for the variables that such a hint needs; where they are not set it is not the hint for that place."""
+    machine.json("set", "api", "test", "make test", "--type", "command", "--scope-env-match", "STAGE=ci")
+    machine.json("set", "api", "mark", "true", "--type", "command", "--global")
+    _ran(machine, "make test", "s1", "t1")
+    _ran(machine, "true", "s1", "t2")
+    eventually(lambda: machine.json("get", "api", "mark")["hint"].get("use_count") == 1, "the later command is credited")
+    assert _used(machine) == {"make test": 0}
+
+    def credited() -> bool:
+        """On a busy machine an event may have to wait in the spool, and comes out of it without the environment."""
+        _ran(machine, "make test", os.urandom(4).hex(), "t3", STAGE="ci")
+        return _used(machine)["make test"] > 0
+
+    eventually(credited, "the hint for that stage is credited")
+
+
+def test_the_branch_is_the_one_at_the_time(machine: Machine) -> None:
+    """An event that waited in the spool is judged by the branch on which its command ran."""
+    repo = clone(machine.base / "api", "hotfix")
+    machine.json("set", "api", "test", "make test", "--type", "command", "--scope-branch", "hotfix")
+    machine.cli("stop")
+    eventually(machine.lock_is_free, "the server ends")
+    _ran(machine, "make test", "s1", "t1", cwd=repo)
+    git(machine.base / "api", "checkout", "--quiet", "-b", "main")
+    machine.json("ls")
+    eventually(lambda: _used(machine) == {"make test": 1}, "the hint for the branch is credited")
 
 
 def test_what_a_hook_told_by_itself_is_in_the_trace(machine: Machine) -> None:
