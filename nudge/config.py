@@ -66,6 +66,11 @@ def _tools(raw: Any) -> str:
     return ",".join(_names(raw)) or "default"
 
 
+def _projects(raw: Any) -> tuple[str, ...]:
+    """A project's name has one spelling, whoever writes it."""
+    return tuple(name.casefold() for name in _names(raw))
+
+
 def _days(raw: Any) -> dict[str, int]:
     """A table in `config.toml`; in the environment, `command=30,file_read=7`."""
     pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _names(raw))
@@ -118,7 +123,7 @@ SETTINGS = (
     Setting("off", False, _switch, "record and inject nothing", HOOK),
     Setting("ignore", (), _names, "globs of paths and directories about which nothing is recorded", HOOK),
     Setting("cross_project", True, _switch, "tell an agent that starts also about other projects"),
-    Setting("private_projects", (), _names, "projects that are never told about elsewhere"),
+    Setting("private_projects", (), _projects, "projects that are never told about elsewhere"),
     Setting("retention", {}, _days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting(
         "tools", "default", _tools, "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable", CALLER

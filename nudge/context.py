@@ -138,7 +138,7 @@ def _parse_env(raw: object, field: str) -> dict[str, str]:
 
 
 def _parse_project(raw: object, field: str) -> str:
-    return _text(raw, field, limits.MAX_REPO_CHARS)
+    return _text(raw, field, limits.MAX_REPO_CHARS).casefold()
 
 
 def _parse_files_open(raw: object, field: str) -> list[str]:
@@ -298,12 +298,12 @@ def _remote_path(text: str) -> str:
 
 
 def project_of(repo: str | None, cwd: str | None) -> str | None:
-    """The short name people use: of the repository, else of the directory."""
+    """The short name people use: of the repository, else of the directory. In one spelling, as a remote's name has one."""
     if repo is None:
-        name = _normalised(cwd).rpartition("/")[2] if cwd else ""
+        name = _normalised(cwd).rpartition("/")[2].casefold() if cwd else ""
         return name if 0 < len(name) <= limits.MAX_REPO_CHARS else None
     path = repo.partition(":")[2].rstrip("/").removesuffix("/.git")
-    return path.rpartition("/")[2].removesuffix(".git") or None
+    return path.rpartition("/")[2].removesuffix(".git").casefold() or None
 
 
 def _git_facts(folder: str) -> tuple[str | None, str | None]:

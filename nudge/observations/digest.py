@@ -120,10 +120,11 @@ def _row_line(seen: past.Past, row: Row, rank: float | None, kind: str) -> _Line
 
 
 def _said(row: Row) -> str:
-    """A path as seen from where its session worked; a commit by its subject."""
+    """Paths as seen from where their session worked; a commit by its subject."""
     if row.type.startswith("file_") and row.path:
         base = (row.cwd or "").rstrip("/") + "/"
-        return str(row.path).removeprefix(base if len(base) > 1 else "")
+        paths = row.content.split("\n") if row.content.startswith(f"{row.path}\n") else [row.path]
+        return " ".join(str(path).removeprefix(base if len(base) > 1 else "") for path in paths)
     return str(row.facts.get("subject") or row.content)
 
 

@@ -22,6 +22,7 @@ OBS_TYPES = (
     "file_read", "file_write", "file_edit", "command", "command_error", "search", "user_prompt", "session_start", "session_end",
     "session_compact", "mcp_call", "git_commit", "git_push", "task_spawn", "web_fetch", "web_search", "tool_other",
 )  # fmt: skip
+CHANGES = ("file_write", "file_edit")
 SESSION_TYPES = ("session_start", "session_end", "session_compact")  # they belong to no prompt
 NO_ACTION = (*SESSION_TYPES, "user_prompt")  # what happened without the agent doing anything
 CLIENTS = ("claude-code", "codex", "gemini", "cursor", "opencode", "unknown")
@@ -29,11 +30,11 @@ CLIENTS = ("claude-code", "codex", "gemini", "cursor", "opencode", "unknown")
 RETENTION_DAYS = {
     **dict.fromkeys(OBS_TYPES, 90),
     **dict.fromkeys(("command", "command_error"), 180),
-    **dict.fromkeys(("file_edit", "file_write", *SESSION_TYPES), 365),
+    **dict.fromkeys((*CHANGES, *SESSION_TYPES), 365),
     **dict.fromkeys(("git_commit", "git_push"), 730),
 }
 
-COLUMNS = "id, timestamp, session_id, project, obs_type, source_event, tool_name, content, file_path, metadata, is_pinned"
+COLUMNS = "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content, file_path, metadata, is_pinned"
 _FIELDS = tuple(COLUMNS.split(", "))
 
 
@@ -59,7 +60,7 @@ class Event:
     """What a hook saw, checked: whatever comes over the wire or out of a spool file passes here before it is stored."""
 
     __slots__ = (
-        "client", "content", "cwd", "event_id", "file_path", "metadata", "project", "prompt_id", "repo", "session_id",
+        "client", "content", "cwd", "event_id", "file_path", "files", "metadata", "project", "prompt_id", "repo", "session_id",
         "source_event", "timestamp", "tool_name", "type",
     )  # fmt: skip
 
@@ -70,10 +71,11 @@ class Event:
         self.type = _type(raw.get("type"))
         self.client = raw.get("client") if raw.get("client") in CLIENTS else "unknown"
         self.content = _text(raw, "content", limits.MAX_PROMPT_CHARS if self.type == "user_prompt" else limits.MAX_CONTENT_CHARS) or ""
-        self.cwd, self.repo, self.project = _text(raw, "cwd"), _text(raw, "repo"), _text(raw, "project")
+        self.cwd, self.repo, self.project = _text(raw, "cwd"), _text(raw, "repo"), _project(raw)
         self.source_event, self.tool_name = _text(raw, "source_event"), _text(raw, "tool_name")
         self.file_path, self.prompt_id = _text(raw, "file_path"), _text(raw, "prompt_id")
         self.metadata = _metadata(raw)
+        self.files = _other_files(raw, self.file_path) if self.type in CHANGES else []
 
 
 def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
@@ -104,9 +106,23 @@ def _text(raw: Mapping[str, Any], field: str, most: int = limits.MAX_EVENT_FIELD
     return storable(value[:most])
 
 
+def _project(raw: Mapping[str, Any]) -> str | None:
+    """In the one spelling that filters and settings are compared with."""
+    name = _text(raw, "project")
+    return None if name is None else name.casefold()
+
+
 def storable(text: str) -> str:
     """SQLite keeps UTF-8: halves of a surrogate pair have no form there, and a NUL would end the text for its functions."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
+
+
+def _other_files(raw: Mapping[str, Any], file_path: str | None) -> list[str]:
+    """What one change touched beside the file that it is filed under."""
+    named = (raw.get("metadata") or {}).get("files")
+    paths = named[: limits.MAX_PATCHED_FILES] if isinstance(named, list) else []
+    kept = [storable(path[: limits.MAX_EVENT_FIELD_CHARS]) for path in paths if isinstance(path, str)]
+    return [path for path in dict.fromkeys(kept) if path != file_path]
 
 
 def _metadata(raw: Mapping[str, Any]) -> str:

@@ -136,15 +136,23 @@ def _injections(connection: Connection, session_id: str, window: tuple[int, int]
 # One file
 
 
+# A file's own observations by their index, however many there are; changes of several files are few.
+_TOUCHES = """WITH touches(id) AS (
+    SELECT * FROM (SELECT id FROM observations WHERE file_path = :path AND timestamp > :after AND timestamp < :before
+        ORDER BY timestamp DESC, id DESC LIMIT :limit)
+    UNION SELECT observation_id FROM touched_files WHERE file_path = :path)"""
+
+
 def file_history(
     connection: Connection, file_path: str, before: int | None = None, after: int | None = None, limit: int = limits.DEFAULT_HISTORY_LIMIT
 ) -> dict[str, Any]:
     """The latest touches, by session: the session touched last comes first, its touches in the order of time."""
+    after, before = _window(before, after)
     rows = connection.execute(
-        f"SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), p.content, o.is_pinned"
-        " FROM observations AS o LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user'"
-        " WHERE o.file_path = ? AND o.timestamp > ? AND o.timestamp < ? ORDER BY o.timestamp DESC, o.id DESC LIMIT ?",
-        (file_path, *_window(before, after), limit),
+        f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), p.content,"
+        " o.is_pinned FROM touches JOIN observations AS o USING (id) LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user'"
+        " WHERE o.timestamp > :after AND o.timestamp < :before ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
+        {"path": file_path, "after": after, "before": before, "limit": limit},
     ).fetchall()
     by_session: dict[str, list[Row]] = {}
     for row in rows:
@@ -206,7 +214,7 @@ def stats(connection: Connection) -> dict[str, Any]:
 _EXPORTED = {
     "session": ("sessions", "id, project, repo, cwd, client, started_at, ended_at, summary"),
     "prompt": ("prompts", "id, session_id, client_prompt_id, timestamp, source, content"),
-    "observation": ("observations", f"{COLUMNS}, prompt_id"),
+    "observation": ("observations", COLUMNS),
     "injection": ("injections", "id, session_id, timestamp, items, text"),
 }
 _JSON_FIELDS = ("summary", "metadata", "items")

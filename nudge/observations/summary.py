@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from nudge import limits
-from nudge.observations.model import NO_ACTION, marks
+from nudge.observations.model import CHANGES, NO_ACTION, marks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from nudge.observations.model import Connection
 
-_TOUCHING = ("file_write", "file_edit")
 _RUNNING = ("command", "git_commit", "git_push")
 # `+obs_type` keeps SQLite to the index over sessions: by type it would go through the whole history.
 
@@ -81,9 +80,11 @@ def intent(connection: Connection, session_id: str) -> str | None:
 def _files(connection: Connection, session_id: str) -> list[str]:
     """Changed files in the order of their first change."""
     rows = connection.execute(
-        "SELECT file_path FROM observations WHERE session_id = ? AND file_path IS NOT NULL"
-        f" AND +obs_type IN ({marks(_TOUCHING)}) GROUP BY file_path ORDER BY min(timestamp), min(id) LIMIT ?",
-        (session_id, *_TOUCHING, limits.MAX_SUMMARY_ITEMS),
+        f"WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND +obs_type IN ({marks(CHANGES)})),"
+        " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
+        " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id = changes.id)"
+        " SELECT file_path FROM named GROUP BY file_path ORDER BY min(timestamp), min(id), file_path LIMIT ?",
+        (session_id, *CHANGES, limits.MAX_SUMMARY_ITEMS),
     )
     return [row[0] for row in rows]
 

@@ -13,7 +13,7 @@ from nudge.observations.redaction import head_and_tail, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
@@ -179,14 +179,24 @@ def _file(type: str, call: ToolCall, metadata: dict[str, Any]) -> Seen:
 
 
 def _patch(call: ToolCall) -> Seen:
-    """Codex edits files by a patch that names them in its own headers."""
+    """Codex edits files by a patch that names them in its own headers. All of them are said: a search for the last finds it too."""
     found = patched(call)
-    files = [os.path.normpath(os.path.join(call.cwd, name)) for _, name in found][: limits.MAX_PATCHED_FILES]
+    files = _fitting(dict.fromkeys(os.path.normpath(os.path.join(call.cwd, name)) for _, name in found))
     if not files:
         return _other(call)
     added = all(change == "Add File" for change, _ in found)
-    metadata = {"files": files} if len(files) > 1 and sum(map(len, files)) <= limits.MAX_PATH_CHARS else {}
-    return Seen("file_write" if added else "file_edit", files[0], path=files[0], metadata=metadata)
+    metadata = {"files": files} if len(files) > 1 else {}
+    return Seen("file_write" if added else "file_edit", "\n".join(files), path=files[0], metadata=metadata)
+
+
+def _fitting(files: Iterable[str]) -> list[str]:
+    """As many as one observation has room for."""
+    kept: list[str] = []
+    for path in files:
+        if len(kept) == limits.MAX_PATCHED_FILES or sum(map(len, kept)) + len(kept) + len(path) > limits.MAX_CONTENT_CHARS:
+            break
+        kept.append(path)
+    return kept
 
 
 def patched(call: ToolCall) -> list[tuple[str, str]]:

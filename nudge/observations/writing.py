@@ -50,7 +50,10 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
         "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event, tool_name, file_path, content,"
         f" metadata) VALUES ({marks(row)})", row,
     )  # fmt: skip
-    return int(added.lastrowid)
+    observation_id = int(added.lastrowid)
+    for path in event.files:
+        connection.execute("INSERT INTO touched_files (observation_id, file_path) VALUES (?, ?)", (observation_id, path))
+    return observation_id
 
 
 # Sessions

@@ -50,7 +50,7 @@ class Only:
     def __init__(
         self, *, since: float | None = None, project: str | None = None, wanted: Callable[[Iterable[str], Context], bool] = _everything
     ) -> None:
-        self.since, self.project, self.wanted = since, project, wanted
+        self.since, self.project, self.wanted = since, project and project.casefold(), wanted
 
     @property
     def is_part(self) -> bool:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, RootModel
+from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
 
 from nudge import limits
 from nudge.clock import boot_seconds
@@ -35,7 +35,11 @@ def _between(least: int, most: int) -> AfterValidator:
 
 Text = Annotated[str, AfterValidator(storable)]
 Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
-Project = Annotated[Text | None, Field(description="default: yours; null = all")]
+ProjectName = Annotated[Text, AfterValidator(str.casefold)]
+# Null is a value here, unlike elsewhere: a client that checks what it sends must be told so.
+Project = Annotated[
+    ProjectName | None, WithJsonSchema({"type": ["string", "null"], "description": "default: yours; null = all"})
+]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Annotated[Whole | None, Field(description="Unix seconds")]
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
@@ -83,7 +87,7 @@ class FileHistory(Params):
 class Sessions(Params):
     """`session` is the beginning of an id."""
 
-    project: Text | None = None
+    project: ProjectName | None = None
     session: Text = ""
     limit: Annotated[int, _between(1, limits.MAX_SESSIONS_LIMIT)] = limits.DEFAULT_SESSIONS_LIMIT
     offset: Offset = 0
@@ -102,7 +106,7 @@ class PurgeParams(Params):
     """All that are given hold together; `older_than` is days."""
 
     before: Before = None
-    project: Text | None = None
+    project: ProjectName | None = None
     session: Text | None = None
     ids: Annotated[list[Whole] | None, Field(max_length=limits.MAX_PURGED_IDS)] = None
     type: Text | None = None
@@ -206,10 +210,10 @@ async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
     return await _read(app, lambda connection: store.trace(connection, params.session_id, params.before, params.after))
 
 
-async def file_history(app: App, params: FileHistory, _call: Call) -> Any:
-    return await _read(
-        app, lambda connection: store.file_history(connection, params.file_path, params.before, params.after, params.limit)
-    )
+async def file_history(app: App, params: FileHistory, call: Call) -> Any:
+    """A path is recorded in full and without `..`; one that is relative is meant from where its caller stands."""
+    path = os.path.normpath(os.path.join(call.defaults.cwd or "", params.file_path))
+    return await _read(app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit))
 
 
 async def sessions(app: App, params: Sessions, _call: Call) -> Any:

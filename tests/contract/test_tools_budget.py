@@ -39,6 +39,13 @@ def test_the_default_list_of_tools_is_affordable(params: dict[str, Any]) -> None
     assert len(wire.encode(tools).decode()) <= MOST_CHARACTERS
 
 
+def test_null_is_allowed_where_it_means_all_projects() -> None:
+    """A client that checks arguments against the schema must be able to say it; elsewhere null says nothing, and is not offered."""
+    types = {tool["name"]: tool["inputSchema"]["properties"]["project"]["type"] for tool in _listed("default", {})
+             if "project" in tool["inputSchema"]["properties"]}  # fmt: skip
+    assert types == {"search": ["string", "null"], "recent_context": ["string", "null"]}
+
+
 def test_every_tool_starts_with_its_noun() -> None:
     """A long list is read by its first words."""
     assert [tool["name"] for tool in _listed("all", {}) if not NOUN.match(tool["description"])] == []

@@ -20,6 +20,7 @@ EXAMPLES = ("nudge history", "nudge history src/auth.py", "nudge history src/aut
 
 _LOOKED_AT = 100  # recent observations, among which files are looked for
 _SHOWN = 20
+_TOLD = ("timestamp", "obs_type", "id", "session_id", "project")
 
 
 def configure(parser: Parser) -> None:
@@ -76,10 +77,15 @@ def _recent_files(arguments: Namespace) -> int:
 def _files(found: list[dict[str, Any]], arguments: Namespace, project: str | None) -> list[dict[str, Any]]:
     """Each once, the latest touched first. Recent context ranks other projects lower, but does not leave them out."""
     before, after = arguments.before or float("inf"), arguments.after or 0
-    kept = [
-        one for one in found
-        if one.get("file_path") and project in (None, one.get("project")) and after < one["timestamp"] < before
-    ]  # fmt: skip
-    kept.sort(key=lambda one: (-one["timestamp"], -one["id"]))
-    fields = ("file_path", "timestamp", "obs_type", "id", "session_id", "project")
-    return [{name: one.get(name) for name in fields} for one in kept[: max(arguments.limit or _SHOWN, 1)]]
+    meant = [one for one in found if project in (None, one.get("project")) and after < one["timestamp"] < before]
+    latest: dict[str, dict[str, Any]] = {}
+    for one in sorted(meant, key=lambda one: (-one["timestamp"], -one["id"])):
+        for path in _touched(one):
+            latest.setdefault(path, {"file_path": path, **{name: one.get(name) for name in _TOLD}})
+    return list(latest.values())[: max(arguments.limit or _SHOWN, 1)]
+
+
+def _touched(one: dict[str, Any]) -> list[str]:
+    """One change may be of several files."""
+    named = (one.get("metadata") or {}).get("files") if str(one["obs_type"]).startswith("file_") else None
+    return [path for path in (one.get("file_path"), *(named if isinstance(named, list) else ())) if path]

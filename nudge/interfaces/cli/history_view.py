@@ -72,7 +72,7 @@ def project_of(arguments: Namespace) -> str | None:
     if arguments.all_projects and arguments.project is not None:
         raise Usage("--project and --all-projects exclude each other", "leave one out")
     if arguments.all_projects or arguments.project is not None:
-        return None if arguments.all_projects else str(arguments.project)
+        return None if arguments.all_projects else str(arguments.project).casefold()
     return context.resolve().project
 
 
@@ -119,10 +119,11 @@ def age(timestamp: float) -> str:
 
 
 def said(observation: Observation) -> str:
-    """One line of it: the path for what is about a file, else what was run, asked or searched for."""
+    """One line of it: the path for what is about a file, or several, else what was run, asked or searched for."""
     text = observation.get("content", observation.get("content_preview")) or ""
-    if str(observation["obs_type"]).startswith("file_") and observation.get("file_path"):
-        text = observation["file_path"]
+    path = observation.get("file_path")
+    if str(observation["obs_type"]).startswith("file_") and path and not text.startswith(f"{path}\n"):
+        text = path
     return render.visible(" ".join(str(text).split()))
 
 

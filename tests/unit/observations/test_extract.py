@@ -207,7 +207,7 @@ TOOLS = [
     (tool("Edit", {"file_path": "/p/a", "old_string": MARK, "new_string": MARK}, {"originalFile": MARK}), "file_edit", "/p/a", "/p/a"),
     (tool("MultiEdit", {"file_path": "/p/a.py", "edits": [{"old_string": MARK}]}), "file_edit", "/p/a.py", "/p/a.py"),
     (tool("NotebookEdit", {"notebook_path": "/p/a.ipynb", "new_source": MARK}), "file_edit", "/p/a.ipynb", "/p/a.ipynb"),
-    (tool("apply_patch", {"command": PATCH}), "file_edit", "/home/u/proj/src/a.py", "/home/u/proj/src/a.py"),
+    (tool("apply_patch", {"command": PATCH}), "file_edit", "/home/u/proj/src/a.py\n/home/u/proj/b.py", "/home/u/proj/src/a.py"),
     (tool("Grep", {"pattern": "def x", "path": "src"}, {"content": MARK}), "search", "def x in /home/u/proj/src", None),
     (tool("Glob", {"pattern": "**/*.py"}, {"filenames": [MARK]}), "search", "**/*.py", None),
     (tool("LS", {"path": "/p"}, MARK), "search", "/p", None),
@@ -241,8 +241,18 @@ def test_the_size_of_a_change_is_kept() -> None:
 def test_a_patch_names_its_files() -> None:
     """A patch that only adds is a write."""
     assert event_of(tool("apply_patch", {"command": PATCH}))["metadata"] == {"files": ["/home/u/proj/src/a.py", "/home/u/proj/b.py"]}
+    moved = event_of(tool("apply_patch", {"command": "*** Update File: a.py\n*** Move to: ../b.py\n-x\n*** Delete File: a.py"}))
+    assert (moved["type"], moved["metadata"]) == ("file_edit", {"files": ["/home/u/proj/a.py", "/home/u/b.py"]})
     assert event_of(tool("apply_patch", {"command": "*** Add File: n.py\n+x"}))["type"] == "file_write"
     assert event_of(tool("apply_patch", {"command": "no headers"}))["type"] == "tool_other"
+
+
+def test_a_patch_of_very_many_files() -> None:
+    """As many are named as there is room for."""
+    patch = "\n".join(f"*** Update File: {'d' * 60}/{number}.py" for number in range(1_000))
+    event = event_of(tool("apply_patch", {"command": patch}))
+    assert 20 < len(event["metadata"]["files"]) < 1_000
+    assert event["content"].split("\n") == event["metadata"]["files"] == Event(event).content.split("\n")
 
 
 def test_an_mcp_call_keeps_short_arguments() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nudge.errors import Invalid, NotFound
 from nudge.observations import store
-from tests.unit.observations.stored import DAY, NOW, edit, empty, event, filled, prompt, read
+from tests.unit.observations.stored import DAY, NOW, edit, empty, event, filled, prompt, read, rows
 
 
 def ids(found: list[dict[str, Any]]) -> list[int]:
@@ -139,6 +139,21 @@ def test_a_biography_is_bounded() -> None:
     assert [touch["timestamp"] for touch in latest] == [NOW + 3, NOW + 4]
     inside = store.file_history(connection, "/a.py", before=NOW + 3, after=NOW)["sessions"][0]["touches"]
     assert [touch["timestamp"] for touch in inside] == [NOW + 1, NOW + 2]
+
+
+def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
+    """And in the summary of its session; each once, also when a change names one twice."""
+    files = ["/a.py", "/b.py", "/b.py", "/c.py"]
+    connection = filled(edit("/a.py", NOW, metadata={"files": files}), edit("/b.py", NOW + 1), event(timestamp=NOW + 2))
+    found = {path: store.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")}
+    assert {path: [touch["observation_id"] for touch in touches] for path, touches in found.items()} == {
+        "/a.py": [1], "/b.py": [1, 2], "/c.py": [1],
+    }  # fmt: skip
+    assert store.file_history(connection, "/c.py", after=NOW)["sessions"] == []
+    assert len(store.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
+    assert store.summarise(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
+    store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW)
+    assert store.file_history(connection, "/c.py")["sessions"] == [] and rows(connection, "file_path", "touched_files") == []
 
 
 def test_an_unknown_file_has_no_sessions() -> None:

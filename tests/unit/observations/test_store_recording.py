@@ -41,7 +41,7 @@ def test_every_field_comes_back() -> None:
     assert identity is not None
     assert store.get(connection, [identity]) == [
         {
-            "id": identity, "timestamp": NOW, "session_id": "s1", "project": "app", "obs_type": "command",
+            "id": identity, "timestamp": NOW, "session_id": "s1", "prompt_id": None, "project": "app", "obs_type": "command",
             "source_event": "PostToolUse", "tool_name": "Bash", "content": "make test", "file_path": "/a/b.py",
             "metadata": {"exit_code": 2, "nested": {"é": [1, None]}, "agent_id": "sub-1"}, "is_pinned": False,
         }
@@ -163,6 +163,12 @@ def test_events_of_the_session_belong_to_no_prompt() -> None:
 def test_prompts_of_another_session_are_not_mine() -> None:
     """Two agents at once do not share their prompts."""
     assert linked(prompt("other", NOW, session_id="s2"), event(content="a", timestamp=NOW + 1)) == {"a": None}
+
+
+def test_a_project_has_one_spelling() -> None:
+    """However a client or a script writes it."""
+    connection = filled(event(project="PayRoll"), event(project="payroll", session_id="s2"))
+    assert rows(connection, "project") == rows(connection, "project", "sessions") == ["payroll", "payroll"]
 
 
 # Sessions

@@ -119,6 +119,25 @@ def test_without_a_database_there_is_an_error_with_a_reason(service: Service, na
 # Parameters
 
 
+def test_a_file_by_any_of_its_names(service: Service) -> None:
+    """Absolute or from where the caller stands, with dots or without; the answer says which path it is about."""
+    service.record(event("file_edit", "/work/app/big.txt", file_path="/work/app/big.txt"))
+    here = Call(defaults=Context(cwd="/work/app"))
+    for name in ("/work/app/big.txt", "big.txt", "./big.txt", "../app/big.txt", "/work/app/../app/big.txt"):
+        told = service("file_history", file_path=name, call=here)
+        assert (told["file_path"], len(told["sessions"])) == ("/work/app/big.txt", 1), name
+    assert service("file_history", file_path="big.txt", call=Call()) == {"file_path": "big.txt", "sessions": []}
+
+
+@pytest.mark.parametrize("name", ["payroll", "PayRoll"])
+def test_a_project_by_any_spelling(service: Service, name: str) -> None:
+    """A remote's name is in small letters, whatever a person writes; so nothing is missed, or spared, for its case."""
+    service.record(event(content="cargo a", project="Payroll"), event(content="cargo b", session_id="s2"))
+    assert len(service("search", query="cargo", project=name)) == len(service("sessions", project=name)) == 1
+    assert service("recent_context", project=name)[0]["content"] == "cargo a"
+    assert service("purge", project=name, confirm=True)["total"] == 1
+
+
 def test_the_project_is_the_callers_unless_it_says_otherwise(service: Service) -> None:
     """Left out: mine; named: that one; null: all."""
     service.record(event(content="cargo a"), event(content="cargo b", project="other"), event(content="cargo c", project=None))

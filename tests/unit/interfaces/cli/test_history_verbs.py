@@ -307,6 +307,18 @@ def test_recent_files(nudge: Nudge, server: Server, repo: Path) -> None:
     assert len(json.loads(nudge("history", "--all-projects", "--json").out)) == 3
 
 
+def test_recent_files_of_one_change(nudge: Nudge, server: Server, repo: Path) -> None:
+    """Each file of a patch is one, under the latest change that touched it."""
+    del repo
+    edit = {**FULL, "project": "x", "obs_type": "file_edit", "is_pinned": False, "score": 1}
+    server.answers["nudge.recent_context"] = [
+        {**edit, "id": 1, "file_path": "/x/a.py", "timestamp": NOW - 10, "metadata": {"files": ["/x/a.py", "/x/b.py"]}},
+        {**edit, "id": 2, "file_path": "/x/b.py", "timestamp": NOW - 5, "metadata": {}},
+    ]  # fmt: skip
+    told = json.loads(nudge("history", "--json").out)
+    assert [(entry["file_path"], entry["id"]) for entry in told] == [("/x/b.py", 2), ("/x/a.py", 1)]
+
+
 def test_recent(nudge: Nudge, server: Server) -> None:
     """What mattered lately, as the server ranks it."""
     server.answers["nudge.recent_context"] = [{**FULL, "score": 0.9}]
