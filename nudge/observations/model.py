@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
         def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
 
+        def executemany(self, sql: str, parameters: Any, /) -> Any: ...
+
 
 OBS_TYPES = (
     "file_read", "file_write", "file_edit", "command", "command_error", "search", "user_prompt", "session_start", "session_end",

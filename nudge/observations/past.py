@@ -106,7 +106,7 @@ class Past:
                 (own if row.type == "user_prompt" else first)[row.prompt_id] = row.id  # newest first, so what stays is the oldest
         wanted = [prompt_id for prompt_id, count in actions.items() if count][: 2 * most]
         found = self._connection.execute(
-            "SELECT id, timestamp, content FROM prompts WHERE id IN (SELECT value FROM json_each(?)) AND source = 'user'"
+            "SELECT id, timestamp, content FROM prompts WHERE id IN (SELECT value FROM json_each(?)) AND source = 'user' AND content <> ''"
             " ORDER BY timestamp DESC, id DESC", (json.dumps(wanted),),
         )  # fmt: skip
         ids = {**first, **own}

@@ -149,9 +149,10 @@ def file_history(
     """The latest touches, by session: the session touched last comes first, its touches in the order of time."""
     after, before = _window(before, after)
     rows = connection.execute(
-        f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), p.content,"
-        " o.is_pinned FROM touches JOIN observations AS o USING (id) LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user'"
-        " WHERE o.timestamp > :after AND o.timestamp < :before ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
+        f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
+        " nullif(p.content, ''), o.is_pinned FROM touches JOIN observations AS o USING (id)"
+        " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND o.timestamp < :before"
+        " ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
         {"path": file_path, "after": after, "before": before, "limit": limit},
     ).fetchall()
     by_session: dict[str, list[Row]] = {}

@@ -70,7 +70,8 @@ def stored_or_made(connection: Connection, session_id: str, stored: str | None) 
 def intent(connection: Connection, session_id: str) -> str | None:
     """The first prompt that made the agent do anything: `yes` and `thanks` did not."""
     row = connection.execute(
-        "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND EXISTS (SELECT 1 FROM observations AS o"
+        "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
+        " AND EXISTS (SELECT 1 FROM observations AS o"
         f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NO_ACTION)})) ORDER BY timestamp, id LIMIT 1",
         (session_id, *NO_ACTION),
     ).fetchone()

@@ -22,6 +22,7 @@ from nudge.service.app import App
 from nudge.service.call import Call
 from nudge.service.hints import Params
 from nudge.storage.database import Database, copy_to, scrub
+from nudge.storage.text_index import find
 
 _T = TypeVar("_T")
 _LARGEST = 2**62  # beyond every id and every time; SQLite's integers end soon after
@@ -161,9 +162,13 @@ class Pinned(BaseModel):
 
 
 class Purged(BaseModel):
+    """`total` and `counts` are observations; with them go their copies, among the prompts and the texts that sessions were told."""
+
     total: int
     counts: dict[str, int]
     pinned: int
+    prompts: int
+    injections: int
     deleted: bool
     scrubbed: bool | None = None
     backups: list[str] | None = None
@@ -255,10 +260,11 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         older_than=params.older_than, search=params.search,
     )  # fmt: skip
     if not params.confirm:
-        return {**await _read(app, lambda connection: store.count(connection, meant)), "deleted": False}
+        counted = await _database(app).read(lambda connection: store.count(connection, meant, find), patience=None)
+        return {**counted, "deleted": False}
     if call.request_id is not None and call.request_id in app.session.answers:
         return app.session.answers[call.request_id]
-    told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now()))
+    told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), find))
     scrubbed = await _database(app).maintain(scrub)
     result = {**told, "deleted": True, "scrubbed": scrubbed, "backups": _backups_left(_database(app).path)}
     if call.request_id:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     Migration = Sequence[str] | Callable[[sqlite3.Connection], None]
 
+TOKENIZER = "porter unicode61"
+
 _HISTORY = (
     """CREATE TABLE sessions (
         id TEXT PRIMARY KEY, project TEXT, repo TEXT, cwd TEXT, client TEXT NOT NULL,
@@ -42,8 +44,8 @@ _HISTORY = (
         id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, timestamp INTEGER NOT NULL, items TEXT NOT NULL, text TEXT NOT NULL
     )""",
     "CREATE INDEX injections_session ON injections(session_id, timestamp)",
-    """CREATE VIRTUAL TABLE observations_fts USING fts5(
-        content, file_path, content='observations', content_rowid='id', tokenize='porter unicode61'
+    f"""CREATE VIRTUAL TABLE observations_fts USING fts5(
+        content, file_path, content='observations', content_rowid='id', tokenize='{TOKENIZER}'
     )""",
     """CREATE TRIGGER observations_inserted AFTER INSERT ON observations BEGIN
         INSERT INTO observations_fts(rowid, content, file_path) VALUES (new.id, new.content, new.file_path);

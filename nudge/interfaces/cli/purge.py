@@ -38,7 +38,7 @@ def configure(parser: Parser) -> None:
     group.add_argument("--id", type=history_view.identity, action="append", metavar="ID", help="this observation (repeatable)")
     group.add_argument("--type", metavar="TYPE", help="of this type")
     group.add_argument("--older-than", type=_days, metavar="SPAN", help="older than so many days: 90d, 12w")
-    group.add_argument("--search", metavar="QUERY", help="that this search finds")
+    group.add_argument("--search", metavar="QUERY", help="that this search finds, also in errors and descriptions")
     parser.add_argument("--confirm", action="store_true", help="delete them; without it they are only counted")
 
 
@@ -75,14 +75,21 @@ def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
     yield from (f"{str(number).rjust(width)}  {render.visible(type_)}" for type_, number in by_type)
     total = render.counted(result["total"], "observation")
     pinned = f", {result['pinned']} of them pinned" if result["pinned"] else ""
+    copies = _copies(result)
     if result["deleted"]:
-        yield pen.done(f"deleted {total}{pinned}")
+        yield pen.done(f"deleted {total}{pinned}{copies}")
     else:
-        yield f"{total} would be deleted{pinned}"
+        yield f"{total} would be deleted{pinned}{copies}"
+
+
+def _copies(result: dict[str, Any]) -> str:
+    prompts, told = result["prompts"], result["injections"]
+    counted = [render.counted(prompts, "prompt")] * bool(prompts) + [render.counted(told, "text") + " told at a start"] * bool(told)
+    return f", with {' and '.join(counted)}" if counted else ""
 
 
 def _remarks(result: dict[str, Any]) -> Iterator[str]:
-    if not result["deleted"] and result["total"]:
+    if not result["deleted"] and (result["total"] or result["prompts"] or result["injections"]):
         yield "nothing was deleted; the same with --confirm deletes them"
     if result["deleted"] and result.get("scrubbed") is False:
         yield "traces may stay in the database's log until its readers are done; they go with the next purge or restart"

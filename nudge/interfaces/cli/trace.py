@@ -62,7 +62,8 @@ def _head(pen: render.Pen, trace: dict[str, Any]) -> Iterator[str]:
 def _prompt(pen: render.Pen, prompt: dict[str, Any]) -> Iterator[str]:
     """What happened without a prompt stands under no words of anybody."""
     when = history_view.local(prompt["timestamp"], _CLOCK)
-    said = "(no prompt)" if prompt["prompt_id"] is None else pen.clip(history_view.quoted(prompt["content"]), 24)
+    kept = history_view.quoted(prompt["content"]) if prompt["content"] else "(a prompt that is kept no more)"
+    said = "(no prompt)" if prompt["prompt_id"] is None else pen.clip(kept, 24)
     yield f"{pen.paint('cyan', when)} {said} {pen.paint('dim', '-> ' + render.counted(prompt['observation_count'], 'observation'))}"
     yield from history_view.table(pen, prompt["observations"], clock=_CLOCK, indent="  ")
 

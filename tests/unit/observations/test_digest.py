@@ -331,7 +331,7 @@ def test_hostile_text_stays_in_its_line(history: History, text: str) -> None:
     prompt, _ = history.prompt(text)
     history.add("command", "ls", prompt=prompt)
     made = history.digest(hints=[{"name": text, "value": text, "score": 0.5, "reasons": [text]}])
-    assert len(made.text.splitlines()) == len(made.items) + 6
+    assert len(made.text.splitlines()) == len(made.items) + (6 if text else 5)  # an intent without words is none
     assert made.text.replace("\n", "").isprintable() and max(map(len, lines(made))) < 400
     assert "</" not in made.text and "<p" not in made.text
     assert all(line.startswith(("- ", "# Nudge", "Quoted", "## ")) for line in made.text.splitlines())

@@ -16,13 +16,14 @@ from nudge.observations.model import OBS_TYPES, RETENTION_DAYS
 from nudge.storage import migrations
 from nudge.storage.connections import open_writable
 from nudge.storage.database import check, scrub
+from nudge.storage.text_index import find
 from tests.unit.observations.stored import DAY, NOW, edit, event, filled, prompt, rows
 
 MARKER = "xyzzyplugh"
 
 
 def purged(connection: sqlite3.Connection, **conditions: Any) -> dict[str, Any]:
-    return store.purge(connection, store.Purge(now=NOW, **conditions), NOW)
+    return store.purge(connection, store.Purge(now=NOW, **conditions), NOW, find)
 
 
 def varied() -> sqlite3.Connection:
@@ -53,7 +54,7 @@ def varied() -> sqlite3.Connection:
 def test_a_purge_takes_what_meets_all_conditions(conditions: dict[str, Any], left: list[int]) -> None:
     """Counted first, in the same words."""
     connection = varied()
-    counted = store.count(connection, store.Purge(now=NOW, **conditions))
+    counted = store.count(connection, store.Purge(now=NOW, **conditions), find)
     assert rows(connection, "id") == [1, 2, 3, 4]
     assert purged(connection, **conditions) == counted
     assert counted["total"] == 4 - len(left) == sum(counted["counts"].values())
@@ -71,7 +72,7 @@ def test_a_purge_counts_pins_and_takes_them() -> None:
     """Whoever asks by name means it; the count says so before."""
     connection = varied()
     store.set_pinned(connection, [1], True)
-    assert purged(connection, obs_type="command") == {"total": 2, "counts": {"command": 2}, "pinned": 1}
+    assert purged(connection, obs_type="command") == {"total": 2, "counts": {"command": 2}, "pinned": 1, "prompts": 0, "injections": 0}
     assert rows(connection, "id") == [2, 4]
 
 
@@ -102,6 +103,50 @@ def test_what_sessions_were_told_of_it_goes_too() -> None:
         store.note_injection(connection, "s2", NOW, items, text)
     purged(connection, ids=[1, 2, 3])
     assert rows(connection, "text", "injections") == ["#44"]
+
+
+@pytest.mark.parametrize("query", [MARKER, f'"say {MARKER}"', f"nothing OR {MARKER.upper()}", f"{MARKER[:4]}*"])
+def test_a_purge_by_words_finds_what_no_search_shows(query: str) -> None:
+    """The text of an error, a subject or a description, however deep; and copies that outlived their observation."""
+    connection = filled(
+        event("command_error", "make", metadata={"error": f"line one\nsay {MARKER} (again)", "exit_code": 2}),
+        event("git_commit", "git commit", metadata={"subject": f"say {MARKER}"}),
+        event("mcp_call", "a/b", metadata={"x": [{"y": f"say {MARKER}"}]}), event(content="kept", metadata={"error": "other"}),
+        prompt(f"say {MARKER}", NOW, session_id="s2"), edit("/a", NOW + 1, session_id="s2"),
+        event("session_end", "other", NOW + 2, session_id="s2"),
+    )  # fmt: skip
+    store.note_injection(connection, "s3", NOW, [{"id": "api/test"}], f"- api/test: say {MARKER}")
+    store.note_injection(connection, "s3", NOW, [], "other words")
+    connection.execute("DELETE FROM observations WHERE obs_type = 'user_prompt'")
+    counted = store.count(connection, store.Purge(now=NOW, search=query), find)
+    assert counted == {
+        "total": 3, "counts": {"command_error": 1, "git_commit": 1, "mcp_call": 1}, "pinned": 0, "prompts": 1, "injections": 1,
+    }  # fmt: skip
+    assert purged(connection, search=query) == counted
+    assert rows(connection, "content") == ["/a", "kept", "other"] and rows(connection, "text", "injections") == ["other words"]
+    assert json.loads(rows(connection, "summary", "sessions")[1])["intent"] is None
+    assert MARKER not in "".join(connection.iterdump())
+
+
+def test_a_purge_by_words_heeds_its_other_conditions() -> None:
+    """Copies belong to a session, and so to its project and time; whoever names a type or ids means observations."""
+    connection = filled(prompt(f"say {MARKER}", NOW, project="app"), prompt(f"say {MARKER}", NOW + 9, session_id="s2", project="web"))
+    connection.execute("DELETE FROM observations")
+
+    def prompts(**conditions: Any) -> int:
+        counted: int = store.count(connection, store.Purge(now=NOW, search=MARKER, **conditions), find)["prompts"]
+        return counted
+
+    assert [prompts(), prompts(project="web"), prompts(session="s1"), prompts(before=NOW + 5)] == [2, 1, 1, 1]
+    assert [prompts(obs_type="command"), prompts(ids=[1]), prompts(older_than=3)] == [0, 0, 0]
+
+
+def test_what_is_no_word_of_anybody_is_not_searched() -> None:
+    """Names of fields and numbers are in every observation: a purge of `error` or `2` must not take them all."""
+    connection = filled(event(metadata={"error": "broken", "exit_code": 2, "arguments": {"path": "x"}}))
+    assert [store.count(connection, store.Purge(now=NOW, search=word), find)["total"] for word in ("error", "2", "path", "broken")] == [
+        0, 0, 0, 1,
+    ]  # fmt: skip
 
 
 def test_a_session_of_which_nothing_is_left_goes() -> None:
@@ -174,13 +219,37 @@ def test_a_sweep_is_done_in_portions() -> None:
     assert rows(connection, "id", "sessions") == []
 
 
-def test_a_prompt_lives_while_anything_refers_to_it() -> None:
-    """An edit of last summer is still told with the wish behind it."""
+def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
+    """An edit of last summer stays, in its place in the order; what was wanted then is told nowhere any more."""
     then = NOW - 100 * DAY
-    connection = filled(prompt("wish", then, "p"), edit("/a", then + 1, prompt_id="p"), prompt("idle", then + 2, "q"))
+    connection = filled(
+        prompt("wish", then, "p"), edit("/a", then + 1, prompt_id="p"), prompt("idle", then + 2, "q"), prompt("pinned", then + 3, "r"),
+        edit("/b", then + 4, prompt_id="r"), event("session_end", "other", then + 5),
+    )  # fmt: skip
+    store.set_pinned(connection, [4], True)
+    assert json.loads(rows(connection, "summary", "sessions")[0])["intent"] == "wish"
     assert store.sweep(connection, NOW, RETENTION_DAYS) == {"user_prompt": 2}
-    assert rows(connection, "content", "prompts") == ["wish"]
-    assert store.file_history(connection, "/a")["sessions"][0]["touches"][0]["prompt_content"] == "wish"
+    assert rows(connection, "content", "prompts") == ["", "pinned"]
+    (told,) = store.file_history(connection, "/a")["sessions"]
+    assert (told["touches"][0]["prompt_content"], told["summary_intent"]) == (None, "pinned")
+    traced = store.trace(connection, "s1")
+    assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [("", 1), ("pinned", 1), ("", 1)]
+    assert "wish" not in json.dumps(traced) and store.sweep(connection, NOW, RETENTION_DAYS) == {}
+
+
+def test_a_summary_counts_what_is_there() -> None:
+    """After a sweep too: neither a number nor a name of what is gone."""
+    then = NOW - 200 * DAY
+    connection = filled(
+        event("command_error", "make test", then), edit("/kept", then + 1), event("file_read", "/r", then + 2, file_path="/r"),
+        event("session_end", "other", then + 3),
+    )  # fmt: skip
+    store.sweep(connection, NOW, RETENTION_DAYS, 1)
+    assert json.loads(rows(connection, "summary", "sessions")[0])["counts"] == {"file_edit": 1, "file_read": 1, "session_end": 1}
+    store.sweep(connection, NOW, RETENTION_DAYS)
+    summary = json.loads(rows(connection, "summary", "sessions")[0])
+    assert (summary["counts"], summary["failed"], summary["files"]) == ({"file_edit": 1, "session_end": 1}, [], ["/kept"])
+    assert rows(connection, "ended_at", "sessions") == [then + 3]
 
 
 def test_a_sweep_closes_sessions_that_fell_silent() -> None:

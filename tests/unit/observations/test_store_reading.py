@@ -9,6 +9,7 @@ import pytest
 
 from nudge.errors import Invalid, NotFound
 from nudge.observations import store
+from nudge.storage.text_index import find
 from tests.unit.observations.stored import DAY, NOW, edit, empty, event, filled, prompt, read, rows
 
 
@@ -152,7 +153,7 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     assert store.file_history(connection, "/c.py", after=NOW)["sessions"] == []
     assert len(store.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
     assert store.summarise(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
-    store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW)
+    store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW, find)
     assert store.file_history(connection, "/c.py")["sessions"] == [] and rows(connection, "file_path", "touched_files") == []
 
 

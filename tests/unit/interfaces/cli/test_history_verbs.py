@@ -342,20 +342,31 @@ def test_pin(nudge: Nudge, server: Server, verb: str, pinned: bool) -> None:
     assert nudge(verb, "9").code == 1
 
 
+COPIES = {"prompts": 0, "injections": 0}
+
+
 def test_purge_only_counts(nudge: Nudge, server: Server) -> None:
     """Without --confirm nothing goes; the counts say what would."""
-    server.answers["nudge.purge"] = {"total": 15, "counts": {"command": 3, "file_read": 12}, "pinned": 1, "deleted": False}
+    server.answers["nudge.purge"] = {"total": 15, "counts": {"command": 3, "file_read": 12}, "pinned": 1, **COPIES, "deleted": False}
     outcome = nudge("purge", "--project", "api")
     assert outcome.out.splitlines() == ["12  file_read", " 3  command", "15 observations would be deleted, 1 of them pinned"]
     assert "--confirm" in outcome.err and server.params == {"project": "api", "confirm": False}
+
+
+def test_purge_counts_copies(nudge: Nudge, server: Server) -> None:
+    """Prompts, and what sessions were told, may hold the words though no observation does."""
+    server.answers["nudge.purge"] = {"total": 0, "counts": {}, "pinned": 0, "prompts": 1, "injections": 2, "deleted": False}
+    outcome = nudge("purge", "--search", "x")
+    assert outcome.out == "0 observations would be deleted, with 1 prompt and 2 texts told at a start\n" and "--confirm" in outcome.err
 
 
 def test_purge(nudge: Nudge, server: Server) -> None:
     """All filters together; what may still hold a copy is named."""
     server.answers |= {
         "nudge.sessions": [listed()],
-        "nudge.purge": {"total": 1, "counts": {"command": 1}, "pinned": 0, "deleted": True, "scrubbed": False, "backups": ["/b/x.db"]},
-    }
+        "nudge.purge": {"total": 1, "counts": {"command": 1}, "pinned": 0, **COPIES, "deleted": True, "scrubbed": False,
+                        "backups": ["/b/x.db"]},
+    }  # fmt: skip
     filters = ("--before", "100", "--project", "api", "--session", "d4f8", "--id", "4", "--id", "#5", "--type", "command")
     outcome = nudge("purge", *filters, "--older-than", "12w", "--search", "stale", "--confirm")
     assert outcome.out.splitlines() == ["1  command", "✔ deleted 1 observation"]
