@@ -184,15 +184,16 @@ def _touch(row: Row) -> dict[str, Any]:
 
 
 def sessions(
-    connection: Connection, *, project: str | None = None, prefix: str = "",
+    connection: Connection, *, project: str | None = None, prefix: str = "", hidden: frozenset[str] = frozenset(),
     limit: int = limits.DEFAULT_SESSIONS_LIMIT, offset: int = 0,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """The latest started first; `prefix` is the beginning of a session's id."""
+    """The latest started first, none of the projects `hidden`; `prefix` is the beginning of a session's id."""
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
         " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM observations WHERE session_id = s.id)"
         " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
-        " ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4", (project, prefix, limit, offset),
+        " AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1) ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
+        (project, prefix, limit, offset, json.dumps(sorted(hidden))),
     ).fetchall()  # fmt: skip
     return [_session(connection, row) for row in rows]
 

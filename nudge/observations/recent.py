@@ -33,17 +33,19 @@ def score(row_type: str, age: float, same_project: bool, *, project_given: bool)
 
 
 def recent(
-    connection: Connection, *, project: str | None, now: float, limit: int = limits.DEFAULT_RECENT_LIMIT
-) -> list[dict[str, Any]]:
-    """Best first, with `score`. A project of which nothing is known has no recent context, not somebody else's."""
+    connection: Connection, *, project: str | None, now: float, limit: int = limits.DEFAULT_RECENT_LIMIT,
+    hidden: frozenset[str] = frozenset(),
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Best first, with `score`, none of the projects `hidden`. A project of which nothing is known has no recent context, not somebody
+    else's."""
     if project is not None and not _is_known(connection, project):
         return []
     found: list[dict[str, Any]] = []
     files: set[str] = set()
-    for value, identity, file_path in _by_score(connection, project, now):
+    for value, identity, file_path, whose in _by_score(connection, project, now):
         if len(found) == limit:
             break
-        if file_path is None or file_path not in files:
+        if whose not in hidden and (file_path is None or file_path not in files):
             files.add(file_path or "")
             row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (identity,)).fetchone()
             found.append({**observation(row), "score": round(value, 6)})
@@ -83,9 +85,9 @@ class _Stream:
         return score(obs_type, self._now - row[1], self._type is None, project_given=self._project is not None)
 
 
-def _by_score(connection: Connection, project: str | None, now: float) -> Iterator[tuple[float, int, str | None]]:
-    """Every observation as (score, id, file), best first, newer first among equals: those of the project in one stream, those of all
-    others in one for each type. The head of a stream waits under its bound; a row that scores less goes back under its score."""
+def _by_score(connection: Connection, project: str | None, now: float) -> Iterator[tuple[float, int, str | None, str | None]]:
+    """Every observation as (score, id, file, project), best first, newer first among equals: those of the project in one stream, those
+    of all others in one for each type. The head of a stream waits under its bound; a row that scores less goes back under its score."""
     heap: list[tuple[float, int, int, Any, _Stream | None]] = []
 
     def push(value: float, row: Any, stream: _Stream | None) -> None:
@@ -105,4 +107,4 @@ def _by_score(connection: Connection, project: str | None, now: float) -> Iterat
         if value is not None and value < -negative:
             push(value, row, None)
         elif value is not None:
-            yield value, row[0], row[2]
+            yield value, row[0], row[2], row[3]

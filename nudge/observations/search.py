@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 from nudge import limits
 from nudge.decay import half_life
 from nudge.observations.model import COLUMNS, check_type, marks, observation
@@ -28,9 +30,14 @@ class Filter:
 
     __slots__ = ("_parts", "values")
 
-    def __init__(self, project: str | None, obs_type: str | None, before: int | None, after: int | None) -> None:
+    def __init__(
+        self, project: str | None, obs_type: str | None, before: int | None, after: int | None, hidden: frozenset[str]
+    ) -> None:
         check_type(obs_type)
-        given = (("o.project = ?", project), ("o.obs_type = ?", obs_type), ("o.timestamp < ?", before), ("o.timestamp > ?", after))
+        given = (
+            ("o.project = ?", project), ("o.obs_type = ?", obs_type), ("o.timestamp < ?", before), ("o.timestamp > ?", after),
+            ("coalesce(o.project NOT IN (SELECT value FROM json_each(?)), 1)", json.dumps(sorted(hidden)) if hidden else None),
+        )  # fmt: skip
         self._parts = [part for part, value in given if value is not None]
         self.values = [value for _, value in given if value is not None]
 
@@ -42,10 +49,10 @@ class Filter:
 def search(
     connection: Connection, query: str, *, project: str | None = None, obs_type: str | None = None, before: int | None = None,
     after: int | None = None, order_by: str = "relevance", limit: int = limits.DEFAULT_SEARCH_LIMIT, offset: int = 0,
-    now: float = 0.0, full: bool = False,
+    now: float = 0.0, full: bool = False, hidden: frozenset[str] = frozenset(),
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Matches as index entries, or whole with `full`; `now` counts for the order `blended` only."""
-    match, only = to_match(query), Filter(project, obs_type, before, after)
+    """Matches as index entries, or whole with `full`, none of the projects `hidden`; `now` counts for the order `blended` only."""
+    match, only = to_match(query), Filter(project, obs_type, before, after, hidden)
     if order_by == "blended":
         ids = _blended(connection, match, only, now)[offset : offset + limit]
         rows = _fetch(connection, ids, _FULL if full else _INDEX)

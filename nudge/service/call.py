@@ -30,9 +30,13 @@ class Call:
     def context(self, given: Context, asked: frozenset[str]) -> Context:
         """The explicit context first, the caller's own facts behind it."""
         merged = given.merged(self.defaults)
-        if merged.env is not None or not asked or self.env is None:
+        if merged.env is not None or not asked or self.told(asked) is None:
             return merged
-        if asked - self.env.keys():
-            raise EnvNeeded(asked)
-        merged.env = {name: value for name, value in self.env.items() if value is not None}
+        merged.env = {name: value for name, value in (self.env or {}).items() if value is not None}
         return merged
+
+    def told(self, names: frozenset[str]) -> dict[str, str | None] | None:
+        """What the caller's environment says of these; None when it cannot be asked, EnvNeeded when it was not asked yet."""
+        if self.env is not None and names - self.env.keys():
+            raise EnvNeeded(names)
+        return self.env

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
 
 from nudge import limits
 from nudge.clock import boot_seconds
+from nudge.context import Context
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.guard.paths import normalise_path
 from nudge.observations import store
@@ -21,6 +22,8 @@ from nudge.observations.redaction import redact_event
 from nudge.service.app import App
 from nudge.service.call import Call
 from nudge.service.hints import Params
+from nudge.service.inject_offline import project_here
+from nudge.service.visibility import visible_to
 from nudge.storage.database import Database, copy_to, scrub
 from nudge.storage.text_index import find
 
@@ -46,7 +49,16 @@ After = Annotated[Whole | None, Field(description="Unix seconds")]
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 
-class Search(Params):
+class Standing(Params):
+    """`context` is where the caller stands, as for hints: filled in on stdio, so its schema says no more about it there."""
+
+    context: dict[str, Any] | None = None
+
+    def here(self, call: Call) -> str | None:
+        return project_here(Context.parse(self.context).merged(call.defaults))
+
+
+class Search(Standing):
     query: Annotated[Text, Field(description='words, "phrases", prefix*, AND OR NOT')]
     project: Project = None
     obs_type: Text | None = None
@@ -67,7 +79,7 @@ class Timeline(Params):
     after: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
 
 
-class RecentContext(Params):
+class RecentContext(Standing):
     project: Project = None
     limit: Annotated[int, _between(1, limits.MAX_RECENT_LIMIT)] = limits.DEFAULT_RECENT_LIMIT
 
@@ -85,7 +97,7 @@ class FileHistory(Params):
     limit: Annotated[int, _between(1, limits.MAX_HISTORY_LIMIT)] = limits.DEFAULT_HISTORY_LIMIT
 
 
-class Sessions(Params):
+class Sessions(Standing):
     """`session` is the beginning of an id."""
 
     project: ProjectName | None = None
@@ -189,11 +201,12 @@ class ExportPage(BaseModel):
 
 async def search(app: App, params: Search, call: Call) -> Any:
     project, now = _project(params, call), app.now()
+    hidden = frozenset[str]() if project is not None else _hidden(params, call)
     return await _read(
         app,
         lambda connection: store.search(
             connection, params.query, project=project, obs_type=params.obs_type, before=params.before, after=params.after,
-            order_by=params.order_by, limit=params.limit, offset=params.offset, now=now,
+            order_by=params.order_by, limit=params.limit, offset=params.offset, now=now, hidden=hidden,
         ),
     )  # fmt: skip
 
@@ -207,8 +220,8 @@ async def timeline(app: App, params: Timeline, _call: Call) -> Any:
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
-    project, now = _project(params, call), app.now()
-    return await _read(app, lambda connection: store.recent(connection, project=project, now=now, limit=params.limit))
+    project, now, hidden = _project(params, call), app.now(), _hidden(params, call)
+    return await _read(app, lambda connection: store.recent(connection, project=project, now=now, limit=params.limit, hidden=hidden))
 
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
@@ -221,11 +234,13 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     return await _read(app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit))
 
 
-async def sessions(app: App, params: Sessions, _call: Call) -> Any:
+async def sessions(app: App, params: Sessions, call: Call) -> Any:
+    """Whoever names a project or a session is told of it."""
+    hidden = frozenset[str]() if params.project or params.session else _hidden(params, call)
     return await _read(
         app,
         lambda connection: store.sessions(
-            connection, project=params.project, prefix=params.session, limit=params.limit, offset=params.offset
+            connection, project=params.project, prefix=params.session, limit=params.limit, offset=params.offset, hidden=hidden
         ),
     )
 
@@ -237,7 +252,12 @@ async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
 
 def _project(params: Search | RecentContext, call: Call) -> str | None:
     """The caller's own, unless it names one, or says null for all."""
-    return params.project if "project" in params.model_fields_set else call.defaults.project
+    return params.project if "project" in params.model_fields_set else params.here(call)
+
+
+def _hidden(params: Search | RecentContext | Sessions, call: Call) -> frozenset[str]:
+    """The private projects of which this caller hears nothing."""
+    return visible_to(call).hidden_from(params.here(call), params.project)
 
 
 # Writing

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from nudge import config, limits
+from nudge import limits
 from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.observations import digest, store
@@ -17,7 +16,8 @@ from nudge.observations.digest import Digest
 from nudge.service.app import App
 from nudge.service.call import Call
 from nudge.service.hints import ContextParam, Params
-from nudge.service.inject_offline import hint_rows, project_here, visibility
+from nudge.service.inject_offline import hint_rows, project_here, told_of
+from nudge.service.visibility import visible_to
 
 
 class Inject(Params):
@@ -50,10 +50,12 @@ async def note(app: App, session_id: str, timestamp: float, made: Digest) -> Non
 
 async def _made(app: App, params: Inject, call: Call) -> Digest:
     """Without a history, or with one that cannot be read, the hints are still worth telling."""
-    here = call.context(Context.parse(params.context), app.session.store.env_names())
+    names = app.session.store.env_names()
+    seen = visible_to(call, names)
+    here = call.context(Context.parse(params.context), names)
     asked: dict[str, Any] = {
         "project": project_here(here), "session_id": params.session_id, "now": app.now(), "source": params.source,
-        "hints": await _hints(app, here), **visibility(config.load(os.environ)),
+        "hints": await _hints(app, here), **told_of(seen),
     }  # fmt: skip
 
     def build(connection: sqlite3.Connection | None) -> Digest:

@@ -18,6 +18,7 @@ from nudge.errors import NudgeError, StorageFailed
 from nudge.observations import digest
 from nudge.observations.digest import Digest
 from nudge.runtime import paths
+from nudge.service.visibility import Visibility
 from nudge.storage.connections import open_readonly
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ def offline(environ: Mapping[str, str], context: Context | dict[str, Any], sessi
     here = context if isinstance(context, Context) else Context.parse(context)
     asked = {
         "project": project_here(here), "session_id": session_id, "now": time.time(), "source": source or digest.STARTUP,
-        "hints": _hints(environ, settings, here), **visibility(settings),
+        "hints": _hints(environ, settings, here), **told_of(Visibility(settings)),
     }  # fmt: skip
     try:
         with closing(open_readonly(paths.database_file(environ))) as connection:
@@ -57,9 +58,9 @@ def project_here(here: Context) -> str | None:
     return here.project or project_of(here.repo, here.cwd)
 
 
-def visibility(settings: Settings) -> dict[str, Any]:
-    """Whose rows may be told where."""
-    return {"cross_project": settings.cross_project, "private": frozenset(settings.private_projects)}
+def told_of(seen: Visibility) -> dict[str, Any]:
+    """The other projects that a digest may tell of, in its own words."""
+    return {"cross_project": seen.cross_project, "private": seen.private}
 
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

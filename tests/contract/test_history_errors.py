@@ -69,7 +69,7 @@ def _http(machine: Machine) -> Ask:
 
 def _cli(machine: Machine) -> Ask:
     verbs: dict[str, Callable[[dict[str, Any]], list[str]]] = {
-        "search": lambda given: ["search", given["query"], "--all-projects"],
+        "search": lambda given: ["search", given["query"]],
         "get_observations": lambda given: ["show", *map(str, given["ids"])],
         "timeline": lambda given: ["timeline", str(given["anchor"])],
         "session_trace": lambda given: ["trace", given["session_id"]],

@@ -136,7 +136,7 @@ def test_stored_text_cannot_steer_a_terminal(told: Machine) -> None:
     proxy.request("initialize", info)
     proxy.call("nudge_set_hint", component="api", key="named", value="v", meta={"scope": {}})
     verbs = (
-        ["recent"], ["trace", "s9"], ["inject"], ["search", "echo", "--all-projects"], ["status"], ["get", "api", "named", "--explain"],
+        ["recent"], ["trace", "s9"], ["inject"], ["search", "echo"], ["status"], ["get", "api", "named", "--explain"],
     )  # fmt: skip
     shown = {" ".join(verb): told.cli(*verb, cwd="/").stdout for verb in verbs}
     assert [verb for verb, text in shown.items() if "\x1b" in text or "\x07" in text or set(HIDDEN) & set(text)] == []

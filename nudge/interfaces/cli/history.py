@@ -66,9 +66,9 @@ def _touches(pen: render.Pen, touches: list[dict[str, Any]], path: str) -> Itera
 def _recent_files(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     project = history_view.project_of(arguments)
-    found = connect(arguments).call("nudge.recent_context", {"project": project, "limit": _LOOKED_AT})
-    files = _files(found, arguments, project)
-    console.result(files, history_view.table(console.pen, files))
+    params = {**history_view.asked_of(project), "limit": _LOOKED_AT}
+    files = _files(connect(arguments).call("nudge.recent_context", params), arguments, project)
+    console.result(files, history_view.table_of_projects(console.pen, files, project))
     if not files and not console.as_json:
         console.remark("no file was touched here yet, as far as is known; --all-projects looks everywhere")
     return exits.DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from nudge import context
+from nudge import config, context
 from nudge.clock import ago
 from nudge.errors import NotFound
 from nudge.interfaces.cli import render
@@ -76,6 +76,18 @@ def project_of(arguments: Namespace) -> str | None:
     return context.resolve().project
 
 
+def asked_of(project: str | None) -> dict[str, Any]:
+    """A project, or all of them with where we are: of a private one only those are told who stand in it."""
+    here = context.resolve().project if project is None else None
+    return {"project": project} | ({} if here is None else {"context": {"project": here}})
+
+
+def left_out() -> str | None:
+    """What a question about all projects does not see from here."""
+    private = set(config.load().private_projects) - {context.resolve().project}
+    return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
+
+
 def add_window(parser: Parser, what: str) -> None:
     parser.add_argument("--before", type=moment, metavar="WHEN", help=f"only {what} before: a date, an ISO time, or 7d for so long ago")
     parser.add_argument("--after", type=moment, metavar="WHEN", help=f"only {what} after")
@@ -91,8 +103,8 @@ def given(arguments: Namespace, **names: str) -> dict[str, Any]:
 
 def find_session(client: Client, word: str, project: str | None = None) -> str:
     """`last`, a whole id, or enough of its beginning."""
-    only = {} if project is None else {"project": project}
-    found = client.call("nudge.sessions", {**only, "limit": 1} if word == "last" else {**only, "session": word, "limit": 20})
+    which = {"limit": 1} if word == "last" else {"session": word, "limit": 20}
+    found = client.call("nudge.sessions", {**asked_of(project), **which})
     ids = [str(session["session_id"]) for session in found]
     if word in ids or (word and len(ids) == 1):
         return word if word in ids else ids[0]
@@ -133,13 +145,29 @@ def quoted(text: str | None) -> str:
 
 def table(pen: render.Pen, observations: Sequence[Observation], *, clock: str | None = None, indent: str = "") -> Iterator[str]:
     """`#42  2h ago  command_error  cargo test`; with `clock`, the time of day instead of the age."""
-    cells = [(f"#{number_of(one)}", local(one["timestamp"], clock) if clock else age(one["timestamp"]), _type(one)) for one in observations]
+    return _table(pen, observations, [""] * len(observations), clock=clock, indent=indent)
+
+
+def table_of_projects(pen: render.Pen, observations: Sequence[Observation], here: str | None) -> Iterator[str]:
+    """The same, with the project of each where not all are of the one that was asked for."""
+    names = [str(one.get("project") or "-") for one in observations]
+    shown = any(name != here for name in names)
+    return _table(pen, observations, [f"{render.visible(name)}  " if shown else "" for name in names])
+
+
+def _table(
+    pen: render.Pen, observations: Sequence[Observation], marks: Sequence[str], *, clock: str | None = None, indent: str = ""
+) -> Iterator[str]:
+    cells = [
+        (f"#{number_of(one)}", local(one["timestamp"], clock) if clock else age(one["timestamp"]), _type(one), mark)
+        for one, mark in zip(observations, marks, strict=True)
+    ]
     widths = [render.widest(column) for column in zip(*cells, strict=True)]
-    for one, (number, when, type_) in zip(observations, cells, strict=True):
+    for one, (number, when, type_, mark) in zip(observations, cells, strict=True):
         head = f"{indent}{number.rjust(widths[0])}  {when.rjust(widths[1])}  "
-        name = render.padded(type_, widths[2])
-        text = pen.clip(said(one), len(head) + widths[2] + 2)
-        yield f"{head}{pen.paint(_STYLES[type_], name) if type_ in _STYLES else name}  {text}{_pin(pen, one)}".rstrip()
+        name, whose = render.padded(type_, widths[2]), render.padded(mark, widths[3])
+        text = pen.clip(said(one), len(head) + widths[2] + 2 + widths[3])
+        yield f"{head}{pen.paint(_STYLES[type_], name) if type_ in _STYLES else name}  {whose}{text}{_pin(pen, one)}".rstrip()
 
 
 def number_of(observation: Observation) -> int:

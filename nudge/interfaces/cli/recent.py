@@ -23,9 +23,10 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    params = {"project": history_view.project_of(arguments), **history_view.given(arguments, limit="limit")}
+    project = history_view.project_of(arguments)
+    params = {**history_view.asked_of(project), **history_view.given(arguments, limit="limit")}
     found = connect(arguments).call("nudge.recent_context", params)
-    console.result(found, history_view.table(console.pen, found))
+    console.result(found, history_view.table_of_projects(console.pen, found, project))
     if not found and not console.as_json:
         console.remark("nothing is recorded here yet; wire a client with: nudge connect, or look at all with --all-projects")
     return exits.DONE

@@ -18,13 +18,13 @@ EXAMPLES = (
     "nudge search 'auth error'",
     "nudge search 'docker AND compose' --type command_error --after 7d",
     "nudge search stale --ids | xargs nudge show",
-    "nudge search deploy --all-projects --order-by blended",
+    "nudge search deploy --project api --order-by blended",
 )
 
 
 def configure(parser: Parser) -> None:
     parser.add_argument("query", metavar="QUERY", help='words, "phrases", prefix*, AND, OR, NOT')
-    history_view.add_project(parser)
+    parser.add_argument("--project", metavar="NAME", help="only in this project")
     parser.add_argument("--type", metavar="TYPE", help="only this type, such as command_error, file_edit or git_commit")
     parser.add_argument("--limit", type=whole, metavar="N", help="at most so many (20)")
     parser.add_argument("--full", action="store_true", help="all there is about each, not a preview")
@@ -39,20 +39,19 @@ def run(arguments: Namespace) -> int:
         raise Usage("--ids excludes --full and --json", "leave one out")
     console = Console(as_json=arguments.json)
     client = connect(arguments)
-    project = history_view.project_of(arguments)
-    found = client.call("nudge.search", _params(arguments, project))
+    found = client.call("nudge.search", _params(arguments))
     if arguments.full:
         found = history_view.fetch(client, [one["id"] for one in found])
     _print(console, arguments, found)
     console.remark(f'nudge: {len(found)} results for "{render.visible(arguments.query)}"')
-    if not found and project is not None and console.is_terminal:
-        console.remark(f"only {render.visible(project)} was searched; --all-projects searches everywhere")
+    if arguments.project is None and console.is_terminal and (remark := history_view.left_out()):
+        console.remark(render.visible(remark))
     return exits.DONE
 
 
-def _params(arguments: Namespace, project: str | None) -> dict[str, Any]:
+def _params(arguments: Namespace) -> dict[str, Any]:
     flags = history_view.given(arguments, obs_type="type", limit="limit", order_by="order_by", before="before", after="after")
-    return {"query": arguments.query, "project": project, **flags}
+    return {"query": arguments.query, **history_view.asked_of(arguments.project), **flags}
 
 
 def _print(console: Console, arguments: Namespace, found: list[dict[str, Any]]) -> None:

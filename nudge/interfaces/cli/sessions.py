@@ -25,11 +25,22 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    found = connect(arguments).call("nudge.sessions", history_view.given(arguments, project="project", limit="limit"))
+    params = {**history_view.asked_of(arguments.project), **history_view.given(arguments, limit="limit")}
+    found = connect(arguments).call("nudge.sessions", params)
     console.result(found, _lines(console.pen, found))
-    if not found and not console.as_json:
-        console.remark("no session is recorded yet; wire a client with: nudge connect")
+    if not console.as_json:
+        for remark in _remarks(arguments, found):
+            console.remark(render.visible(remark))
     return exits.DONE
+
+
+def _remarks(arguments: Namespace, found: list[dict[str, Any]]) -> Iterator[str]:
+    if not found and arguments.project is not None:
+        yield f"no session of {arguments.project} is recorded; nudge sessions lists those of every project"
+    elif not found:
+        yield "no session is recorded yet; wire a client with: nudge connect"
+    if arguments.project is None and (left_out := history_view.left_out()):
+        yield left_out
 
 
 def _lines(pen: render.Pen, sessions: list[dict[str, Any]]) -> Iterator[str]:

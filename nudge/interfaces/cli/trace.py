@@ -20,7 +20,7 @@ _CLOCK = "%H:%M:%S"
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("session", metavar="SESSION", help="last, an id, or the beginning of one")
+    parser.add_argument("session", metavar="SESSION", help="last (of all projects), an id, or the beginning of one")
     parser.add_argument("--project", metavar="NAME", help="look for the session in this project only")
     parser.add_argument("--full", action="store_true", help="with the whole text that the agent was told at its start")
     history_view.add_window(parser, "what happened")

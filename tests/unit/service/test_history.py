@@ -19,7 +19,7 @@ from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFail
 from nudge.observations.model import RETENTION_DAYS
 from nudge.service import history
 from nudge.service.app import App
-from nudge.service.call import Call
+from nudge.service.call import Call, EnvNeeded
 from nudge.service.retention import Retention, retention_of
 from nudge.service.session import open_in_memory
 from nudge.storage.database import Database
@@ -152,6 +152,40 @@ def test_the_project_is_the_callers_unless_it_says_otherwise(service: Service) -
     scores = {told["content"]: told["score"] for told in service("recent_context")}
     assert scores["cargo a"] > scores["cargo b"]
     assert len({told["score"] for told in service("recent_context", project=None)}) == 1
+
+
+def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None:
+    """Not to a caller who asks about all projects, nor among the rows of others; to one who stands in it or names it, as ever."""
+    for project in ("payroll", "app", "web"):
+        service.record(event(content=f"cargo {project}", project=project, session_id=project))
+    env: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "PayRoll"}
+    there, here, nowhere = (Call(defaults=Context(project=name), env=env) for name in ("payroll", "app", None))
+
+    def told(name: str, call: Call, **params: Any) -> list[str]:
+        rows = service(name, call=call, **({"query": "cargo"} if name == "search" else {}), **params)
+        return sorted(row.get("project") or row["session_id"] for row in rows)
+
+    for name in ("search", "recent_context", "sessions"):
+        assert told(name, here, project=None) == told(name, nowhere, project=None) == ["app", "web"], name
+        assert told(name, there, project=None) == ["app", "payroll", "web"], name
+        assert told(name, nowhere, project=None, context={"project": "payroll"}) == ["app", "payroll", "web"], name
+        assert "payroll" in told(name, here, project="PayRoll"), name
+        assert "payroll" in told(name, Call(env=dict.fromkeys(env)), project=None), name
+    assert told("recent_context", here) == ["app", "web"] and told("sessions", here, session="pay") == ["payroll"]
+
+
+def test_the_callers_environment_wins(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of whoever started the server. It is asked for; a caller that cannot be asked gets the server's own."""
+    service.record(event(content="cargo", project="payroll"))
+    monkeypatch.setenv("NUDGE_PRIVATE_PROJECTS", "payroll")
+    with pytest.raises(EnvNeeded) as asked:
+        service("search", query="cargo", project=None, call=Call(env={}))
+    assert asked.value.names == ["NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"]
+    assert service("search", query="cargo", project=None, call=Call()) == []
+    assert len(service("search", query="cargo", project=None, call=Call(env=dict.fromkeys(asked.value.names)))) == 1
+    cut: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "p" * 1_025}
+    with pytest.raises(Invalid, match=r"NUDGE_PRIVATE_PROJECTS: must be at most 1024 characters; config\.toml takes more"):
+        service("search", query="cargo", project=None, call=Call(env=cut))
 
 
 @pytest.mark.parametrize(

@@ -173,13 +173,13 @@ def test_secrets_stay(served: tuple[App, Ask]) -> None:
 
 
 def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
-    """A scope that needs a variable makes the interface ask for it, as everywhere else."""
+    """A scope that needs a variable makes the interface ask for it, as everywhere else; with the settings that are the caller's."""
     app, _ = served
     meta = {"scope": {"env_required": ["CI"]}}
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "x", meta).change)
     with pytest.raises(EnvNeeded) as asked:
         asyncio.run(inject.inject(app, Inject(context=HERE), Call(env={})))
-    assert asked.value.names == ["CI"]
+    assert asked.value.names == ["CI", "NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"]
 
 
 def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:

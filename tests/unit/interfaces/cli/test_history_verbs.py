@@ -75,27 +75,34 @@ def test_search_full(nudge: Nudge, server: Server) -> None:
 
 
 def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -> None:
-    """Where we are is searched, unless a project is named or all are meant; every filter has its flag."""
+    """Every project is searched, unless one is named; the server is told where we are. Every filter has its flag."""
     del repo
     server.answers["nudge.search"] = []
     nudge("search", "q")
-    assert server.params == {"query": "q", "project": "x"}
-    nudge("search", "q", "--all-projects")
-    assert server.params == {"query": "q", "project": None}
+    assert server.params == {"query": "q", "project": None, "context": {"project": "x"}}
     flags = ("--project", "web", "--type", "command", "--limit", "5", "--order-by", "blended", "--before", "200", "--after", "100")
     nudge("search", "q", *flags)
     assert server.params == {
         "query": "q", "project": "web", "obs_type": "command", "limit": 5, "order_by": "blended", "before": 200, "after": 100,
     }  # fmt: skip
-    assert nudge("search", "q", "--project", "web", "--all-projects").code == 2
 
 
 def test_search_finds_nothing(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty array is an answer; a person is told where else to look."""
+    """An empty array is an answer."""
     server.answers["nudge.search"] = []
     outcome = nudge("search", "q")
     assert (outcome.code, outcome.out, outcome.err) == (0, "[]\n", 'nudge: 0 results for "q"\n')
-    assert "--all-projects" in on_terminal(nudge, monkeypatch, "search", "q").err
+    assert on_terminal(nudge, monkeypatch, "search", "q").err == outcome.err
+
+
+def test_what_is_left_out_is_said(nudge: Nudge, server: Server, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person who has private projects is told that a question about all projects is not about those."""
+    del repo
+    server.answers |= {"nudge.search": [], "nudge.sessions": []}
+    monkeypatch.setenv("NUDGE_PRIVATE_PROJECTS", "X,PayRoll")
+    remark = "private projects were left out; name one with --project: payroll"
+    assert remark in on_terminal(nudge, monkeypatch, "search", "q").err and remark in nudge("sessions").err
+    assert remark not in nudge("sessions", "--project", "payroll").err
 
 
 def test_a_search_that_cannot_be_read(nudge: Nudge, server: Server) -> None:
@@ -194,9 +201,12 @@ def test_sessions(nudge: Nudge, server: Server) -> None:
         f'd4f8a2b1  {when}  1h    api  codex  12 obs  "fix the login"',
         f"ffffffff  {when}  open  -    codex  1 obs",
     ]
-    assert server.params == {}
+    assert server.params == {"project": None, "context": {"project": "work"}}
     nudge("sessions", "--project", "api", "--limit", "3")
     assert server.params == {"project": "api", "limit": 3}
+    server.answers["nudge.sessions"] = []
+    assert "nudge connect" in nudge("sessions").err
+    assert nudge("sessions", "--project", "nope").err.startswith("no session of nope is recorded")
 
 
 TRACE: dict[str, Any] = {
@@ -236,7 +246,8 @@ def test_trace(nudge: Nudge, server: Server) -> None:
         f'{at[2]} "Fix the login" -> 1 observation',
         f"  #42  {at[3]}  file_read  /a.py",
     ]
-    assert server.calls == [("nudge.sessions", {"limit": 1}), ("nudge.session_trace", {"session_id": SESSION})]
+    last = {"project": None, "context": {"project": "work"}, "limit": 1}
+    assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", {"session_id": SESSION})]
 
 
 def test_trace_full(nudge: Nudge, server: Server) -> None:
@@ -326,6 +337,13 @@ def test_recent(nudge: Nudge, server: Server) -> None:
     assert server.params == {"project": "api", "limit": 3}
     server.answers["nudge.recent_context"] = []
     assert "nudge connect" in nudge("recent").err
+
+
+def test_recent_of_several_projects(nudge: Nudge, server: Server) -> None:
+    """Where not every row is of the project that was asked for, each says whose it is."""
+    server.answers["nudge.recent_context"] = [{**FULL, "is_pinned": False}, {**FULL, "id": 7, "project": None, "is_pinned": False}]
+    rows = ["#42  2h ago  command_error  api  cargo test --all", " #7  2h ago  command_error  -    cargo test --all"]
+    assert nudge("recent", "--all-projects").out.splitlines() == nudge("recent", "--project", "api").out.splitlines() == rows
 
 
 # pin, purge, backup
