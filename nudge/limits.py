@@ -190,8 +190,10 @@ MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 
 # The injection: what a session is told at its start
 MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
-INJECTION_CHARS = 2_000  # about 500 tokens; the least of it goes first, but no failure and no commit
-RECOVERY_INJECTION_CHARS = 3_000  # after `compact` and `clear`, which took an agent's context away
+# Of history: 20 + 10 rows and a few intents, about 50 lines, fit when their texts are of the usual length; where they are longer the
+# least of it goes first, but no failure and no commit. Hints do not count: what is known to work must not push out what happened.
+INJECTION_CHARS = 3_000
+RECOVERY_INJECTION_CHARS = 4_200  # after `compact` and `clear`, which took an agent's context away: 30 + 15 rows
 INJECTED_HINTS = 10
 INJECTED_INTENTS = 10
 INJECTED_ROWS, RECOVERED_ROWS = 20, 30  # of the project
@@ -200,8 +202,8 @@ INJECTION_CANDIDATES = 2_000  # the project's newest observations, out of which 
 FOREIGN_SESSIONS = 300  # the newest sessions, among which other projects are looked for
 FOREIGN_PROJECTS = 12
 FOREIGN_CANDIDATES = 50  # the newest observations of each
-INJECTED_TEXT_CHARS = 80  # of a command or a path
-INJECTED_INTENT_CHARS = 60
+INJECTED_TEXT_CHARS = 56  # of a command or a path: a line stays under 80 characters
+INJECTED_INTENT_CHARS = 48
 INJECTED_VALUE_CHARS = 120
 INJECTED_REASON_CHARS = 80
 INJECTED_NAME_CHARS = 48

@@ -65,14 +65,15 @@ def build(
     hints: Sequence[dict[str, Any]], cross_project: bool = True, private: frozenset[str] = frozenset(),
 ) -> Digest:  # fmt: skip
     """`hints` are rows of name, value (None for a secret), score and reasons, the best first. Without a connection they are all."""
-    sections = [_Section("Hints for here", _hint_lines(hints))]
+    known = _Section("Hints for here", _hint_lines(hints))
+    sections: list[_Section] = []
     if connection is not None:
         left_out = session_id if source == STARTUP else None
         seen = past.Past(connection, now, left_out)
         sections += _own(seen, project, source) if project else []
         sections += _foreign(seen, project, source, private) if cross_project and project not in private else []
     budget = limits.RECOVERY_INJECTION_CHARS if source in RECOVERIES else limits.INJECTION_CHARS
-    return _composed([section for section in sections if section.lines], budget)
+    return _composed(known, sections, budget)
 
 
 # The sections
@@ -105,18 +106,23 @@ def _foreign(seen: past.Past, project: str | None, source: str, private: frozens
 def _intent_line(place: int, intent: past.Intent, now: float) -> _Line:
     actions = f"{intent.actions} action{'s' * (intent.actions != 1)}"
     age = ago(now - intent.timestamp)
-    text = f"[{age}] {quoted(intent.content, limits.INJECTED_INTENT_CHARS)} -> {actions} #{intent.id}"
+    text = f"[{_brief(age)}] {quoted(intent.content, limits.INJECTED_INTENT_CHARS)} -> {actions} #{intent.id}"
     score = half_life(now - intent.timestamp)
     return _Line(text, (place + 1) / limits.INJECTED_INTENTS, intent.id, "intent", score, f"a prompt that led to {actions}, {age}")
 
 
 def _row_line(seen: past.Past, row: Row, rank: float | None, kind: str) -> _Line:
     age = ago(seen.now - row.timestamp)
-    parts = [f"#{row.id}", age, row.type, quoted(_said(row), limits.INJECTED_TEXT_CHARS), *_outcome(row)]
+    parts = [f"#{row.id}", _brief(age), row.type, quoted(_said(row), limits.INJECTED_TEXT_CHARS), *_outcome(row)]
     parts += [f"x{row.times}"] if row.times > 1 else []
     parts += [f"[{named(row.project or '-')}]"] if kind == "foreign" else []
     reason = f"{row.type} weighs {past.weight(row.type):.2f}, recency {half_life(seen.now - row.timestamp):.2f} ({age})"
     return _Line(" ".join(parts), rank, row.id, kind, row.score, reason)
+
+
+def _brief(age: str) -> str:
+    """Every line has one: `2h` is enough."""
+    return age.removesuffix(" ago")
 
 
 def _said(row: Row) -> str:
@@ -124,8 +130,14 @@ def _said(row: Row) -> str:
     if row.type.startswith("file_") and row.path:
         base = (row.cwd or "").rstrip("/") + "/"
         paths = row.content.split("\n") if row.content.startswith(f"{row.path}\n") else [row.path]
-        return " ".join(str(path).removeprefix(base if len(base) > 1 else "") for path in paths)
+        return " ".join(_end(str(path).removeprefix(base if len(base) > 1 else "")) for path in paths)
     return str(row.facts.get("subject") or row.content)
+
+
+def _end(path: str) -> str:
+    """Of a long one, the name tells more than where it begins."""
+    most = limits.INJECTED_TEXT_CHARS
+    return path if len(path) <= most else f"...{path[3 - most :]}"
 
 
 def _outcome(row: Row) -> Iterable[str]:
@@ -159,14 +171,15 @@ def named(name: str) -> str:
 # Room
 
 
-def _composed(sections: list[_Section], budget: int) -> Digest:
-    if not sections:
-        return Digest("", [])
-    lines = [line for section in sections for line in section.lines]
-    _drop(sorted((line for line in lines if line.rank is not None), key=lambda line: -(line.rank or 0)), sections, budget)
+def _composed(known: _Section, history: list[_Section], budget: int) -> Digest:
+    dispensable = [line for section in history for line in section.lines if line.rank is not None]
+    _drop(sorted(dispensable, key=lambda line: -(line.rank or 0)), history, budget)
     # Hints, failures and commits may exceed what we would like to say, but not what a client lets us say.
+    sections = [known, *history]
+    lines = [line for section in sections for line in section.lines]
     _drop(reversed(lines), sections, limits.MAX_INJECTION_CHARS)
-    return Digest(_text(sections), [line.item for line in lines if line.kept])
+    told = [line.item for line in lines if line.kept]
+    return Digest(_text(sections), told) if told else Digest("", [])
 
 
 def _drop(candidates: Iterable[_Line], sections: list[_Section], most: int) -> None:

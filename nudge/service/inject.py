@@ -41,11 +41,17 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
     return {"text": made.text, "items": made.items if params.explain else []}
 
 
-async def note(app: App, session_id: str, timestamp: float, made: Digest) -> None:
-    """Keep what a session was told, for its trace; a hook that had to tell it by itself hands it in later."""
+async def note(app: App, session_id: str, timestamp: float, made: Digest, event_id: str | None = None) -> None:
+    """Keep what a session was told, for its trace; a hook that had to tell it by itself hands it in later, under an id that counts
+    once."""
+
+    def keep(connection: sqlite3.Connection) -> None:
+        if event_id is None or store.is_new_event(connection, event_id, int(timestamp)):
+            store.note_injection(connection, session_id, timestamp, made.items, made.text)
+
     if app.history is not None:
         app.confirm_role()
-        await app.history.write(lambda connection: store.note_injection(connection, session_id, timestamp, made.items, made.text))
+        await app.history.write(keep)
 
 
 async def _made(app: App, params: Inject, call: Call) -> Digest:

@@ -72,8 +72,8 @@ async def drain(app: App, directory: str) -> int:
 
 async def _keep_told(app: App, event: dict[str, Any]) -> None:
     """What a hook told an agent by itself, while there was no server to do it."""
-    told = event["injection"]
-    await inject.note(app, str(event["session_id"]), float(event["timestamp"]), Digest(str(told["text"]), list(told["items"])))
+    made = Digest(str(event["injection"]["text"]), list(event["injection"]["items"]))
+    await inject.note(app, str(event["session_id"]), float(event["timestamp"]), made, event_id=str(event["event_id"]))
 
 
 async def _take(app: App, directory: str, path: str) -> bool:

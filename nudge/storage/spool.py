@@ -43,6 +43,20 @@ def write(directory: str, event: Mapping[str, Any]) -> None:
         raise StorageFailed(f"cannot write to the spool: {error.strerror}") from None
 
 
+def claim(directory: str, event_id: str) -> bool:
+    """True for the first who asks; a disk that takes no mark keeps nobody from his work. A client runs two hooks at the same moment, with
+    a server or without: the directory decides between them. Marks are swept with what was left unfinished."""
+    place = folder(directory)
+    try:
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        os.close(os.open(os.path.join(place, event_id + _UNFINISHED), _CREATE | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def pending(directory: str) -> list[str]:
     """The paths of what waits, oldest first."""
     place = folder(directory)

@@ -216,9 +216,9 @@ def _result(body: bytes) -> Any:
 
 
 def _begin_session(primary: _Primary, directory: str, event: dict[str, Any], context: Context, environ: Mapping[str, str]) -> None:
-    """Neither the context nor a server that does not start may fail the hook."""
+    """Neither the context nor a server that does not start may fail the hook. Wired twice, a session is told once."""
     try:
-        text = _injection(primary, event, context, environ)
+        text = _injection(primary, event, context, environ) if spool.claim(directory, event["event_id"]) else ""
         if text.strip():
             _show(text, event)
     except Exception as error:

@@ -114,7 +114,7 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q").change)
     record(app, "make build")
     told = ask(explain=explain)
-    assert f'- api/test: "pytest -q" {WHY}' in told["text"] and '5m ago command "make build"' in told["text"]
+    assert f'- api/test: "pytest -q" {WHY}' in told["text"] and '5m command "make build"' in told["text"]
     assert [item["kind"] for item in told["items"]] == (["hint", "observation"] if explain else [])
 
 

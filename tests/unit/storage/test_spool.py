@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,21 @@ def test_what_a_killed_writer_left_is_swept(runtime: str) -> None:
     assert part.exists() and len(spool.pending(runtime)) == 1
     spool.sweep(runtime, now + 61)
     assert not part.exists() and len(spool.pending(runtime)) == 1
+
+
+def test_the_first_claim_counts(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of many at once; it is no event, and is swept. On a disk that takes no mark everybody goes on."""
+    with ThreadPoolExecutor(8) as hooks:
+        assert sum(hooks.map(lambda _: spool.claim(runtime, "e1"), range(8))) == 1
+    assert spool.claim(runtime, "e2") and spool.counts(runtime)["files"] == 0
+    spool.sweep(runtime, time.time() + 61)
+    assert os.listdir(spool.folder(runtime)) == []
+
+    def refuse(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert spool.claim(runtime, "e3") and spool.claim(runtime, "e3")
 
 
 def test_many_writers_at_once_lose_nothing(runtime: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -354,6 +354,23 @@ def test_a_session_begins_with_context(run: Run, runtime: str, started: list[str
     assert capsys.readouterr() == ("# Grün\n", "") and started == []
 
 
+@pytest.mark.parametrize("served", [True, False])
+def test_a_session_that_is_wired_twice_is_told_once(
+    run: Run, runtime: str, served: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plugin and a hook fire at the same moment: one of them speaks, by PRIMARY's words or its own. A later start is another."""
+    moment = [1_800_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: moment[0])
+    with FakePrimary(runtime, answering() if served else answering(record=None)) as primary:
+        assert run(START) == run(START) == 0
+        said = capsys.readouterr().out
+        moment[0] += limits.SESSION_EVENT_BUCKET
+        assert run(START) == 0
+    assert said == ("CONTEXT\n" if served else "OFFLINE\n") == capsys.readouterr().out
+    assert sum(request["method"] == "nudge.inject" for request in primary.requests) == (2 if served else 0)
+    assert sum("injection" in event for event in spooled(runtime)) == (0 if served else 2)
+
+
 def test_nothing_to_tell_is_nothing(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Not even an empty line."""
     with FakePrimary(runtime, answering("")):
