@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 _HASH_CHARS = 12  # enough to name a commit; a full one is as long as a key, and would be taken for one
 _QUOTED = r"""(?:"[^"]{0,200}"|'[^']{0,200}')"""
 _OPTION = rf"""\s+(?:-[cC]\s+(?:{_QUOTED}|[^\s"'-])(?:{_QUOTED}|[^\s"'])*+|-\S*+)"""
-_BEGINS = r"(?:^|[;&|(){}\n`]|\b(?:then|do|else|time|sudo)\s)\s*(?:\w+=\S*\s+)*"
-_COMMAND = rf"{_BEGINS}git(?:{_OPTION})*\s+(commit|push)(?=[\s;&|)]|$)"
+_SHELL = r"""\b(?:ba|da|z)?sh\s+-[a-z]*c\s+["']"""
+_BEGINS = rf"(?:^|[;&|(){{}}\n`]|\b(?:then|do|else|time|sudo)\s|{_SHELL})\s*(?:\w+=\S*\s+)*"
+_ARGUMENTS = rf"""((?:{_QUOTED}|[^;&|\n"'])*+)"""
+_COMMAND = rf"""{_BEGINS}git(?:{_OPTION})*\s+(commit|push)(?=[\s;&|)"']|$){_ARGUMENTS}"""
+_WITHOUT_EFFECT = {"commit": r"\s(?:--dry-run|--help|-h)\b", "push": r"\s(?:--dry-run|-n|--help|-h)\b"}
 
 _COMMITTED = r"(?m)^\[([^\]\n]{1,256}?)(?: \(root-commit\))? ([0-9a-f]{4,64})\] (.*)$"
 _CHANGED = r"(\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?"
+_DONE_NOTHING = r"(?m)\b(?:nothing (?:added )?to commit|no changes added to commit)\b|^(?:fatal|error): |^ ! \[|^Aborting commit"
 _PUSHED = r"(?m)^\s*(?:[+*=-]\s+)?(?:[0-9a-f]{4,64}\.{2,3}([0-9a-f]{4,64})|\[new branch\])\s+(\S+) -> (\S+)"
 
 
@@ -32,15 +36,28 @@ class Found:
 def read(command: str, output: str, *, succeeded: bool) -> Found | None:
     """A commit or a push that happened; None for anything else.
 
-    That it happened is known from what git printed. Where nothing was printed, success is taken for it, unless the command holds a
-    text of its own (`<<`), in which `git commit` may be just words.
+    That it happened is known from what git printed. Where it printed nothing, success is taken for it, unless the command holds a text
+    of its own (`<<`), in which `git commit` may be just words, or ends well whatever git did (`||`).
     """
-    said = set(re.findall(_COMMAND, command[: limits.REDACTED_AT_ONCE]))
-    likely = succeeded and "<<" not in command
+    said = {verb for verb, rest in re.findall(_COMMAND, command[: limits.REDACTED_AT_ONCE]) if _has_effect(verb, rest)}
+    likely = succeeded and "<<" not in command and "||" not in command and not re.search(_DONE_NOTHING, output)
     pushed = _push(output) if "push" in said else {}
     if "commit" in said and ((committed := _commit(output)) or likely):
-        return Found("git_commit", committed | ({"pushed": True} if pushed else {}))
+        return Found("git_commit", _with_push(committed, pushed))
     return Found("git_push", pushed) if pushed or ("push" in said and likely) else None
+
+
+def _has_effect(verb: str, arguments: str) -> bool:
+    """A message may well speak of a flag."""
+    return not re.search(_WITHOUT_EFFECT[verb], re.sub(_QUOTED, "''", arguments))
+
+
+def _with_push(committed: dict[str, Any], pushed: dict[str, Any]) -> dict[str, Any]:
+    """A commit that said nothing of itself (`-q`) is named by the push that followed it."""
+    if not pushed:
+        return committed
+    named = {} if "commit" in committed else {name: pushed[name] for name in ("commit", "branch") if name in pushed}
+    return committed | named | {"pushed": True}
 
 
 def _commit(output: str) -> dict[str, Any]:

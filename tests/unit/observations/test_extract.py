@@ -173,6 +173,23 @@ GIT = [
     (bash("git push", "Everything up-to-date"), "git_push", {"up_to_date": True}),
     (bash("git push -q"), "git_push", {}),
     (tool("Bash", {"command": "git push"}, "error: failed to push some refs"), "command", {}),
+    (bash("git commit -qm x && git push", PUSHED), "git_commit", {"commit": "89abcde", "branch": "main", "pushed": True}),
+    (bash("bash -c 'git commit -qm x'"), "git_commit", {}),
+    (bash('sh -lc "cd app && git commit -m x"', COMMIT), "git_commit", COMMITTED),
+    (bash("bash -c 'git push'", PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
+    (bash("git commit -m q || true", "On branch main\nnothing to commit, working tree clean\n"), "command", {}),
+    (bash("git commit -m q || true"), "command", {}),
+    (bash("git commit -m q || true", COMMIT), "git_commit", COMMITTED),
+    (bash("git commit -m q; true", "no changes added to commit (use \"git add\" and/or \"git commit -a\")\n"), "command", {}),
+    (bash("git push; true", "error: failed to push some refs to 'o/r'\n"), "command", {}),
+    (bash("git push; true", "To o/r\n ! [rejected]        main -> main (fetch first)\n"), "command", {}),
+    (bash("git commit --dry-run -m x", "On branch main\nChanges to be committed:\n"), "command", {}),
+    (bash("git commit -m x --dry-run && ls"), "command", {}),
+    (bash("git push --dry-run", PUSHED), "command", {}),
+    (bash("git push -n origin main", PUSHED), "command", {}),
+    (bash("git commit -n -m x", COMMIT), "git_commit", COMMITTED),
+    (bash("git commit -qm 'add a --dry-run flag'"), "git_commit", {}),
+    (bash("git commit -qm x && git push --dry-run", PUSHED), "git_commit", {}),
     (bash("git log --oneline"), "command", {}),
     (bash("git commit-tree abc"), "command", {}),
     (bash("echo 'how to git commit'"), "command", {}),
@@ -191,8 +208,10 @@ def test_a_commit_or_a_push_is_one_when_git_did_it(told: dict[str, Any], kind: s
 
 def test_a_hostile_command_line_costs_nothing() -> None:
     """Options without end, quotes without end: the search for git stays linear."""
-    for command in ("git " + "-c " * 20_000, "git -c '" * 8_000, "git " + "-c x=' " * 9_000, "A=1 " * 15_000 + "git"):
+    for command in ("git " + "-c " * 20_000, "git -c '" * 8_000, "git " + "-c x=' " * 9_000, "A=1 " * 15_000 + "git", "sh -c '" * 9_000):
         assert event_of(bash(command))["type"] == "command"
+    for command in ("git commit '" * 6_000, 'git push "' + "x' " * 9_000, "git commit " + "'a'" * 9_000):
+        assert event_of(bash(command))["type"].startswith("git_")
 
 
 # Other tools
