@@ -33,7 +33,7 @@ IGNORED_EVENTS = frozenset(
     )
 )
 
-_REMINDER = "<system-reminder>"
+_CLIENTS_OWN = ("system-reminder", "task-notification")  # blocks that a client puts among the user's words
 _REQUIRED = ("session_id", "cwd", "hook_event_name")
 _HOMES = ((".claude", "claude-code"), (".codex", "codex"), (".gemini", "gemini"), (".cursor", "cursor"))
 
@@ -164,9 +164,20 @@ def _failed_tool(said: Mapping[str, Any]) -> Seen:
 def _prompt(said: Mapping[str, Any]) -> Seen | None:
     """What a client tells its model under the user's name is not the user's word. A private prompt stays as a place in the order."""
     prompt = text_of(said, "prompt")
-    if not prompt.strip() or prompt.lstrip().startswith(_REMINDER):
-        return None
-    return Seen("user_prompt", shortened(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE)
+    for name in _CLIENTS_OWN:
+        prompt = _without(name, prompt)
+    return Seen("user_prompt", shortened(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE) if prompt.strip() else None
+
+
+def _without(name: str, text: str) -> str:
+    """Without the blocks of that name. A tag that is never closed is a word, unless the text begins with it: then it is cut short."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    kept, place = [], 0
+    while (begin := text.find(opening, place)) >= 0 and (end := text.find(closing, begin)) >= 0:
+        kept.append(text[place:begin])
+        place = end + len(closing)
+    rest = "".join([*kept, text[place:]])
+    return "" if rest.lstrip().startswith(opening) else rest
 
 
 def _session_start(said: Mapping[str, Any]) -> Seen:

@@ -16,7 +16,7 @@ PRIVATE = "[private]"
 
 _ELISION = "\n[...]\n"
 _IDENTITIES = frozenset(("event_id", "session_id", "prompt_id", "agent_id"))
-_TAG = r"(?i)(<\s*/?\s*private\b[^>]{0,200}>)"
+_TAG = r"(?i)(</?private>)"  # exactly: `cat < private > public` is a shell's business
 
 
 def clean(text: str) -> str:
@@ -46,7 +46,7 @@ def without_private(text: str) -> str:
     kept, depth = [], 0
     for number, piece in enumerate(re.split(_TAG, text)):
         if number % 2:
-            depth = max(0, depth + (-1 if piece[1:].lstrip().startswith("/") else 1))
+            depth = max(0, depth + (-1 if piece[1] == "/" else 1))
         elif depth == 0:
             kept.append(piece)
     return "".join(kept)

@@ -302,7 +302,10 @@ def test_a_prompt_is_cut_at_2000_characters() -> None:
     assert event_of(payload("UserPromptSubmit", prompt="p" * 3_000))["content"] == "p" * 2_000
 
 
-@pytest.mark.parametrize("prompt", ["", "  \n", "<system-reminder>x</system-reminder>", "\n<system-reminder>x</system-reminder> y", None])
+@pytest.mark.parametrize(
+    "prompt",
+    ["", "  \n", "<system-reminder>x</system-reminder>", "\n<system-reminder>x", "<task-notification>a</task-notification>\n", None],
+)
 def test_a_prompt_that_no_person_wrote_is_skipped(prompt: str | None) -> None:
     """A client's reminder to its model comes under the user's name."""
     assert extract(payload("UserPromptSubmit", prompt=prompt), now=NOW, environ={}) is None
@@ -310,8 +313,23 @@ def test_a_prompt_that_no_person_wrote_is_skipped(prompt: str | None) -> None:
 
 
 def test_a_prompt_that_mentions_a_reminder_is_kept() -> None:
-    """Only what begins with one is a client's."""
-    assert event_of(payload("UserPromptSubmit", prompt="what is <system-reminder>?"))["type"] == "user_prompt"
+    """A tag alone is a word."""
+    assert event_of(payload("UserPromptSubmit", prompt="what is <system-reminder>?"))["content"] == "what is <system-reminder>?"
+
+
+@pytest.mark.parametrize("prompt", [
+    "do this <system-reminder>hidden</system-reminder>", "<system-reminder>hidden</system-reminder>\ndo this",
+    "<task-notification>hidden</task-notification>do <system-reminder>a\nhidden</system-reminder>this",
+])  # fmt: skip
+def test_what_a_client_put_into_a_prompt_is_left_out(prompt: str) -> None:
+    """Wherever it stands; the user's words around it stay."""
+    assert event_of(payload("UserPromptSubmit", prompt=prompt))["content"] == "do this"
+
+
+def test_blocks_without_end_cost_nothing() -> None:
+    """However many a prompt has."""
+    assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder>" * 100_000))["content"].startswith("x <system-reminder>x")
+    assert event_of(payload("UserPromptSubmit", prompt="<system-reminder></system-reminder>x" * 100_000))["content"] == "x" * 2_000
 
 
 def test_a_private_prompt_keeps_its_place() -> None:

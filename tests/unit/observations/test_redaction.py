@@ -136,13 +136,14 @@ def test_other_values_are_not_touched() -> None:
         ("<private>b</private>", ""),
         ("a <private>b", "a "),
         ("a <PRIVATE>b</Private> c", "a  c"),
-        ("a < private >b</ private > c", "a  c"),
+        ("echo a < private > b", "echo a < private > b"),
+        ("sort <private >public", "sort <private >public"),
         ("<private>a<private>b</private>c</private>d", "d"),
         ("<private>a</private>b<private>c</private>d", "bd"),
         ("a</private> b", "a b"),
         ("a <privateer> b", "a <privateer> b"),
         ("private < b", "private < b"),
-        ("<private\n>b</private>c", "c"),
+        ("<private\n>b</private>c", "<private\n>bc"),
     ],
 )
 def test_what_is_private_leaves_nothing(text: str, kept: str) -> None:
