@@ -71,18 +71,20 @@ def _window(before: int | None, after: int | None) -> tuple[int, int]:
 
 
 def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
-    told = [
-        {"prompt_id": row[0], "timestamp": row[1], "source": row[2], "content": row[3], "observation_count": 0, "observations": []}
-        for row in connection.execute(
-            "SELECT id, timestamp, source, content FROM prompts WHERE session_id = ? AND timestamp > ? AND timestamp < ?"
-            " ORDER BY timestamp, id", (session_id, *window),
-        )
-    ]  # fmt: skip
+    rows = connection.execute(
+        "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE own.prompt_id = prompts.id"
+        " AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ? AND timestamp > ? AND timestamp < ?"
+        " ORDER BY timestamp, id", (session_id, *window),
+    ).fetchall()  # fmt: skip
     led_to, orphans = _actions(connection, session_id, window)
-    for prompt in told:
-        prompt["observations"] = led_to.get(prompt["prompt_id"], [])
-        prompt["observation_count"] = len(prompt["observations"])
-    return _interleaved(told, orphans)
+    told = [
+        {
+            "prompt_id": row[0], "timestamp": row[1], "source": row[2], "content": row[3],
+            "observation_count": len(led_to.get(row[0], ())), "observations": led_to.get(row[0], []),
+        }
+        for row in rows
+    ]  # fmt: skip
+    return _interleaved(told, [(row[1], row[4]) for row in rows], orphans)
 
 
 def _actions(connection: Connection, session_id: str, window: tuple[int, int]) -> tuple[dict[int, list[Any]], list[Any]]:
@@ -107,10 +109,15 @@ def _action(row: Row) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _interleaved(prompts: list[dict[str, Any]], orphans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap."""
-    times = [prompt["timestamp"] for prompt in prompts]
-    gaps = {place: list(group) for place, group in groupby(orphans, lambda orphan: bisect_right(times, orphan["timestamp"]))}
+def _interleaved(
+    prompts: list[dict[str, Any]], moments: list[tuple[int, int]], orphans: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap. A moment is a time and an
+    observation's id, which orders what happened within one second: a session begins before its first prompt."""
+    gaps = {
+        place: list(group)
+        for place, group in groupby(orphans, lambda orphan: bisect_right(moments, (orphan["timestamp"], orphan["id"])))
+    }
     told: list[dict[str, Any]] = []
     for place in range(len(prompts) + 1):
         told += [prompts[place - 1]] if place else []

@@ -126,6 +126,12 @@ def local(timestamp: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
     return time.strftime(form, time.localtime(timestamp))
 
 
+def clock_of(timestamps: Iterable[float]) -> str:
+    """How to tell these times: what lasts several days says of each line on which."""
+    days = {local(timestamp, "%Y-%m-%d") for timestamp in timestamps}
+    return "%H:%M:%S" if len(days) < 2 else "%Y-%m-%d %H:%M:%S"
+
+
 def age(timestamp: float) -> str:
     return ago(time.time() - timestamp)
 

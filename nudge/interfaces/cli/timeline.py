@@ -43,5 +43,6 @@ def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
     yield pen.paint("dim", f"session {render.visible(anchor['session_id'])}, {project}, {day}")
     rows = [*result["before"], anchor, *result["after"]]
     middle = len(result["before"])
-    for place, line in enumerate(history_view.table(pen, rows, clock="%H:%M:%S")):
+    clock = history_view.clock_of(row["timestamp"] for row in rows)
+    for place, line in enumerate(history_view.table(pen, rows, clock=clock)):
         yield f"{pen.paint('bold', '>') if place == middle else ' '} {line}"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("nudge trace last", "nudge trace d4f8a2b1", "nudge trace last --project api --full")
 
-_CLOCK = "%H:%M:%S"
-
 
 def configure(parser: Parser) -> None:
     parser.add_argument("session", metavar="SESSION", help="last (of all projects), an id, or the beginning of one")
@@ -38,17 +36,23 @@ def run(arguments: Namespace) -> int:
 
 def _lines(pen: render.Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]:
     yield from _head(pen, trace)
-    told = [(entry["timestamp"], 0, _told(pen, entry, full=full)) for entry in trace.get("injections") or ()]
-    asked = [(entry["timestamp"], 1, _prompt(pen, entry)) for entry in trace["prompts"]]
+    injections, prompts = trace.get("injections") or (), trace["prompts"]
+    clock = history_view.clock_of([trace["started_at"], *(entry["timestamp"] for entry in (*injections, *prompts, *_actions(prompts)))])
+    told = [(entry["timestamp"], 0, _told(pen, entry, clock, full=full)) for entry in injections]
+    asked = [(entry["timestamp"], 1, _prompt(pen, entry, clock)) for entry in prompts]
     for _, _, lines in sorted([*told, *asked], key=lambda entry: entry[:2]):
         yield from lines
+
+
+def _actions(prompts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (one for prompt in prompts for one in prompt["observations"])
 
 
 def _head(pen: render.Pen, trace: dict[str, Any]) -> Iterator[str]:
     began, ended = trace["started_at"], trace.get("ended_at")
     yield f"{pen.paint('bold', render.visible(trace['session_id']))}  {render.visible(str(trace.get('project') or '-'))}"
     since = history_view.local(began)
-    yield f"{since} to {history_view.local(ended, _CLOCK)}" if ended else f"since {since}, still open"
+    yield f"{since} to {history_view.local(ended, history_view.clock_of([began, ended]))}" if ended else f"since {since}, still open"
     summary = trace.get("summary") or {}
     if summary.get("intent"):
         yield f"intent: {history_view.quoted(summary['intent'])}"
@@ -59,19 +63,19 @@ def _head(pen: render.Pen, trace: dict[str, Any]) -> Iterator[str]:
         yield pen.paint("dim", history_view.counts(summary["counts"]))
 
 
-def _prompt(pen: render.Pen, prompt: dict[str, Any]) -> Iterator[str]:
+def _prompt(pen: render.Pen, prompt: dict[str, Any], clock: str) -> Iterator[str]:
     """What happened without a prompt stands under no words of anybody."""
-    when = history_view.local(prompt["timestamp"], _CLOCK)
+    when = history_view.local(prompt["timestamp"], clock)
     kept = history_view.quoted(prompt["content"]) if prompt["content"] else "(a prompt that is kept no more)"
-    said = "(no prompt)" if prompt["prompt_id"] is None else pen.clip(kept, 24)
+    said = "(no prompt)" if prompt["prompt_id"] is None else pen.clip(kept, len(when) + 16)
     yield f"{pen.paint('cyan', when)} {said} {pen.paint('dim', '-> ' + render.counted(prompt['observation_count'], 'observation'))}"
-    yield from history_view.table(pen, prompt["observations"], clock=_CLOCK, indent="  ")
+    yield from history_view.table(pen, prompt["observations"], clock=clock, indent="  ")
 
 
-def _told(pen: render.Pen, injection: dict[str, Any], *, full: bool) -> Iterator[str]:
-    when = history_view.local(injection["timestamp"], _CLOCK)
+def _told(pen: render.Pen, injection: dict[str, Any], clock: str, *, full: bool) -> Iterator[str]:
+    when = history_view.local(injection["timestamp"], clock)
     named = ", ".join(_item(item) for item in injection["items"])
-    yield f"{pen.paint('cyan', when)} (told at the start) {pen.clip(named, 28) if not full else ''}".rstrip()
+    yield f"{pen.paint('cyan', when)} (told at the start) {pen.clip(named, len(when) + 20) if not full else ''}".rstrip()
     if full:
         yield from (pen.paint("dim", f"  {render.visible(line)}") for line in str(injection["text"]).splitlines())
 

@@ -97,6 +97,12 @@ def test_a_trace_tells_each_prompt_with_its_actions() -> None:
     }  # fmt: skip
 
 
+def test_a_trace_is_in_order_within_a_second() -> None:
+    """A session begins before its first prompt, also when both came at once; what followed the prompt follows it."""
+    connection = filled(event("session_start", "startup", NOW), prompt("now", NOW, "p"), event("session_end", "other", NOW))
+    assert [entry["source"] for entry in store.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
+
+
 def test_a_window_holds_for_prompts_and_observations_alike() -> None:
     """A prompt inside stays, without the observations outside."""
     told = store.trace(traced(), "s1", before=NOW + 30, after=NOW)

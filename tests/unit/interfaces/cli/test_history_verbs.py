@@ -250,6 +250,26 @@ def test_trace(nudge: Nudge, server: Server) -> None:
     assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", {"session_id": SESSION})]
 
 
+def test_trace_of_several_days(nudge: Nudge, server: Server) -> None:
+    """Every line says on which; so does the end."""
+    prompts = [TRACE["prompts"][0], {**TRACE["prompts"][1], "timestamp": 1_794_817_810 + 86_400}]
+    server.answers |= {
+        "nudge.sessions": [listed()], "nudge.session_trace": {**TRACE, "prompts": prompts, "ended_at": 1_794_817_900 + 86_400},
+    }  # fmt: skip
+    lines = nudge("trace", "last").out.splitlines()
+    dated = "%Y-%m-%d %H:%M:%S"
+    assert lines[1] == f"{clock(1_794_817_800, dated)} to {clock(1_794_817_900 + 86_400, dated)}"
+    assert lines[-2].startswith(f'{clock(1_794_817_810 + 86_400, dated)} "Fix the login"')
+    assert lines[-1].split()[1:3] == clock(1_794_817_820, dated).split()
+
+
+def test_trace_of_a_forgotten_prompt(nudge: Nudge, server: Server) -> None:
+    """Its words are gone, its place is not."""
+    prompt = {**TRACE["prompts"][1], "content": ""}
+    server.answers |= {"nudge.sessions": [listed()], "nudge.session_trace": {**TRACE, "prompts": [prompt]}}
+    assert "(a prompt that is kept no more) -> 1 observation" in nudge("trace", "last").out
+
+
 def test_trace_full(nudge: Nudge, server: Server) -> None:
     """With the text that the agent was told, which may not steer our terminal either."""
     server.answers |= {"nudge.sessions": [listed()], "nudge.session_trace": TRACE}
