@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -25,6 +24,7 @@ from nudge.service.hints import Params
 from nudge.service.inject_offline import project_here
 from nudge.service.visibility import visible_to
 from nudge.storage.database import Database, copy_to, scrub
+from nudge.storage.replacing import backup_folder, new_backup
 from nudge.storage.text_index import find
 
 _T = TypeVar("_T")
@@ -296,12 +296,12 @@ def _backups_left(path: str) -> list[str]:
     """Copies that a migration made go too: they would keep what was to be gone. Those that a person made are named, and left."""
     for made in glob.glob(f"{glob.escape(path)}.v*.backup"):
         os.unlink(made)
-    return sorted(glob.glob(os.path.join(glob.escape(_backup_folder(path)), "*.db")))
+    return sorted(glob.glob(os.path.join(glob.escape(backup_folder(path)), "*.db")))
 
 
 async def backup(app: App, params: Backup, _call: Call) -> Any:
     database = _database(app)
-    target = _default_backup(database.path) if params.path is None else normalise_path(params.path, "path")
+    target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
     try:
         await database.read(lambda connection: copy_to(connection, target), patience=None)
     except FileExistsError:
@@ -309,16 +309,6 @@ async def backup(app: App, params: Backup, _call: Call) -> Any:
     except OSError as error:
         raise StorageFailed(f"the backup cannot be written: {error.strerror}") from None
     return {"path": target, "bytes": os.path.getsize(target)}
-
-
-def _backup_folder(path: str) -> str:
-    return os.path.join(os.path.dirname(path), "backups")
-
-
-def _default_backup(path: str) -> str:
-    folder = _backup_folder(path)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    return os.path.join(folder, time.strftime("nudge-%Y%m%d-%H%M%S.db", time.gmtime()))
 
 
 # The database

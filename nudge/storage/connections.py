@@ -28,6 +28,14 @@ def open_readonly(path: str, patience: float = limits.LOOK_TIMEOUT) -> sqlite3.C
     return connection
 
 
+def open_backup(path: str) -> sqlite3.Connection:
+    """One that nobody writes: without a journal beside it none is made there either."""
+    still = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
+    connection = sqlite3.connect(_uri(path, "ro") + still, uri=True, isolation_level=None)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
 def open_writable(path: str) -> sqlite3.Connection:
     """The one writer's connection; the file is made owner-only before anything is in it."""
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)

@@ -56,6 +56,7 @@ VERBS = (
     Verb("inject", HISTORY, "print what an agent starting here would be told", operation="nudge.inject"),
     Verb("purge", HISTORY, "delete observations for good", operation="nudge.purge"),
     Verb("backup", HISTORY, "copy the history to a file", operation="nudge.backup"),
+    Verb("restore", HISTORY, "put a backup in the place of the history"),
     Verb("backfill", HISTORY, "read in the transcripts that Claude Code kept", operation="nudge.record_many"),
     Verb("on", HISTORY, "record in this project again"),
     Verb("off", HISTORY, "record nothing in this project"),
