@@ -30,9 +30,9 @@ class Call:
     def context(self, given: Context, asked: frozenset[str]) -> Context:
         """The explicit context first, the caller's own facts behind it."""
         merged = given.merged(self.defaults)
-        if merged.env is not None or not asked or self.told(asked) is None:
-            return merged
-        merged.env = {name: value for name, value in (self.env or {}).items() if value is not None}
+        told = self.told(asked) if asked and merged.env is None else None
+        if told is not None:
+            merged.env = {name: value for name, value in told.items() if value is not None}
         return merged
 
     def told(self, names: frozenset[str]) -> dict[str, str | None] | None:

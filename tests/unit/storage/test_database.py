@@ -243,15 +243,16 @@ def test_waiting_writes_are_committed_together(opened: Callable[[], Database]) -
     """Forty at once take far fewer commits, and each is answered after its own."""
     database = opened()
     commits: list[int] = []
-    held = threading.Event()
+    begun, held = threading.Event(), threading.Event()
 
     def hold(connection: sqlite3.Connection) -> None:
         connection.set_trace_callback(lambda statement: commits.append(1) if statement == "COMMIT" else None)
+        begun.set()
         held.wait(20)
 
     async def main() -> list[list[str]]:
         first = asyncio.ensure_future(database.maintain(hold))
-        await asyncio.sleep(0)
+        assert await asyncio.to_thread(begun.wait, 20)
 
         async def one(number: int) -> list[str]:
             await database.write(add(f"{number}"))
