@@ -47,13 +47,12 @@ def claim(directory: str, event_id: str) -> bool:
     """True for the first who asks; a disk that takes no mark keeps nobody from his work. A client runs two hooks at the same moment, with
     a server or without: the directory decides between them. Marks are swept with what was left unfinished."""
     place = folder(directory)
+    mark = os.path.join(place, event_id + _UNFINISHED)
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
-        os.close(os.open(os.path.join(place, event_id + _UNFINISHED), _CREATE | os.O_EXCL, 0o600))
-    except FileExistsError:
-        return False
+        os.close(os.open(mark, _CREATE | os.O_EXCL, 0o600))
     except OSError:
-        return True
+        return not os.path.lexists(mark)
     return True
 
 
