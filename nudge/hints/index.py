@@ -46,6 +46,16 @@ class HintIndex:
                 yield
         return changed
 
+    def dismantle(self) -> Generator[None, None, None]:
+        """Free what nobody will look at any more, step by step: all at once would be one long step."""
+        self._by_tag.clear()
+        self._by_key.clear()
+        self._variants.clear()
+        while self._all:
+            self._all.popitem()
+            if len(self._all) % limits.HINTS_PER_BREATH == 0:
+                yield
+
     # Looking up
 
     def live(self, identity: Identity, now: float) -> Hint | None:

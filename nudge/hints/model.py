@@ -48,6 +48,7 @@ class Hint:
     last_used_at: float | None
     use_count: int
     scope: Scope = field(compare=False, repr=False)
+    identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
     texts: tuple[tuple[str, str], ...] = field(compare=False, repr=False)
 
@@ -67,6 +68,7 @@ class Hint:
     ) -> Self:
         """From parts that were parsed already; what follows from them is worked out here."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
+        scope = scope_of(meta.get("scope", {}))
         return cls(
             component,
             key,
@@ -77,14 +79,11 @@ class Hint:
             updated_at,
             last_used_at,
             use_count,
-            scope=scope_of(meta.get("scope", {})),
+            scope=scope,
+            identity=(component, key, scope.key),
             expires_at=None if lifetime is None else updated_at + lifetime,
             texts=_texts(component, key, value, meta),
         )
-
-    @property
-    def identity(self) -> Identity:
-        return self.component, self.key, self.scope.key
 
     @property
     def secret(self) -> bool:

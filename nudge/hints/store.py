@@ -56,7 +56,8 @@ class HintStore:
 
     def apply_in_steps(self, change: Change) -> Generator[None, None, None]:
         """`apply` for thousands of hints: readers see all of it or nothing. No other change may be applied meanwhile."""
-        self._index = yield from self._index.with_change(change)
+        replaced, self._index = self._index, (yield from self._index.with_change(change))
+        yield from replaced.dismantle()
 
     # Writes
 

@@ -93,19 +93,19 @@ def decide_import(
     """Pauses now and then, in which the store must not change."""
     chosen = parse_choice(mode, "mode", MODES)
     incoming = yield from _read(payload, now, admission)
-    yield
-    report = _settle(index, now, incoming, chosen)
-    yield
-    gone = _unnamed(index, incoming) if chosen == "replace" else []
+    report = yield from _settle(index, now, incoming, chosen)
+    gone = (yield from _unnamed(index, incoming)) if chosen == "replace" else []
     report.removed = sum(hint.live_at(now) for hint in gone)
     yield
     change = Change(tuple(report.puts), tuple(hint.identity for hint in gone))
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
 
-def _settle(index: HintIndex, now: float, incoming: list[_Incoming], mode: str) -> _Report:
+def _settle(index: HintIndex, now: float, incoming: list[_Incoming], mode: str) -> Generator[None, None, _Report]:
     report = _Report()
-    for one in incoming:
+    for number, one in enumerate(incoming):
+        if number % limits.HINTS_PER_BREATH == 0:
+            yield
         reason = one.refusal or _why_it_stays(index.live(one.hint.identity, now), one, mode)
         if reason:
             report.skip(one.hint, reason)
@@ -124,10 +124,11 @@ def _why_it_stays(held: Hint | None, new: _Incoming, mode: str) -> str | None:
     return None if new.hint.updated_at > held.updated_at else "not newer than the one here"
 
 
-def _unnamed(index: HintIndex, incoming: list[_Incoming]) -> list[Hint]:
+def _unnamed(index: HintIndex, incoming: list[_Incoming]) -> Generator[None, None, list[Hint]]:
     """What a payload that replaces everything takes away. A hint that it names and cannot bring, such as a secret that was exported
     without its value, is not among them."""
     named = {one.hint.identity for one in incoming}
+    yield
     return [hint for hint in index if hint.identity not in named]
 
 

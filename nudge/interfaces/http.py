@@ -133,11 +133,12 @@ class HttpServer:
         if _is_too_large(request.body, payload):
             return _too_large()
         answer = await jsonrpc.answer(self._app, payload, call_from(request.headers))
+        small = isinstance(payload, dict) and payload.get("method") in _SMALL_ANSWERS
+        if len(request.body) > limits.SMALL_JSON_BYTES:
+            await self._app.in_slices(wire.taken_apart(payload))
         if answer is None:
             return Answer(204)
-        if isinstance(payload, dict) and payload.get("method") in _SMALL_ANSWERS:
-            return _json(answer)
-        return await _sent(answer)
+        return _json(answer) if small else await _sent(answer)
 
     async def _serve_mcp(self, request: Request) -> Answer:
         if not await self._mcp.ready(limits.LOAD_PATIENCE):

@@ -46,7 +46,7 @@ def _spare_the_collector() -> None:
     """What is loaded now stays loaded: looking through all of it again and again would hold the event loop for 50 ms at a time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 100)
+    gc.set_threshold(5_000, 2, 2_000)
 
 
 class Primary:

@@ -21,7 +21,7 @@ from nudge import limits
 from nudge.errors import INVALID_REQUEST, PARSE_ERROR, WIRE_REASONS, NudgeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 
 class WireError(NudgeError):
@@ -162,6 +162,20 @@ def _check_separators(body: bytes) -> None:
     pieces = (body[start : start + limits.MIB] for start in range(0, len(body), limits.MIB))
     if sum(piece.count(b",") + piece.count(b"[") + piece.count(b"{") for piece in pieces) > limits.MAX_JSON_SEPARATORS:
         _refuse("too many values in one message; send it in parts")
+
+
+def taken_apart(value: Any) -> Generator[None, None, None]:
+    """Frees a large message step by step: let go as a whole, it would hold the event loop."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting += part.values()
+            part.clear()
+        elif isinstance(part, list):
+            waiting += part
+            part.clear()
+        yield
 
 
 class _Scanner:

@@ -17,7 +17,7 @@ from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid
 from nudge.hints.change import Decision
 from nudge.service.call import Call
 from nudge.service.session import Session
-from nudge.storage.changelog import ChangeLog, Frame, LogGone, encode_in_pieces
+from nudge.storage.changelog import ChangeLog, LogGone, Pieces, encode_in_pieces
 from nudge.storage.database import Database
 
 _log = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class App:
             except LogGone:
                 self.rewrite_log(log).append(record)
 
-    async def _append_large(self, frame: Frame) -> None:
+    async def _append_large(self, frame: Pieces) -> None:
         log = self._log_to_write()
         if log is None:
             return

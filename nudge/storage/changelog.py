@@ -122,24 +122,39 @@ def _decode(body: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
-class Frame(bytes):
-    """A record as the log holds it."""
+Pieces = list[bytes]
+"""A large frame, cut where it was convenient."""
 
 
-def encode_in_pieces(record: Record) -> Frame:
-    """For a large record and a worker thread: `json` in one go would keep every other thread waiting."""
-    return _frame("".join(_ENCODER.iterencode(record)))
+def encode_in_pieces(record: Record) -> Pieces:
+    """For a large record and a worker thread: `json` in one go, or all of it in one text, would keep every other thread waiting."""
+    pieces, piece, size = [], [], 0
+    for part in _ENCODER.iterencode(record):
+        piece.append(part)
+        size += len(part)
+        if size >= limits.LOG_PIECE_BYTES:
+            pieces.append(_bytes("".join(piece)))
+            piece, size = [], 0
+    pieces.append(_bytes("".join(piece)))
+    return [_prefix(pieces), *pieces]
 
 
-def _encode(record: Record) -> Frame:
-    return _frame(_ENCODER.encode(record))
+def _encode(record: Record) -> bytes:
+    body = _bytes(_ENCODER.encode(record))
+    return _prefix([body]) + body
 
 
-def _frame(text: str) -> Frame:
-    body = text.encode("utf-8", "surrogatepass")
-    if len(body) > limits.MAX_LOG_RECORD_BYTES:
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _prefix(pieces: Pieces) -> bytes:
+    length, checksum = sum(map(len, pieces)), 0
+    if length > limits.MAX_LOG_RECORD_BYTES:
         raise StorageFailed(f"the change is too large for the change log; {_NOT_APPLIED}")
-    return Frame(_PREFIX.pack(len(body), zlib.crc32(body)) + body)
+    for piece in pieces:
+        checksum = zlib.crc32(piece, checksum)
+    return _PREFIX.pack(length, checksum)
 
 
 class ChangeLog:
@@ -207,16 +222,15 @@ class ChangeLog:
         except OSError as error:
             self._take_back()
             raise _spoken(error, _NOT_APPLIED) from None
-        self._appended(frame)
+        self._appended([frame])
 
-    def append_in_pieces(self, frame: Frame) -> Generator[None, None, None]:
+    def append_in_pieces(self, frame: Pieces) -> Generator[None, None, None]:
         """`append` for a record of megabytes. It pauses between the pieces, in which nobody else may append; left off there, it
         leaves no trace."""
         self._check_ours()
-        whole = memoryview(frame)
         try:
-            for start in range(0, len(frame), limits.LOG_PIECE_BYTES):
-                _write_whole(self._descriptor, whole[start : start + limits.LOG_PIECE_BYTES])
+            for piece in frame:
+                _write_whole(self._descriptor, piece)
                 yield
         except BaseException as error:
             self._take_back()
@@ -224,10 +238,10 @@ class ChangeLog:
         self._appended(frame)
         self._check_ours()  # the file may have been taken away meanwhile
 
-    def _appended(self, frame: Frame) -> None:
-        self._size += len(frame)
+    def _appended(self, frame: Pieces) -> None:
+        self._size += sum(map(len, frame))
         if self._compaction is not None:
-            self._compaction.missed.append(frame)
+            self._compaction.missed += frame
 
     def touch(self) -> None:
         """The heartbeat. A disk that refuses it will refuse the next write too, and be reported there."""
@@ -253,7 +267,8 @@ class ChangeLog:
         try:
             self._check_ours()
             descriptor = compaction.reopen()
-            _write_whole(descriptor, b"".join(compaction.missed))
+            for piece in compaction.missed:
+                _write_whole(descriptor, piece)
             size = os.fstat(descriptor).st_size
             os.replace(compaction.path, self.path)
         except BaseException as error:
@@ -359,7 +374,7 @@ def _pieces(header: Record, records: Iterable[Record]) -> Iterator[bytes]:
     yield bytes(piece)
 
 
-def _write_whole(descriptor: int, data: bytes | memoryview) -> None:
+def _write_whole(descriptor: int, data: bytes) -> None:
     """One write. A file takes part of it only when the disk has no room for the rest."""
     if os.write(descriptor, data) != len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
