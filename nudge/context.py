@@ -67,12 +67,18 @@ class Context:
 
     def merged(self, defaults: Context) -> Context:
         """Field by field: what this one knows wins."""
+        if defaults is NOWHERE:
+            return self
         known = defaults.to_wire()
         return Context(**{**known, **self.to_wire()}) if known else self
 
     def to_wire(self) -> dict[str, Any]:
         """Only what is known."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+
+NOWHERE = Context()
+"""Nothing is known; for comparing with, and never changed."""
 
 
 def _member(field: str, name: object) -> str:

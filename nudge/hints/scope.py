@@ -48,9 +48,12 @@ class Scope:
     def check(self, context: Context) -> Verdict:
         if not self._gates:
             return Verdict(True, ["no scope: applies everywhere"])
-        outcomes = [gate.check(context) for gate in self._gates]
-        failed = [reason for passed, reason in outcomes if not passed]
-        return Verdict(not failed, failed or [reason for _, reason in outcomes])
+        met: list[str] = []
+        failed: list[str] = []
+        for gate in self._gates:
+            passed, reason = gate.check(context)
+            (met if passed else failed).append(reason)
+        return Verdict(not failed, failed or met)
 
 
 def scope_of(wire: Mapping[str, Any]) -> Scope:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nudge.context import Context
+from nudge.context import NOWHERE, Context
 from nudge.errors import Invalid
 from nudge.interfaces import wire
 from nudge.interfaces.members import client_of
@@ -27,7 +27,7 @@ def call_from(headers: Mapping[str, str]) -> Call:
     return Call(
         request_id=_short(headers.get("nudge-request-id"), "Nudge-Request-Id"),
         deadline=_number(headers.get("nudge-deadline")),
-        defaults=Context.parse(_object(headers.get("nudge-context"), "Nudge-Context")),
+        defaults=Context.parse(_object(headers["nudge-context"], "Nudge-Context")) if "nudge-context" in headers else NOWHERE,
         env=_env(headers.get("nudge-env")),
         client=_short(client_of(headers), "Nudge-Client"),
         scope_to_repo="nudge-context" in headers,

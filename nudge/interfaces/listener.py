@@ -253,6 +253,7 @@ class _Connection(asyncio.Protocol):
         self._serving: asyncio.Task[None]
         self._arrival: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
+        self._unsent: deque[bytes] = deque()
         self._half: Request | None = None
         """The request whose body is waited for."""
         self._busy = False
@@ -358,9 +359,14 @@ class _Connection(asyncio.Protocol):
             self._busy = True
             if self._half is None:
                 self._alarm.clear()
-            await self._send(request, refusal or await self._respond(request))
+            self._start_sending(request, refusal or await self._respond(request))
+            while self._unsent or self._room is not None:
+                await self._go_on_sending()
             self._busy = False
-            await self._turn(request)
+            if not self._goes_on(request):
+                break
+            if ready:
+                await asyncio.sleep(0)  # others have their turn
         self._part()
 
     async def _more(self) -> bool:
@@ -373,15 +379,14 @@ class _Connection(asyncio.Protocol):
         self._arrival = None
         return True
 
-    async def _turn(self, answered: Request) -> None:
-        """After an answer: end, let others have their turn, or be patient."""
+    def _goes_on(self, answered: Request) -> bool:
+        """After an answer: be patient, or end."""
         if not answered.keep_alive:
             self._reader.ready.clear()
             self._last = True
-        elif self._reader.ready:
-            await asyncio.sleep(0)
         elif self._service.idle is not None and self._half is None:
             self._alarm.set(self._service.idle)
+        return answered.keep_alive
 
     async def _respond(self, request: Request) -> Answer:
         try:
@@ -390,25 +395,24 @@ class _Connection(asyncio.Protocol):
             _log.exception("request failed")
             return plain(500, "internal error; the server's log has the details")
 
-    async def _send(self, request: Request, answer: Answer) -> None:
+    def _start_sending(self, request: Request, answer: Answer) -> None:
         blocks = answer.body if isinstance(answer.body, list) else [answer.body]
         head = _head(answer, sum(map(len, blocks)), request.keep_alive)
         if request.method == "HEAD" or answer.status in _NO_BODY:
-            blocks = []
-        self._write(head + blocks[0] if blocks else head)
-        for block in blocks[1:]:
-            await self._flushed()
-            self._write(block)
-        await self._flushed()
+            blocks = [b""]
+        self._write(head + blocks[0])
+        self._unsent.extend(blocks[1:])
+
+    async def _go_on_sending(self) -> None:
+        """A client that does not take its answers gets no further ones."""
+        if self._room is not None:
+            await self._room
+        if self._unsent:
+            self._write(self._unsent.popleft())
 
     def _write(self, data: bytes) -> None:
         if not self._transport.is_closing():
             self._transport.write(data)
-
-    async def _flushed(self) -> None:
-        """A client that does not take its answers gets no further ones."""
-        if self._room is not None:
-            await self._room
 
     def pause_writing(self) -> None:
         self._room = self._loop.create_future()

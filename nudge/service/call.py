@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from nudge.context import Context
+from nudge.context import NOWHERE, Context
 
 
 class EnvNeeded(Exception):
@@ -21,7 +21,7 @@ class Call:
 
     request_id: str | None = None
     deadline: float | None = None
-    defaults: Context = field(default_factory=Context)
+    defaults: Context = NOWHERE
     env: dict[str, str | None] | None = None
     client: str | None = None
     scope_to_repo: bool = False
