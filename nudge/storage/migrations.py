@@ -39,6 +39,12 @@ _HISTORY = (
     "CREATE INDEX observations_type ON observations(obs_type, timestamp)",
     "CREATE INDEX observations_file ON observations(file_path, timestamp) WHERE file_path IS NOT NULL",
     "CREATE INDEX observations_project ON observations(project, timestamp)",
+    # The files of a change beside the one that the observation itself names.
+    """CREATE TABLE touched_files (
+        file_path TEXT NOT NULL, observation_id INTEGER NOT NULL REFERENCES observations(id) ON DELETE CASCADE,
+        PRIMARY KEY (file_path, observation_id)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX touched_files_observation ON touched_files(observation_id)",
     "CREATE TABLE events (event_id TEXT PRIMARY KEY, timestamp INTEGER NOT NULL) WITHOUT ROWID",
     """CREATE TABLE injections (
         id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, timestamp INTEGER NOT NULL, items TEXT NOT NULL, text TEXT NOT NULL
@@ -61,27 +67,7 @@ _HISTORY = (
     END""",
 )
 
-_FILES_AND_NAMES = (
-    # The files of a change beside the one that the observation itself names.
-    """CREATE TABLE touched_files (
-        file_path TEXT NOT NULL, observation_id INTEGER NOT NULL REFERENCES observations(id) ON DELETE CASCADE,
-        PRIMARY KEY (file_path, observation_id)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX touched_files_observation ON touched_files(observation_id)",
-    """INSERT OR IGNORE INTO touched_files SELECT named.value, o.id FROM observations AS o, json_each(o.metadata, '$.files') AS named
-        WHERE o.obs_type IN ('file_edit', 'file_write') AND json_type(o.metadata, '$.files') = 'array' AND named.value <> o.file_path""",
-    # A project has one spelling, whatever the case of a remote, a directory or a setting.
-    "UPDATE observations SET project = casefold(project) WHERE project <> casefold(project)",
-    "UPDATE sessions SET project = casefold(project) WHERE project <> casefold(project)",
-)
-
-
-def _name_files_and_projects(connection: sqlite3.Connection) -> None:
-    connection.create_function("casefold", 1, lambda text: text and text.casefold(), deterministic=True)
-    _take(connection, _FILES_AND_NAMES)
-
-
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _name_files_and_projects)
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY,)
 LATEST = len(MIGRATIONS)
 
 

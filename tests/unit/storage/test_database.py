@@ -208,27 +208,6 @@ def test_a_migration_is_whole_or_not_at_all(path: str, opened: Callable[[], Data
     assert run(database.read(lambda c: [row[0] for row in c.execute("SELECT name FROM sqlite_master")])) == ["events"]
 
 
-def test_the_first_format_is_brought_up_to_date(path: str, opened: Callable[[], Database]) -> None:
-    """The files that one change touched get their place beside it, and projects their one spelling."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    connection = sqlite3.connect(path, isolation_level=None)
-    migrations.migrate(connection, migrations.MIGRATIONS[:1])
-    connection.execute("INSERT INTO sessions (id, project, client, started_at) VALUES ('s', 'PayRoll', 'codex', 1)")
-    told = [("file_edit", "/a", '{"files": ["/a", "/b"]}'), ("file_edit", "/a", '{"files": "[too long]"}'), ("command", None, "{}")]
-    connection.executemany(
-        "INSERT INTO observations (session_id, timestamp, project, content, obs_type, file_path, metadata)"
-        " VALUES ('s', 1, 'ÄRGER', 'x', ?, ?, ?)", told,
-    )  # fmt: skip
-    connection.close()
-    database = opened()
-
-    def look(query: str) -> Any:
-        return run(database.read(lambda connection: connection.execute(query).fetchall()))
-
-    assert look("SELECT * FROM touched_files") == [("/b", 1)]
-    assert look("SELECT DISTINCT project FROM observations") == [("ärger",)] and look("SELECT project FROM sessions") == [("payroll",)]
-    assert run(database.maintain(check)) == []
-
 
 def test_a_new_database_needs_no_backup(opened: Callable[[], Database], path: str) -> None:
     """There is nothing to lose."""
