@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nudge import limits
@@ -106,12 +106,19 @@ def _settle(index: HintIndex, now: float, incoming: list[_Incoming], mode: str) 
     for number, one in enumerate(incoming):
         if number % limits.HINTS_PER_BREATH == 0:
             yield
-        reason = one.refusal or _why_it_stays(index.live(one.hint.identity, now), one, mode)
+        held = index.live(one.hint.identity, now)
+        reason = one.refusal or _why_it_stays(held, one, mode)
         if reason:
             report.skip(one.hint, reason)
         else:
-            report.puts.append(one.hint)
+            report.puts.append(one.hint if held is None else _numbered_after(held, one.hint))
     return report
+
+
+def _numbered_after(held: Hint, new: Hint) -> Hint:
+    """A number that somebody has seen here never comes to mean something else: who has it in hand must be told of the change."""
+    changed = held.value != new.value or held.meta != new.meta
+    return replace(new, version=min(max(new.version, held.version + changed), limits.MAX_VERSION))
 
 
 def _why_it_stays(held: Hint | None, new: _Incoming, mode: str) -> str | None:

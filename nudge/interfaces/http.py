@@ -29,6 +29,8 @@ _MOST_BODY = {
     "/api/v1/import": limits.MAX_IMPORT_BODY_BYTES,
 }  # fmt: skip
 
+_ROUTED_AS = {"HEAD": "GET"}  # whose answer goes without its body
+
 Handler = Callable[[Request], Awaitable[Answer]]
 
 
@@ -77,21 +79,24 @@ class HttpServer:
 
     def _admit_tcp(self, request: Request) -> Answer | None:
         refused = gate.check_browser(request) or (None if self._is_open(request) else gate.check_token(request, self._token))
-        return plain(*refused) if refused else self._admit(request)
+        if refused is None:
+            return self._admit(request)
+        return plain(*refused, headers={"WWW-Authenticate": "Bearer"} if refused[0] == 401 else {})
 
     def _is_open(self, request: Request) -> bool:
         return not self._auth or request.path == "/health" or request.path.startswith("/proof/")
 
     def _admit(self, request: Request) -> Answer | None:
         if self._handler(request) is None:
-            return plain(405 if request.path in ("/", "/mcp") else 404, "no such path or method")
+            known = request.path in self._posts
+            return plain(405 if known else 404, "no such path or method", headers={"Allow": "POST"} if known else {})
         if request.method in ("POST", "PUT") and not gate.is_json(request):
             return plain(415, "send application/json")
         request.most_body = _MOST_BODY.get(request.path, limits.MAX_BODY_BYTES)
         return None
 
     def _handler(self, request: Request) -> Handler | None:
-        method, path = request.method, request.path
+        method, path = _ROUTED_AS.get(request.method, request.method), request.path
         if method == "POST" and path in self._posts:
             return self._posts[path]
         if method == "GET" and path == "/health":
@@ -152,9 +157,9 @@ class HttpServer:
         return Answer(202) if answer is None else await _sent(answer)
 
     async def _rest(self, request: Request) -> Answer:
-        if request.method == "GET" and request.path == rest.OPENAPI:
+        if request.method in ("GET", "HEAD") and request.path == rest.OPENAPI:
             return _json(rest.openapi())
-        matched = rest.match(request.method, request.raw_path)
+        matched = rest.match(_ROUTED_AS.get(request.method, request.method), request.raw_path)
         if matched is None:
             return plain(404, "no such path or method")
         operation, named = matched
@@ -205,6 +210,4 @@ def _too_large() -> Answer:
 
 
 def _retry_later() -> Answer:
-    answer = plain(503, "not now; send it again")
-    answer.headers = {"Nudge-Retry": "1", "Retry-After": "1"}
-    return answer
+    return plain(503, "not now; send it again", headers={"Nudge-Retry": "1", "Retry-After": "1"})

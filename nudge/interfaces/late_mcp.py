@@ -30,8 +30,8 @@ class LateMcp:
             self._loading = asyncio.ensure_future(self._load())
         return self._loading
 
-    async def ready(self, patience: float) -> bool:
-        """Whether it is there, or is within so many seconds."""
+    async def ready(self, patience: float | None = None) -> bool:
+        """Whether it is there, or is within so many seconds; None: wait for it."""
         loading = self.expect()
         return loading.done() or bool((await asyncio.wait((loading,), timeout=patience))[0])
 

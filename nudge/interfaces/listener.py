@@ -41,8 +41,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def plain(status: int, text: str) -> Answer:
-    return Answer(status, f"{text}\n".encode(), "text/plain; charset=utf-8")
+def plain(status: int, text: str, headers: dict[str, str] | None = None) -> Answer:
+    return Answer(status, f"{text}\n".encode(), "text/plain; charset=utf-8", headers or {})
 
 
 _NOT_UNDERSTOOD = plain(400, "not a request that this server understands")
@@ -171,7 +171,8 @@ class _Reader:
         self._in_head = False
         parser = self._parser
         target = self._target.decode("utf-8", "surrogateescape")
-        request = Request(parser.get_method().decode(), target, self._headers, self._transport, parser.should_keep_alive())
+        keep_alive = parser.should_keep_alive() and parser.get_http_version() != "1.0"
+        request = Request(parser.get_method().decode(), target, self._headers, self._transport, keep_alive)
         self.request = request
         if self._is_odd():
             request.keep_alive, self.refusal = False, _NOT_UNDERSTOOD
@@ -184,7 +185,9 @@ class _Reader:
         """Another protocol, for another host, or with two meanings. What follows an `Upgrade` the parser takes for no HTTP any more."""
         version = self._parser.get_http_version()
         unnamed = version == "1.1" and "host" not in self._headers
-        return version not in ("1.0", "1.1") or unnamed or self._ambiguous or self._target[:1] != b"/" or self._parser.should_upgrade()
+        wrapped = self._headers.get("transfer-encoding", "chunked").lower() != "chunked"
+        strange = unnamed or wrapped or self._ambiguous or self._target[:1] != b"/"
+        return version not in ("1.0", "1.1") or strange or self._parser.should_upgrade()
 
     def on_body(self, part: bytes) -> None:
         if self.refusal is not None or self.request is None:
@@ -333,7 +336,12 @@ class _Connection(asyncio.Protocol):
             self._alarm.clear()
             return
         self._alarm.set(limits.BODY_TIMEOUT)
-        if request.headers.get("expect", "").lower() == "100-continue" and self._reader.refusal is None and not self._busy:
+        if self._reader.refusal is None and not self._busy and not self._reader.ready:
+            self._invite(request)
+
+    def _invite(self, request: Request) -> None:
+        """A client may ask whether its body is wanted before it sends it."""
+        if request.headers.get("expect", "").lower() == "100-continue":
             self._transport.write(_CONTINUE)
 
     def _end_with(self, answer: Answer) -> None:
@@ -367,6 +375,8 @@ class _Connection(asyncio.Protocol):
                 break
             if ready:
                 await asyncio.sleep(0)  # others have their turn
+            elif self._half is not None:
+                self._invite(self._half)
         self._part()
 
     async def _more(self) -> bool:

@@ -89,20 +89,23 @@ class Primary:
         self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
         self._app.describe = self._self_report().to_wire
         self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
-        if self._pipe is not None:
-            mcp.expect()
-            self._stdio = StdioServer(self._pipe, mcp, self._settings.tools, self._client_gone)
-            self._stdio.start()
         self._listen_to_signals()
+        care = [asyncio.create_task(self._serve_client(self._pipe, mcp))] if self._pipe is not None else []
         await self._bind()
         _spare_the_collector()
-        care = [asyncio.create_task(self._watch())]
+        care.append(asyncio.create_task(self._watch()))
         if self._keeper is not None:
             care.append(asyncio.create_task(self._keeper.tend()))
         await self._leaving.wait()
         for task in care:
             task.cancel()
         return await self._leave()
+
+    async def _serve_client(self, pipe: Pipe, mcp: LateMcp) -> None:
+        """What a client sends is read once it can be answered: one that has closed its end already must get its answers in time."""
+        await mcp.ready()
+        self._stdio = StdioServer(pipe, mcp, self._settings.tools, self._client_gone)
+        self._stdio.start()
 
     def _self_report(self) -> SelfReport:
         return SelfReport(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 
@@ -46,10 +47,23 @@ def connect(
                 raise Unavailable("no Nudge server is running; start one with: nudge serve")
             if child is None or child.poll() is not None:
                 _fail_if_child_failed(child, directory)
+                _refuse_if_taken(port)
                 child = spawn_detached(directory, port=port)
         _check_patience(boot_seconds() - began, patience, published, starting=child is not None)
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+
+def _refuse_if_taken(port: int | None) -> None:
+    """Who asks for one port has no use for a server on the next."""
+    if port is None:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            raise Unavailable(f"port {port} is held by another program; leave out -p, or name another") from None
 
 
 def _try_link(directory: str, published: Endpoint | None) -> Connection | None:

@@ -44,6 +44,8 @@ class App:
         self.confirm_role = confirm_role
         self.describe: Callable[[], dict[str, Any]] = dict
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
+        self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
+        """Takes in what hooks left while nobody answered; how many events still wait."""
         self.history: Database | None = None
         """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.calls = 0
@@ -195,6 +197,10 @@ class App:
             _log.warning("compaction failed: %s", error.message)
         finally:
             self._compacting = None
+
+
+async def _nothing_to_drain() -> int:
+    return 0
 
 
 def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:

@@ -182,6 +182,8 @@ class Purged(BaseModel):
     prompts: int
     injections: int
     deleted: bool
+    waiting: int
+    """Events of hooks that could not be taken in yet."""
     scrubbed: bool | None = None
     backups: list[str] | None = None
 
@@ -274,19 +276,21 @@ async def pin(app: App, params: Pin, call: Call) -> Any:
 
 
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
-    """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns."""
+    """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns. What waits in the
+    spool is taken in first, or it would come back."""
     meant = store.Purge(
         now=app.now(), before=params.before, project=params.project, session=params.session, ids=params.ids, obs_type=params.type,
         older_than=params.older_than, search=params.search,
     )  # fmt: skip
-    if not params.confirm:
-        counted = await _database(app).read(lambda connection: store.count(connection, meant, find), patience=None)
-        return {**counted, "deleted": False}
     if call.request_id is not None and call.request_id in app.session.answers:
         return app.session.answers[call.request_id]
+    waiting = await app.drain()
+    if not params.confirm:
+        counted = await _database(app).read(lambda connection: store.count(connection, meant, find), patience=None)
+        return {**counted, "deleted": False, "waiting": waiting}
     told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), find))
     scrubbed = await _database(app).maintain(scrub)
-    result = {**told, "deleted": True, "scrubbed": scrubbed, "backups": _backups_left(_database(app).path)}
+    result = {**told, "deleted": True, "waiting": waiting, "scrubbed": scrubbed, "backups": _backups_left(_database(app).path)}
     if call.request_id:
         app.session.answers.remember(app.now(), call.request_id, result)
     return result

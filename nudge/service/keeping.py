@@ -29,14 +29,15 @@ class Keeper:
         self._app, self._directory = app, directory
         self._database = Database.open(paths.database_file())
         self._retention = Retention(self._database, retention_of(settings.retention))
-        app.history = self._database
+        self._draining = asyncio.Lock()
+        app.history, app.drain = self._database, self._drain
 
     async def tend(self) -> None:
         """Until cancelled: take in what hooks left while nobody answered; once an hour, let go of what is old."""
         next_sweep = 0.0
         while True:
             try:
-                await recording.drain(self._app, self._directory)
+                await self._drain()
                 if self._app.now() >= next_sweep:
                     next_sweep = self._app.now() + _SWEEP
                     await self._sweep()
@@ -47,6 +48,12 @@ class Keeper:
             except OSError as error:
                 _log.warning("the spool cannot be read: %s", error.strerror)
             await asyncio.sleep(_LOOK)
+
+    async def _drain(self) -> int:
+        """One at a time: what two took in at once, one of them would not find any more."""
+        async with self._draining:
+            await recording.drain(self._app, self._directory)
+        return spool.counts(self._directory)["files"]
 
     async def _sweep(self) -> None:
         if self._database.reason is not None:

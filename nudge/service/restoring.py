@@ -16,6 +16,13 @@ from nudge.storage import replacing
 _PAUSE = 0.01
 
 
+def copies(database: str) -> list[str]:
+    """The folder of backups where there is nothing else in it, or each that is ours."""
+    folder, ours = replacing.backup_folder(database), replacing.copies(database)
+    alone = ours and len(ours) == len(os.listdir(folder))
+    return [folder] if alone else ours
+
+
 def examine(path: str) -> dict[str, int]:
     """How many observations and sessions a backup holds, before anything is touched for it."""
     if os.path.exists(paths.database_file()) and os.path.exists(path) and os.path.samefile(path, paths.database_file()):

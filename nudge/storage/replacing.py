@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import sqlite3
 import time
@@ -27,6 +28,11 @@ def new_backup(database: str) -> str:
     return next(path for number in count(1) if not os.path.lexists(path := f"{named}{f'-{number}' * (number > 1)}.db"))
 
 
+def copies(database: str) -> list[str]:
+    """Backups, and histories that a restore put aside, with their journals."""
+    return sorted(glob.glob(os.path.join(glob.escape(backup_folder(database)), "nudge-*.db*")))
+
+
 def examine(path: str) -> dict[str, int]:
     """How much of a history a file holds; Invalid when it holds none that can be used here."""
     if not os.path.isfile(path):
@@ -36,6 +42,8 @@ def examine(path: str) -> dict[str, int]:
             version = migrations.version(connection)
             if version > migrations.LATEST:
                 raise Invalid(f"{path} was written by a newer Nudge; upgrade this one first")
+            if version < 1:
+                raise Invalid(f"{path} is no history of Nudge: it has no format")
             observations, sessions = connection.execute(
                 "SELECT (SELECT count(*) FROM observations), (SELECT count(*) FROM sessions)"
             ).fetchone()

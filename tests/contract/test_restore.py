@@ -99,7 +99,7 @@ def test_a_server_inside_a_client_is_left_alone(machine: Machine, backup: str) -
     client.quit()
 
 
-@pytest.mark.parametrize("damage", ["missing", "text", "other", "newer", "torn", "index", "itself"])
+@pytest.mark.parametrize("damage", ["missing", "text", "other", "newer", "formless", "torn", "index", "itself"])
 def test_what_is_no_backup_replaces_nothing(machine: Machine, backup: str, damage: str) -> None:
     """It is looked through before anything is touched; the server does not even notice what is no history at all."""
     path = Path(backup)
@@ -115,6 +115,7 @@ def test_what_is_no_backup_replaces_nothing(machine: Machine, backup: str, damag
         with sqlite3.connect(path) as connection:
             connection.execute({
                 "other": "DROP TABLE sessions", "newer": f"PRAGMA user_version = {migrations.LATEST + 1}",
+                "formless": "PRAGMA user_version = 0",
                 "index": "INSERT INTO observations_fts(observations_fts) VALUES ('delete-all')",
             }[damage])  # fmt: skip
         connection.close()

@@ -166,6 +166,20 @@ def _seconds_to_exit(process: subprocess.Popen[bytes]) -> queue.SimpleQueue[floa
     return answer
 
 
+@pytest.mark.parametrize("running", [False, True])
+def test_who_leaves_at_once_is_answered_first(machine: Machine, running: bool) -> None:
+    """Requests in a pipe whose other end is closed already: each is answered and applied, by a server that has yet to start too."""
+    if running:
+        machine.http_only()
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    wanted = {"name": "nudge_set_hint", "arguments": {"component": "c", "key": "k", "value": "v"}}
+    asked = [{"id": 1, "method": "initialize", "params": params}, {"id": 2, "method": "tools/call", "params": wanted}]
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked)
+    done = machine.cli("serve", stdin=lines)
+    assert sorted(json.loads(line)["id"] for line in done.stdout.splitlines()) == [1, 2]
+    assert machine.json("get", "c", "k")["hint"]["value"] == "v"
+
+
 def test_primary_alone_just_exits(machine: Machine) -> None:
     """Nobody connected: PRIMARY ends with its client and leaves no process and no socket."""
     client = machine.serve()
@@ -279,6 +293,17 @@ def test_a_command_starts_the_server_on_the_port_it_names(unasked: Machine) -> N
     unasked.cli("stop", "--force")
     done = unasked.cli("-p", str(wanted), "ls")
     assert (done.returncode, unasked.ready().port) == (0, wanted)
+
+
+def test_a_port_that_is_taken_is_said_before_anything_starts(unasked: Machine) -> None:
+    """A server on another port would refuse the very command that started it."""
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        refused = unasked.cli("-p", str(port), "ls")
+    assert refused.returncode == 4 and f"port {port} is held by another program" in refused.stderr
+    assert unasked.pids() == []
 
 
 def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:

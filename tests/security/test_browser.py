@@ -37,7 +37,7 @@ WRONG = [None, "Bearer " + "0" * 64]
 ODD_TOKENS = [f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer", "Bearer ", f"Bearer {TOKEN.upper()}"]
 PATHS = ["/", "/mcp", "/health", "/api/v1/hints/c/k", "/member", "/nowhere"]
 SERVED = {("POST", "/"), ("POST", "/mcp"), ("GET", "/health"), ("POST", "/member"), ("PUT", "/api/v1/hints/c/k"),
-          ("GET", "/api/v1/hints/c/k"), ("DELETE", "/api/v1/hints/c/k")}  # fmt: skip
+          ("GET", "/api/v1/hints/c/k"), ("DELETE", "/api/v1/hints/c/k"), ("HEAD", "/health"), ("HEAD", "/api/v1/hints/c/k")}  # fmt: skip
 _AT_ONCE = 25  # requests sent ahead of their answers
 
 
@@ -71,7 +71,7 @@ class Attempt:
         if known and self.method in ("POST", "PUT") and self.kind not in JSON_TYPES:
             return 415
         if (self.method, self.path) not in SERVED:
-            return 405 if self.path in ("/", "/mcp") else 404
+            return 405 if ("POST", self.path) in SERVED else 404
         return 200
 
 
@@ -96,7 +96,7 @@ def replies(link: Raw, attempts: list[Attempt], port: int) -> Iterator[tuple[Att
         link.send(b"".join(attempt.request(port) for attempt in group))
         for attempt in group:
             reply = link.reply(head_only=attempt.method == "HEAD")
-            made = reply.status == 204 or (reply.status == 404 and reply.body[:1] == b"{")
+            made = reply.status == 204 or (reply.status == 404 and reply.headers.get("content-type") == "application/json")
             yield attempt, 200 if made else reply.status, reply
 
 
@@ -105,6 +105,8 @@ def check(server: Served, attempts: list[Attempt]) -> Counter[int]:
     with server.tcp() as link:
         for attempt, status, reply in replies(link, attempts, server.port):
             assert status == attempt.expected(), (attempt, reply)
+            assert reply.headers.get("allow") == ("POST" if status == 405 else None)
+            assert reply.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
             assert not [name for name in reply.headers if name.startswith("access-control")], attempt
             seen[status] += 1
     return seen

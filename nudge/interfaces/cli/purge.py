@@ -93,5 +93,7 @@ def _remarks(result: dict[str, Any]) -> Iterator[str]:
         yield "nothing was deleted; the same with --confirm deletes them"
     if result["deleted"] and result.get("scrubbed") is False:
         yield "traces may stay in the database's log until its readers are done; they go with the next purge or restart"
+    if result.get("waiting"):
+        yield f"{render.counted(result['waiting'], 'event')} of hooks still wait in the spool and were not looked at; see: nudge doctor"
     for path in result.get("backups") or ():
         yield f"a backup may still hold them: {render.visible(path)}"

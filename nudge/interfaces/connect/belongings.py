@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from nudge.errors import StorageFailed
 from nudge.runtime import lock, paths
+from nudge.service import restoring
 
 _OUR_NAME = "nudge"
 
@@ -59,13 +60,14 @@ def _directory_or(path: str) -> str:
 
 
 def _with_its_own(database: str) -> Iterator[str]:
-    """A database has its journal, its lock and its backups beside it, under longer names."""
+    """A database has its journal and its lock beside it, under longer names, and its backups in a folder of theirs."""
     directory, name = os.path.split(database)
     try:
         found = sorted(os.listdir(directory))
     except OSError:
         return
     yield from (os.path.join(directory, other) for other in found if other == name or other.startswith((f"{name}-", f"{name}.")))
+    yield from restoring.copies(database)
 
 
 def _size(path: str) -> int:

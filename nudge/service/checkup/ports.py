@@ -16,7 +16,10 @@ from nudge.service.checkup.finding import Finding, Patient, ok, warn
 def check_port(patient: Patient) -> Iterator[Finding]:
     wanted = patient.settings.port
     listening = None if patient.status is None else patient.status.get("port")
-    if patient.status is None:
+    published = endpoint.read(patient.directory) if patient.silent is not None else None
+    if published is not None and published.port is not None:
+        yield ok("port", f"{published.port} is held by the server that does not answer (pid {published.pid})")
+    elif patient.status is None:
         yield _ahead_of_a_server(wanted)
     elif listening is None:
         yield warn("port", f"the server found no free port from {wanted} on; only the socket is served", _who_has(wanted))

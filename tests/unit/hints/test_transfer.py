@@ -85,7 +85,7 @@ def test_round_trip() -> None:
 
 
 def test_merge_takes_the_newer() -> None:
-    """The newer update wins and brings its fields; an equal or older one is left out with the reason."""
+    """The newer update wins and brings its fields, while versions count on from here; an equal or older one is left out with the reason."""
     store = new_store()
     load(store, payload_with({"x": {"value": "old", "updated_at": OLD, "version": 9, "use_count": 3}}))
     assert load(store, payload_with({"x": {"value": "same", "updated_at": OLD}})) == {
@@ -96,7 +96,18 @@ def test_merge_takes_the_newer() -> None:
     }
     load(store, payload_with({"x": {"value": "new", "updated_at": NEW, "version": 2}}))
     hint = finish(store.get(NOW, "api", "x"))["hint"]
-    assert (hint["value"], hint["version"], "use_count" in hint) == ("new", 2, False)
+    assert (hint["value"], hint["version"], "use_count" in hint) == ("new", 10, False)
+
+
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+@pytest.mark.parametrize(("theirs", "value", "version"), [(1, "other", 3), (2, "other", 3), (7, "other", 7), (1, "two", 2)])
+def test_a_version_that_was_seen_never_means_something_else(mode: str, theirs: int, value: str, version: int) -> None:
+    """What an import overwrites counts on; what it repeats stays at its number."""
+    store = new_store()
+    put(store, "api", "k", "one")
+    put(store, "api", "k", "two", now=NOW + 1)
+    load(store, payload_with({"k": {"value": value, "version": theirs, "updated_at": iso(NOW + 2)}}), mode, now=NOW + 3)
+    assert exported(store, NOW + 3)["components"]["api"]["hints"]["k"]["version"] == version
 
 
 def test_merge_does_not_take_a_hint_without_a_time_for_newer() -> None:

@@ -155,6 +155,7 @@ def test_answers_come_in_the_order_of_the_requests(talk: Any) -> None:
         b"CONNECT h:1 HTTP/1.1\r\nHost: h\r\n\r\n",
         b"POST / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}",
         b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ],
 )
 def test_what_could_mean_two_things_is_refused(talk: Any, data: bytes) -> None:
@@ -317,6 +318,22 @@ def test_who_asks_whether_to_send_the_body_is_told(talk: Any) -> None:
         return first, told, (await line.answer())[0]
 
     assert talk(session) == (100, "abc", 403)
+
+
+def test_nobody_is_invited_out_of_turn(talk: Any) -> None:
+    """The invitation to send a body comes behind the answers that are due before it."""
+
+    async def session(line: Line) -> Any:
+        second = post("/", b"abc", "Expect: 100-continue")
+        line.send(get("/wait") + second[:-3])
+        while not line.echo.asked:
+            await asyncio.sleep(0)
+        line.echo.go.set()
+        first, invited = (await line.answer())[0], (await line.answer(head_only=True))[0]
+        line.send(b"abc")
+        return first, invited, (await line.told())["body"]
+
+    assert talk(session) == (200, 100, "abc")
 
 
 def test_a_body_that_does_not_come(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,7 @@ def test_pins_name_what_is_missing(service: Service) -> None:
 def test_a_purge_counts_before_it_deletes(service: Service) -> None:
     """Only `confirm` deletes; a repeated request gets the first one's answer."""
     service.record(event(content="keep"), event(content="plugh"), event("search", "plugh too"))
-    told = {"total": 2, "counts": {"command": 1, "search": 1}, "pinned": 0, "prompts": 0, "injections": 0}
+    told = {"total": 2, "counts": {"command": 1, "search": 1}, "pinned": 0, "prompts": 0, "injections": 0, "waiting": 0}
     assert service("purge", search="plugh") == {**told, "deleted": False}
     assert len(service("search", query="plugh")) == 2
     once = Call(request_id="r1")

@@ -393,9 +393,12 @@ def test_purge_only_counts(nudge: Nudge, server: Server) -> None:
 
 def test_purge_counts_copies(nudge: Nudge, server: Server) -> None:
     """Prompts, and what sessions were told, may hold the words though no observation does."""
-    server.answers["nudge.purge"] = {"total": 0, "counts": {}, "pinned": 0, "prompts": 1, "injections": 2, "deleted": False}
+    server.answers["nudge.purge"] = {
+        "total": 0, "counts": {}, "pinned": 0, "prompts": 1, "injections": 2, "deleted": False, "waiting": 2,
+    }  # fmt: skip
     outcome = nudge("purge", "--search", "x")
     assert outcome.out == "0 observations would be deleted, with 1 prompt and 2 texts told at a start\n" and "--confirm" in outcome.err
+    assert "2 events of hooks still wait" in outcome.err
 
 
 def test_purge(nudge: Nudge, server: Server) -> None:

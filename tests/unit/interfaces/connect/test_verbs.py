@@ -421,3 +421,17 @@ def test_files_that_were_moved_among_others_go_alone(tmp_path: Path, monkeypatch
     monkeypatch.setenv("NUDGE_CONFIG", str(tmp_path / "nudge.toml"))
     found = [os.path.basename(belonging.path) for belonging in belongings.find()]
     assert found == ["my.db", "my.db-wal", "my.db.lock", "nudge.toml"]
+
+
+@pytest.mark.parametrize(("others", "expected"), [([], ["backups"]), (["holiday.zip"], ["nudge-1.db", "nudge-1.db-wal"])])
+def test_backups_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], expected: list[str]) -> None:
+    """They hold the whole history: all of them, and their folder where nothing else is in it."""
+    (tmp_path / "backups").mkdir()
+    for name in ("my.db", *(f"backups/{name}" for name in ("nudge-1.db", "nudge-1.db-wal", *others))):
+        (tmp_path / name).write_text("x")
+    monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
+    found = belongings.find()
+    assert [os.path.basename(belonging.path) for belonging in found] == ["my.db", *expected]
+    belongings.delete(found)
+    assert not (tmp_path / "my.db").exists()
+    assert (tmp_path / "backups").exists() == bool(others) and (not others or os.listdir(tmp_path / "backups") == others)
