@@ -34,7 +34,7 @@ class WireError(NudgeError):
 
 
 def _refuse(message: str) -> NoReturn:
-    raise WireError(INVALID_REQUEST, f"Invalid Request: {message}")
+    raise WireError(INVALID_REQUEST, f"Invalid request: {message}")
 
 
 def _broken(what: str, at: int | None = None) -> WireError:

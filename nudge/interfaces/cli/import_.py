@@ -98,6 +98,8 @@ def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
     yield pen.done(f"imported {render.counted(result['imported'], 'hint')}, skipped {result['skipped']}{removed}")
     for skipped in result.get("reasons", ()):
         yield f"  {render.name_of(skipped['component'], skipped['key'])}: {render.visible(skipped['reason'])}"
+    if (more := result["skipped"] - len(result.get("reasons", ()))) > 0:
+        yield f"  and {more} more"
 
 
 def _source(arguments: Namespace) -> tuple[str, bytes]:

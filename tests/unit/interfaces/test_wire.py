@@ -166,7 +166,7 @@ def test_ambiguous_json_is_an_invalid_request(decode: Decode, body: bytes, says:
     """JSON that two readers could understand differently, or that exhausts one, is -32600 and says which rule it breaks."""
     error = refusal(decode, body)
     assert (error.code, error.reason) == (INVALID_REQUEST, "E_REQUEST")
-    assert error.message.startswith("Invalid Request: ") and says in error.message
+    assert error.message.startswith("Invalid request: ") and says in error.message
 
 
 @BOTH_IN

@@ -90,6 +90,14 @@ def test_import_reads_what_export_wrote(nudge: Nudge, server: Server, somewhere:
     assert server.params == {"payload": PAYLOAD, "mode": "merge"}
 
 
+def test_not_every_reason_is_told(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """Of thousands that were skipped the first are explained, and the others counted."""
+    (somewhere / "hints.json").write_text(json.dumps(PAYLOAD))
+    reasons = [{"component": "api", "key": "test", "reason": "not newer"}]
+    server.answers["nudge.import"] = {"imported": 0, "skipped": 4, "removed": 0, "reasons": reasons}
+    assert nudge("import", "hints.json").out.splitlines()[-1] == "  and 3 more"
+
+
 def test_import_says_what_it_took_away(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """`--mode replace` removes what the file does not name, and counts it."""
     (somewhere / "hints.json").write_text(json.dumps(PAYLOAD))
