@@ -29,10 +29,10 @@ _KNOWN_TO_ALL = frozenset(
         *("user", "any", "bytes", "enter", "field", "hidden", "invalid", "missing", "optional", "prompt", "required", "string", "text"),
     )
 )
-# Programs that log in with `user:password`, by the option that they take it with.
+# Programs that log in with `user:password`, by the option that they take it with; a letter may be the last of several.
 _LOGS_IN = {
-    **dict.fromkeys(("-u", "--user"), frozenset(("curl", "wget"))),
-    **dict.fromkeys(("-a", "--auth"), frozenset(("http", "https", "xh", "xhs"))),
+    **dict.fromkeys(("u", "--user", "U", "--proxy-user"), frozenset(("curl", "wget"))),
+    **dict.fromkeys(("a", "--auth"), frozenset(("http", "https", "xh", "xhs"))),
 }
 _FAR_ENOUGH = 200  # characters back from an option to the command that it belongs to
 _patterns: dict[str, re.Pattern[str]] = {}
@@ -75,7 +75,7 @@ def _is_token(found: re.Match[str]) -> bool:
     return not named and is_literal(found)
 
 
-def _may_be_password(found: re.Match[str]) -> bool:
+def may_be_password(found: re.Match[str]) -> bool:
     """Any word but those that everybody knows; what is made of numbers and colons is a port."""
     value = found["secret"]
     known = value.lower().rstrip("0123456789") in _KNOWN_TO_ALL
@@ -87,13 +87,27 @@ def is_assigned_password(found: re.Match[str]) -> bool:
 
 
 def may_be_assigned_password(found: re.Match[str]) -> bool:
-    """Where it is clear that a value is assigned: `NAME=value`, `--name value`, a value in quotes. `pwd` is more often a directory,
-    and a `pass` in small letters one of several."""
-    name, gap = found[0][: found.start("gap") - found.start()], found["gap"]
-    if name.lower() == "pwd" or name == "pass":
+    """Where it is clear that a value is assigned: `NAME=value`, `--name value`, `A_NAME: value`, a value in quotes."""
+    if _names_something_else(found):
         return False
+    gap, variable = found["gap"], _name(found).isupper() and _before(found, 1) == "_"
     quoted = found.string[found.start("secret") - 1] in "\"'"
-    return (gap == "=" or gap.isspace() or quoted) and _may_be_password(found) and _is_assigned(found)
+    return (gap == "=" or gap.isspace() or quoted or variable) and may_be_password(found) and _is_assigned(found)
+
+
+def _names_something_else(found: re.Match[str]) -> bool:
+    """`pwd` alone is more often a directory, and a `pass` in small letters one of several, but for an option `--pass`."""
+    if _name(found).lower() == "pwd":
+        return not _matches(r"\w", _before(found, 1)) or _before(found, 3).lower() == "old"
+    return _name(found) == "pass" and not _matches(r"\s?--?\Z", _before(found, 3).strip("\"'"))
+
+
+def _name(found: re.Match[str]) -> str:
+    return found[0][: found.start("gap") - found.start()]
+
+
+def _before(found: re.Match[str], most: int) -> str:
+    return found.string[max(0, found.start() - most) : found.start()]
 
 
 def may_be_phrase(found: re.Match[str]) -> bool:
@@ -104,7 +118,13 @@ def may_be_phrase(found: re.Match[str]) -> bool:
 
 def may_be_option(found: re.Match[str]) -> bool:
     """A small number is a port, of the program that gets the option in the end."""
-    return not _matches(r"\d{1,5}\Z", found["secret"]) and _may_be_password(found)
+    return (not _matches(r"\d{1,5}\Z", found["secret"]) or _is_for_sshpass(found)) and may_be_password(found)
+
+
+def _is_for_sshpass(found: re.Match[str]) -> bool:
+    """Not for the program that it starts: no word but options stands between."""
+    program, *words = found[0].split()
+    return program == "sshpass" and all(word[0] in "-\\" for word in words[:-1])
 
 
 def is_assigned_token(found: re.Match[str]) -> bool:
@@ -118,20 +138,25 @@ def _opens_something(found: re.Match[str]) -> bool:
 
 def is_login(found: re.Match[str]) -> bool:
     """`docker run -u 100000:100000` names a user and a group, `rsync -a host:dir` a place."""
-    is_usual = found["option"].strip() in ("-u", "--user") and found["gap"] != ""
+    is_usual = found["option"].strip() in ("-u", "--user") and found["gap"] != "" and len(found["secret"].split()) == 1
     return not found["secret"].isdigit() and is_password(found) and (is_usual or _logs_in(found))
 
 
 def may_be_login(found: re.Match[str]) -> bool:
-    return not found["secret"].isdigit() and _may_be_password(found) and _logs_in(found)
+    return not found["secret"].isdigit() and may_be_password(found) and _logs_in(found)
 
 
 def _logs_in(found: re.Match[str]) -> bool:
-    """Whether the option belongs to a program that takes a login with it."""
-    before = found.string[max(0, found.start() - _FAR_ENOUGH) : found.start()]
-    for end_of_command in ";|&\n(`":
-        before = before.rpartition(end_of_command)[2]
-    return not _LOGS_IN[found["option"].strip()].isdisjoint(re.findall(r"\w+(?!\S)", before))
+    """Whether the option belongs to a program that takes a login with it. What is in quotes ends no command; where the text before
+    begins within a quotation, quotes say nothing, so both readings count."""
+    option = found["option"].strip()
+    programs = _LOGS_IN[option if option.startswith("--") else option[-1]]
+    before = re.sub(r"\\\r?\n", " ", _before(found, _FAR_ENOUGH))
+    return any(not programs.isdisjoint(_words_of_command(text)) for text in (before, re.sub(r"""'[^']*'|"[^"]*\"""", "''", before)))
+
+
+def _words_of_command(before: str) -> list[str]:
+    return re.findall(r"\w+(?!\S)", re.split(r"[;|&\n(`]", before)[-1])
 
 
 def is_discord_token(found: re.Match[str]) -> bool:

@@ -101,12 +101,18 @@ def _redact(rule: Rule, text: str, lowered: str) -> str:
     return "".join([*kept, text[at:]]) if kept else text
 
 
-_PASSWORD = r"(?:passw(?:or)?d|passphrase|(?<![a-z])pass|(?<!\$)pwd)"
+# `compass` and `bypass` are none: what stands before `pass` must be something that one logs in to, or opens.
+_OPENED = "(?:db|sql|mysql|pg|root|user|admin|smtp|mail|ftp|proxy|ldap|redis|(?:src|dest)?(?:store|key))"
+_PASSWORD = rf"(?:passw(?:or)?d|passphrase|(?<![a-z]){_OPENED}?pass|(?<!\$)pwd|rediscli_auth)"
 _KEY = "(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|key)"
 _GAP = r"""(?P<gap>["'\\]{0,3}\s{0,3}(?:=>|:=|==?|:)\s{0,3}|[ \t]{1,3})"""
 _VALUE = rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+_BLANK = r"(?:[ \t]|\\\r?\n)"  # a command may go on in the next line
+_BLANKS = _BLANK + "{1,24}+"
+_WORD = r"""(?:"[^"\n]{0,100}+"(?=\s)|'[^'\n]{0,100}+'(?=\s)|(?:[^\s;|&\\]|\\(?!\r?\n)){1,100}+)"""
 # Up to so many words of a command before its option; no word is looked at twice for one command.
-_WORDS = r"(?:[ \t]{1,4}(?!%s)[^\s;|&]{1,100}+){0,12}+[ \t]{1,4}"
+_WORDS = rf"(?:{_BLANKS}(?!%s){_WORD}){{0,12}}+{_BLANKS}"
+_OPTIONS = rf"(?:{_BLANKS}-[^\s;|&]{{1,60}}+(?:{_BLANKS}(?!login)[^\s;|&-][^\s;|&]{{0,60}}+)?){{0,3}}"
 _HEX40 = "9fceb02d0ae598e95dc970b74767f19372d61af8"
 
 RULES: tuple[Rule, ...] = (
@@ -300,7 +306,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "password",
         rf"(?i){_PASSWORD}{_GAP}{_VALUE}",
-        clues=("pass", "pwd"),
+        clues=("pass", "pwd", "rediscli_auth"),
         judge=credentials.is_assigned_password,
         doubt=credentials.may_be_assigned_password,
         must_redact=(
@@ -309,6 +315,10 @@ RULES: tuple[Rule, ...] = (
             '{"db_password": "letmein"}',
             "psql 'host=x password=letmein'",
             "DB_PASS=sesame",
+            "dbpass=monkey",
+            "DB_PWD=monkey make",
+            "POSTGRES_PASSWORD: monkey",
+            "redis-cli --pass monkey ping",
         ),
         must_match=(
             "password=" + "hunter2",
@@ -316,6 +326,8 @@ RULES: tuple[Rule, ...] = (
             "mysql --password " + "s3cr3t99 -e 'select 1'",
             "Server=db;Uid=sa;Pwd=" + "Str0ng!Pass;",
             '{"db_pass": "' + 'Tr0ub4dor"}',
+            "REDISCLI_AUTH=" + "Hunter2222 redis-cli ping",
+            "keytool -list -storepass " + "Hunter2222",
         ),
         must_not_match=(
             "password=$PASS",
@@ -335,6 +347,10 @@ RULES: tuple[Rule, ...] = (
             '{"type": "password", "label": "Password"}',
             "render_pass=shadow",
             "PWD=src make",
+            "OLDPWD=build make",
+            "compass=north",
+            "bypass=firewall",
+            "Password: monkey see",
         ),
     ),
     Rule(
@@ -371,17 +387,29 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "login",
-        rf"""(?P<option>\s-[ua]|--(?:user|auth))(?P<gap>[ =]?\s{{0,2}})["']?[^\s:"'$]{{1,64}}:(?P<secret>[^\s"'`]{{1,{_LONGEST_VALUE}}})""",
-        clues=(" -u", "--user", " -a", "--auth"),
+        rf"""(?P<option>\s-[A-Za-z]{{0,8}}?[uUa]|--(?:(?:proxy-)?user|auth))(?P<gap>=|{_BLANK}{{0,24}}+)"""
+        rf"""(?P<quote>["'])?[^\s:"'$]{{1,64}}:(?P<secret>(?(quote)(?!\s)(?:(?!(?P=quote))[^\n])+|[^\s"'`]{{1,{_LONGEST_VALUE}}}))""",
+        clues=("-u", "--user", "-a", "--auth", "curl", "wget", "--proxy-user"),
         judge=credentials.is_login,
         doubt=credentials.may_be_login,
-        must_redact=("curl -u me:letmein https://x.example", "http -a me:sesame localhost"),
+        must_redact=(
+            "curl -u me:letmein https://x.example",
+            "http -a me:sesame localhost",
+            "curl -X POST \\\n  -u me:monkey x",
+            "curl 'https://x?a=1&b=2' -u me:monkey",
+            'curl -d "a;b" -u me:monkey x',
+            "curl -sSLu me:monkey x",
+            "curl -U p:monkey x",
+        ),
         must_match=(
             "curl -u admin:" + "s3cr3tpw https://x.example",
             "curl --user 'bob:" + "hunter22' x",
             "curl -s -ume:" + "S3cretPw99 https://x.example",
             "http -a me:" + "S3cretPw99 localhost",
             "xh --auth=me:" + "S3cretPw99 localhost",
+            "curl -su me:" + "Hunter2222 x",
+            "curl --proxy-user p:" + "Hunter2222 x",
+            "curl -u 'me:" + "Hunter 2222 foo' x",
         ),
         must_not_match=(
             "podman run -u 100000:100000 x",
@@ -392,6 +420,10 @@ RULES: tuple[Rule, ...] = (
             "rsync -a build1:/srv/Data2024x web1:/srv",
             "rsync -a host:Data2024x .",
             "sort -uk1:Field22x",
+            "docker run -u 'app: the Group2 of all' x",
+            "curl x; docker run -u app:staff x",
+            "ls -lau a:Field22x",
+            "pip install -U git+ssh:Field22x",
         ),
     ),
     Rule(
@@ -400,14 +432,17 @@ RULES: tuple[Rule, ...] = (
         clues=("mysql", "mariadb", "7z"),
         judge=credentials.is_password,
         doubt=credentials.may_be_option,
-        must_redact=("mysql -uroot -pletmein db",),
+        must_redact=("mysql -uroot -pletmein db", "mysql -e 'select 1; select 2' -pletmein db"),
         must_match=(
             "mysql -uroot -p" + "S3cretPass99 db",
             "mysqldump -h db -u root -p'" + "S3cret Pass99' app > a.sql",
             "7z x -p" + "Hunter2222 a.7z",
+            "mysql -u root \\\n  -p" + "Hunter2222 appdb",
+            "mysql -u root\\\r\n\t-p" + "Hunter2222 appdb",
         ),
         must_not_match=(
             "mysql -u root -p app_test2024",
+            "mysql -u root\ncp -pHunter2222 x",
             "mysql -uroot -p$MYSQL_PASSWORD db",
             'mysql -uroot -p"${PW}" db',
             "mysql -uroot -proot app_test",
@@ -417,17 +452,21 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "password",
         r"(?<![\w-])(?:sshpass|mongo\w{0,12}|cqlsh"
-        r"|(?:docker|podman|nerdctl|buildah|skopeo|oras|helm registry|oc|az|az acr|cf)[ \t]{1,4}login)"
-        rf"{_WORDS % '-p'}-p[ \t]{{0,3}}{_VALUE}",
-        clues=("sshpass", "mongo", "cqlsh", "login"),
+        rf"|(?:docker|podman|nerdctl|buildah|skopeo|oras|helm registry|oc|az|az acr|cf){_OPTIONS}{_BLANKS}login|twine{_BLANKS}upload)"
+        rf"{_WORDS % '-p'}-p{_BLANK}{{0,24}}+{_VALUE}",
+        clues=("sshpass", "mongo", "cqlsh", "login", "twine"),
         judge=credentials.is_password,
         doubt=credentials.may_be_option,
-        must_redact=("docker login -u me -p letmein", "sshpass -p letmein ssh x"),
+        must_redact=("docker login -u me -p letmein", "sshpass -p letmein ssh x", "sshpass -p 12345 ssh x", "sshpass -p \\\n 12345 ssh x"),
         must_match=(
             "sshpass -p " + "Hunter2222 ssh me@host",
             "sshpass -p" + "Hunter2222 ssh me@host",
             "docker login -u me -p " + "MyS3cretPw99 registry.example.com",
             "mongosh -u admin -p '" + "Hunter2222' db",
+            "sshpass \\\n -p " + "Hunter2222 ssh x",
+            "docker login -u me \\\n -p " + "Hunter2222 reg",
+            "docker --config x login -u me -p " + "Hunter2222",
+            "twine upload -u me -p " + "Hunter2222 dist/*",
         ),
         must_not_match=(
             'sshpass -p "$PASS" ssh me@host',
@@ -435,29 +474,55 @@ RULES: tuple[Rule, ...] = (
             'docker login -u me -p "$(cat ~/.token)"',
             "docker login; docker run -p 8080:80 nginx",
             "mongod -p 27017",
+            "docker --debug run --name login1 -p 127.0.0.1:80:80 nginx",
             "docker run --name mongo -p 27017:27017 mongo",
         ),
     ),
     Rule(
         "password",
-        rf"(?<![\w-])redis-cli{_WORDS % '-a'}-a[ \t]{{1,3}}{_VALUE}",
+        rf"(?<![\w-])redis-cli{_WORDS % '-a'}-a{_BLANKS}{_VALUE}",
         clues=("redis-cli",),
         judge=credentials.is_password,
         doubt=credentials.may_be_option,
         must_redact=("redis-cli -h cache -a letmein ping",),
-        must_match=("redis-cli -a " + "MyS3cretPw99 ping",),
+        must_match=("redis-cli -a " + "MyS3cretPw99 ping", "redis-cli -h x \\\n -a " + "Hunter2222"),
         must_not_match=("redis-cli -a $REDIS_PASSWORD ping", "redis-cli -h cache info"),
     ),
     Rule(
         "password",
         rf"(?<![\w-])(?:ldap\w{{1,12}}{_WORDS % '-w'}-w|(?:unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_WORDS % '-P'}-P)"
-        rf"[ \t]{{1,3}}{_VALUE}",
+        rf"{_BLANK}{{0,24}}+{_VALUE}",
         clues=("ldap", "zip", "sqlcmd", "bcp", "mosquitto_"),
         judge=credentials.is_password,
         doubt=credentials.may_be_option,
         must_redact=("unzip -P sesame a.zip",),
-        must_match=("ldapsearch -x -D cn=admin -w " + "Hunter2222 uid=me", "sqlcmd -S db -U sa -P '" + "Str0ng!Pass' -Q 'select 1'"),
+        must_match=(
+            "ldapsearch -x -D cn=admin -w " + "Hunter2222 uid=me",
+            "sqlcmd -S db -U sa -P '" + "Str0ng!Pass' -Q 'select 1'",
+            "sqlcmd -U sa -P" + "Hunter2222! -Q x",
+        ),
         must_not_match=("ldapsearch -x -W -D cn=admin", "unzip -P $PW a.zip", "zip -r a.zip dir"),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])(?:mysqladmin{_WORDS % 'password'}password{_BLANKS}|-pass(?:in|out)?{_BLANKS}[\"']?pass:){_VALUE}",
+        clues=("mysqladmin", "-pass"),
+        judge=credentials.is_password,
+        doubt=credentials.may_be_password,
+        must_redact=("openssl rsa -in a.pem -passin pass:monkey", "mysqladmin -u root password monkey"),
+        must_match=("mysqladmin -u root password " + "Hunter2222", "openssl enc -d -pass 'pass:" + "Hunter2222' -in a"),
+        must_not_match=("mysqladmin -u root password $PW", "openssl rsa -passin pass:$PW", "openssl rsa -passin env:PW"),
+    ),
+    Rule(
+        "password",
+        rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted)\s{{1,3}}password)\s{{1,3}}"""
+        rf"""(?=\\{{0,2}}["']){_VALUE}""",
+        clues=("identified", "password"),
+        judge=credentials.is_password,
+        doubt=credentials.may_be_password,
+        must_redact=("mysql -e \"ALTER USER me IDENTIFIED BY 'monkey'\"",),
+        must_match=("CREATE USER me IDENTIFIED WITH sha2 BY '" + "Hunter2222'", "create role app with password '" + "Hunter2222'"),
+        must_not_match=("CREATE USER me IDENTIFIED BY '$PW'", "alter role app with password 'postgres'", "log in with password Hunter2222"),
     ),
     Rule(
         "bare-hex",

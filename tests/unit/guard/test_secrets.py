@@ -121,6 +121,9 @@ def test_the_kind_names_what_was_found(text: str, kind: str) -> None:
         ("mysql -p'" + "S3cret Pass99' db", "mysql -p'[REDACTED:password]' db"),
         ("docker login -u me -p " + "MyS3cretPw99 ghcr.io", "docker login -u me -p [REDACTED:password] ghcr.io"),
         ("curl -ume:" + "S3cretPw99 https://x", "curl -ume:[REDACTED:login] https://x"),
+        ("curl -u 'me:" + "Hunter 2222 foo' x", "curl -u 'me:[REDACTED:login]' x"),
+        ("curl -X POST \\\n -u me:monkey x", "curl -X POST \\\n -u me:[REDACTED:login] x"),
+        ("docker login -u me \\\n -p " + "Hunter2222 reg", "docker login -u me \\\n -p [REDACTED:password] reg"),
         ("DB_PASSWORD=letmein make", "DB_PASSWORD=[REDACTED:password] make"),
         ("curl https://api.telegram.org/bot110201543:" + "AA" + LONG[:33] + "/getMe", "curl https://api.telegram.org/bot[REDACTED:telegram-token]/getMe"),
     ],
@@ -173,7 +176,9 @@ REPEATED = (
     *("AKIA", "ghp_", "github_pat_", "sk-", "sk-proj-", "xoxb-", "hooks.slack.com/services/", "AIza", "SG." + "a" * 30 + "."),
     *("mysql ", "mysql -p", "mysql -p$", "mysql a b c -pab ", "docker login ", "docker login -p a ", "az acr login ", "sshpass -p "),
     *("mongo -p ", "redis-cli x ", "redis-cli -a ", "ldapx -w ", "zip -P ", "7z ", "curl -u a:", " -a b:c1d2e3f4 ", " -u b:letmein "),
-    *("http -a b:letmein ",),
+    *("http -a b:letmein ", "mysql \\\n", "mysql 'a;b' ", "mysql 'a ", "mysql \"", "docker -a b ", "docker login \\\n"),
+    *("curl -sSLu 'a:$", "curl 'a;' -u b:c"),
+    *(" -uuuuuuuu", "mysqladmin a ", "mysqladmin password ", "-passin pass:$", "identified by '$", "with password '", "\\\n"),
     *("config set token ", "config set password letmein ", "password=letmein ", "password=abc ", "secret='a b' "),
     *("MTA1MjY0NjM2NjA1NjQ2MjM0.", "MTA1MjY0NjM2NjA1NjQ2MjM0.abcdef.", "1234567890:AA", "vault s.", "vault s.a1", "/webhooks/"),
     *("a", "aA1", " ", '"', "\\", "-", "\0", "\u0130", "é", "0123456789abcdef", "://a:" + "b" * 200),
@@ -188,7 +193,7 @@ def test_hostile_text_costs_no_more_than_ordinary_text() -> None:
     assert slow == {}
 
 
-GROWING = ("token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$", "mysql ", "curl -u a:")
+GROWING = ("token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$", "mysql ", "curl -u a:", "curl -u 'a:$")
 
 
 @pytest.mark.parametrize("unit", GROWING)
