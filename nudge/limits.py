@@ -66,6 +66,7 @@ MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
 MAX_ENV_NAMES = 1_000  # variables that all scopes together ask for: a caller may have to tell every one of them with one call
+MAX_COMMAND_WORDS = 1_000  # of one command, that are tried as names of files to ignore
 MAX_PATH_CHARS = 4_096
 MAX_REPO_CHARS = 512
 MAX_BRANCH_CHARS = 256

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 
+from nudge import limits
 from nudge.observations import tools
 from nudge.observations.extract import understood
 
@@ -22,6 +23,7 @@ _GLOBS = ("glob", "include", "glob_pattern")  # of a search: which files it look
 _FINDERS = frozenset(("glob", "ls", "list", "list_directory"))  # whose pattern is one of paths
 _NAMES_A_PATH = re.compile(r"(?i)path|file|dir|folder|root|source|destination|uri")
 _LOOKS_LIKE_A_PATH = ("/", "~/", "./", "../", _FILE_URL)
+_HOME = re.compile(r'"?\$(?:HOME\b|\{HOME\})"?')
 _BETWEEN_WORDS = re.compile(r"""[\s"'`=;|&<>(),]+""")
 _DEEPEST = 4
 
@@ -43,8 +45,15 @@ def _of_known_tool(call: tools.ToolCall) -> Iterator[str]:
     names = (*tools.PATH_NAMES, *tools.FOLDER_NAMES, *_GLOBS, *(["pattern"] if call.name.lower() in _FINDERS else []))
     yield from (path for name in names if (path := tools.text_of(call.arguments, name)))
     yield from (path for _, path in tools.patched(call))
-    command = tools.command_line(call)
-    yield from (word for word in _BETWEEN_WORDS.split(command) if "/" in word and "://" not in word)
+    yield from _of_command(tools.command_line(call))
+
+
+def _of_command(command: str) -> Iterator[str]:
+    """Any word may be a file of the directory it runs in; of a command that holds a whole text, the first ones, and what has a slash."""
+    words = dict.fromkeys(_BETWEEN_WORDS.split(_HOME.sub("~", command)))
+    for number, word in enumerate(words):
+        if "://" not in word and ("/" in word or (word and number < limits.MAX_COMMAND_WORDS)):
+            yield word
 
 
 def _of_any(value: object, name: str = "", depth: int = _DEEPEST) -> Iterator[str]:

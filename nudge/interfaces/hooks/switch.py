@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from functools import lru_cache
 
 from nudge.errors import StorageFailed
 from nudge.runtime import endpoint, paths
@@ -183,13 +184,15 @@ def is_ignored(path: str, globs: Iterable[str]) -> bool:
     """As in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a pattern without a leading `/` or `~/` matches
     anywhere below the root, and one that matches a directory covers all that is in it."""
     path = path.replace("\\", "/")
-    return any(re.match(_translated(glob), path) for glob in globs if glob.strip("/ "))
+    return any(re.match(_translated(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
 
 
-def _translated(glob: str) -> str:
+@lru_cache
+def _translated(glob: str, home: str) -> str:
+    """Once for all the paths of an event."""
     glob = _covering(glob.strip().replace("\\", "/"))
     if glob == "~" or glob.startswith("~/"):
-        glob = paths.home().replace("\\", "/") + glob[1:]
+        glob = home.replace("\\", "/") + glob[1:]
     if not glob.startswith("/") and glob[1:2] != ":":
         glob = "**/" + glob
     return "(?s)" + "".join(map(_piece, re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|.", glob))) + r"(?:/.*)?\Z"

@@ -205,12 +205,20 @@ def configure(environ: dict[str, str], *lines: str) -> None:
     tool("mcp__files__open", {"what": "file:///home/u/proj/secret/a.txt"}),
     bash("cd x && cat ../proj/secret/a.txt"),
     bash("openssl rsa -in=~/keys/prod.pem"),
+    bash("cd secret && cat acme.txt"),
+    bash("ls secret"),
+    bash("cat prod.pem"),
+    bash("cat $HOME/diary/x"),
+    bash('cat "${HOME}/diary/x"'),
+    bash('cat "$HOME"/diary/x'),
+    bash("echo " + " ".join(map(str, range(2_000))) + " > secret/a"),
     {"hook_event_name": "afterFileEdit", "conversation_id": "c", "workspace_roots": ["/home/u/proj"], "file_path": "secret/a"},
 ])  # fmt: skip
-def test_an_ignored_path_is_not_recorded(told: dict[str, object], environ: dict[str, str]) -> None:
+def test_an_ignored_path_is_not_recorded(told: dict[str, object], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The file, the place of a search and what it looks into, any file of a patch, what a foreign tool is given, a path in a command,
     the directory itself."""
-    configure(environ, 'ignore = ["*.pem", "**/secret/**"]')
+    monkeypatch.setenv("HOME", "/home/u")
+    configure(environ, 'ignore = ["*.pem", "**/secret/**", "~/diary"]')
     assert recorded(told, environ) == 0
     assert recorded(tool("Read", {"file_path": "open/a.txt"}), environ) == 1
 
@@ -220,6 +228,7 @@ def test_an_ignored_path_is_not_recorded(told: dict[str, object], environ: dict[
     tool("Edit", {"file_path": "a.py", "old_string": "/secret/", "new_string": "/secret/b"}),
     tool("mcp__tracker__find", {"text": "where is secret kept?", "state": "secret"}),
     bash("curl https://example.org/secret/a"),
+    bash("cat $HOMES/diary/x secrets"),
 ])  # fmt: skip
 def test_a_word_is_not_a_path(told: dict[str, object], environ: dict[str, str]) -> None:
     """What is looked for, written or asked may say anything."""
