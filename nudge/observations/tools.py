@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from nudge.observations import git
+
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
 _EXIT_CODE = re.compile(r"\s*Exit code (\d{1,9})\b")
 PATH_NAMES = ("file_path", "notebook_path", "absolute_path", "filePath", "target_file", "path")
@@ -111,16 +113,22 @@ def _command(call: ToolCall) -> Seen:
     if description := call.argument("description"):
         metadata["description"] = shortened(description, limits.MAX_LABEL_CHARS)
     content = shortened(command, limits.MAX_COMMAND_CHARS)
+    printed = call.output() if call.error is None else call.error
+    found = _by_git(command, printed, succeeded=code == 0)
     if call.error is not None or code:
         if call.error is None:
-            metadata["error"] = head_and_tail(call.output(), limits.MAX_ERROR_CHARS)
-        return Seen("command_error", content, metadata=metadata)
-    if "git" in command:
-        from nudge.observations import git  # late: most commands do without
+            metadata["error"] = head_and_tail(printed, limits.MAX_ERROR_CHARS)
+        # What failed came after the commit.
+        return Seen("command_error", content, metadata=metadata | (found.metadata if found and "subject" in found.metadata else {}))
+    return Seen(found.type, content, metadata=metadata | found.metadata) if found else Seen("command", content, metadata=metadata)
 
-        if (found := git.read(command, call.output(), succeeded=code == 0)) is not None:
-            return Seen(found.type, content, metadata=metadata | found.metadata)
-    return Seen("command", content, metadata=metadata)
+
+def _by_git(command: str, printed: str, *, succeeded: bool) -> git.Found | None:
+    if "git" not in command:
+        return None
+    from nudge.observations import git  # late: most commands do without
+
+    return git.read(command, printed, succeeded=succeeded)
 
 
 def command_line(call: ToolCall) -> str:

@@ -194,6 +194,24 @@ GIT = [
     (bash("git commit-tree abc"), "command", {}),
     (bash("echo 'how to git commit'"), "command", {}),
     (bash("cat > doc <<EOF\ngit commit -m x\nEOF"), "command", {}),
+    (bash("echo 'run; git commit'"), "command", {}),
+    (bash('gh pr create --body "git commit; git push"'), "command", {}),
+    (bash('gh pr create --body "say \\"git\\"; git push"'), "command", {}),
+    (bash("git pull # then; git push", PUSHED), "command", {}),
+    (bash("# don't wait\ngit commit -m 'x'", COMMIT), "git_commit", COMMITTED),
+    (bash("bash -c \"git commit -qm 'x; git push'\" && git fetch", PUSHED), "git_commit", {}),
+    (bash("git commit --short"), "command", {}),
+    (bash("git commit --long"), "command", {}),
+    (bash("git commit --porcelain"), "command", {}),
+    (bash("/usr/bin/git commit -qm x"), "git_commit", {}),
+    (bash('GIT_AUTHOR_NAME="a b" git commit -qm x'), "git_commit", {}),
+    (bash("env A=1 git commit -qm x"), "git_commit", {}),
+    (bash("env -i A=1 git commit -qm x"), "git_commit", {}),
+    (bash("sudo -u me git commit -qm x"), "git_commit", {}),
+    (bash("sudo -E git push", PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
+    (bash('out="$(git push 2>&1)"; echo "$out"', PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
+    (failure("Bash", {"command": "git commit -m x && make"}, "Exit code 2\n[main abc1234] x\nmake: no rule"), "command_error",
+     {"error": "Exit code 2\n[main abc1234] x\nmake: no rule", "commit": "abc1234", "subject": "x", "branch": "main"}),
     (failure("Bash", {"command": "git commit -m x"}, "Exit code 1\nhook failed"), "command_error", {"error": "Exit code 1\nhook failed"}),
 ]  # fmt: skip
 
@@ -208,8 +226,11 @@ def test_a_commit_or_a_push_is_one_when_git_did_it(told: dict[str, Any], kind: s
 
 def test_a_hostile_command_line_costs_nothing() -> None:
     """Options without end, quotes without end: the search for git stays linear."""
-    for command in ("git " + "-c " * 20_000, "git -c '" * 8_000, "git " + "-c x=' " * 9_000, "A=1 " * 15_000 + "git", "sh -c '" * 9_000):
-        assert event_of(bash(command))["type"] == "command"
+    options = ("git " + "-c " * 20_000, "git -c '" * 8_000, "git " + "-c x=' " * 9_000, "A=1 " * 15_000)
+    wrapped = ("sh -c '" * 9_000, "sudo -a sudo " * 2_000, "; A=1" * 3_000, "/a" * 8_000, ";/a" * 5_000)
+    quoted = ('"' + '\\"' * 8_000, "sh -c '\"" * 2_000, "# '" * 5_000, "'\"" * 8_000)
+    for command in (*options, *wrapped, *quoted):
+        assert event_of(bash("git; " + command))["type"] == "command"
     for command in ("git commit '" * 6_000, 'git push "' + "x' " * 9_000, "git commit " + "'a'" * 9_000):
         assert event_of(bash(command))["type"].startswith("git_")
 
