@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from nudge.context import resolve
-from nudge.errors import Invalid
 from nudge.interfaces.cli import exits
 from nudge.interfaces.cli.console import Console
 from nudge.interfaces.cli.render import visible
@@ -28,9 +27,9 @@ def configure(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     context = resolve()
+    if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, context):
+        raise switch.stays(off)
     switches = switch.turn_on(paths.runtime_dir(), None if arguments.all else context)
-    if off := switch.why_off(os.environ, paths.runtime_dir(), context):
-        raise Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.cure}")
     where = "every project" if arguments.all else visible(context.project or "this project")
     console.result({"recording": True, **switches.to_wire()}, [console.pen.done(f"recording is on for {where}")])
     return exits.DONE

@@ -7,7 +7,7 @@ import os
 import re
 from functools import lru_cache
 
-from nudge.errors import StorageFailed
+from nudge.errors import Invalid, StorageFailed
 from nudge.runtime import endpoint, paths
 
 TYPE_CHECKING = False
@@ -45,10 +45,15 @@ class Switches:
         """The switch that covers a place, and how to turn it from there."""
         if self.all:
             return Off("it is off everywhere", "nudge on --all")
-        place = next((place for place in self.projects if _is_here(place, context)), None)
-        if place is None or _is_own(place, context):
-            return Off("it is off for this project", "nudge on") if place else None
-        return Off(f"it is off for all of {place}", f"(cd {_quoted(place)} && nudge on)")
+        here = [place for place in self.projects if _is_here(place, context)]
+        above = sorted(place for place in here if not _is_own(place, context))
+        own = ["nudge on"] if len(here) > len(above) else []
+        if not above:
+            return Off("it is off for this project", *own) if own else None
+        return Off(f"it is off for all of {above[0]}", " && ".join([*(f"(cd {_quoted(place)} && nudge on)" for place in above), *own]))
+
+    def without(self, context: Context) -> Switches:
+        return Switches(self.all, (place for place in self.projects if not _is_own(place, context)))
 
     def to_wire(self) -> dict[str, object]:
         return {"all": self.all, "projects": self.projects}
@@ -77,18 +82,24 @@ def turn_off(directory: str, context: Context | None) -> Switches:
     with _Changing(directory) as switches:
         if context is None:
             switches.all = True
-        elif not any(_is_here(place, context) for place in switches.projects) and (place := place_of(context)):
-            switches.projects.append(place)
+        elif (place := place_of(context)) and place not in switches.projects:
+            switches.projects.append(place)  # also below one that is off: that one may be turned on again
     return switches
 
 
 def turn_on(directory: str, context: Context | None) -> Switches:
-    """For one project, or with None for all of them. A switch of a directory above stays: it is for more than this project."""
+    """For one project, or with None for all of them. A switch of a directory above stays, since it is for more than this project;
+    then nothing is turned at all."""
     with _Changing(directory) as switches:
-        if context is None:
-            switches.all = False
-        switches.projects = [] if context is None else [place for place in switches.projects if not _is_own(place, context)]
+        left = Switches() if context is None else switches.without(context)
+        if context is not None and left.covers(context) and (off := switches.why(context)):
+            raise stays(off)
+        switches.all, switches.projects = left.all, left.projects
     return switches
+
+
+def stays(off: Off) -> Invalid:
+    return Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.cure}")
 
 
 class _Changing:
@@ -147,10 +158,14 @@ def is_off(environ: Mapping[str, str], directory: str, context: Context, touched
 
 def why_off(environ: Mapping[str, str], directory: str, context: Context) -> Off | None:
     """For a person who asks. None where events are recorded, though one that touches an ignored path is not."""
-    if is_off_for_this_run(environ):
-        return Off("NUDGE_OFF is set", "unset NUDGE_OFF")
-    if switched := load(directory).why(context):
-        return switched
+    return why_off_for_this_run(environ) or load(directory).why(context) or why_off_by_settings(environ, context)
+
+
+def why_off_for_this_run(environ: Mapping[str, str]) -> Off | None:
+    return Off("NUDGE_OFF is set", "unset NUDGE_OFF") if is_off_for_this_run(environ) else None
+
+
+def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | None:
     from nudge import config
 
     settings, edit = config.load(environ), f"${{EDITOR:-vi}} {_quoted(paths.config_file(environ))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from nudge import config
 from nudge.context import Context
-from nudge.errors import StorageFailed
+from nudge.errors import Invalid, StorageFailed
 from nudge.interfaces.cli import off, on, runner
 from nudge.interfaces.cli.verbs import Verb
 from nudge.interfaces.hooks import record, switch
@@ -64,7 +65,7 @@ def test_everything_is_turned_off(runtime: str) -> None:
 
 def test_twice_is_once(runtime: str) -> None:
     """A project is listed once; a repository is turned on by one word, from any directory in it."""
-    for context in (FOLDER, FOLDER, Context(cwd="/home/u/notes/sub"), REPO, REPO):
+    for context in (FOLDER, FOLDER, REPO, REPO):
         switch.turn_off(runtime, context)
     assert switch.load(runtime).projects == ["/home/u/notes", "git:org/app"]
     switch.turn_on(runtime, Context(cwd="/home/u/app/docs", repo="git:org/app"))
@@ -77,17 +78,32 @@ def test_a_part_does_not_turn_the_whole_on(runtime: str) -> None:
     """What is off for a directory stays off for all that is in it, repositories too, until it is turned on there."""
     switch.turn_off(runtime, Context(cwd="/w"))
     for part in (Context(cwd="/w/alpha"), Context(cwd="/w/beta", repo="git:org/beta")):
-        off = switch.turn_on(runtime, part).why(part)
-        assert off and (off.reason, off.cure) == ("it is off for all of /w", "(cd /w && nudge on)")
+        with pytest.raises(Invalid, match=re.escape("it is off for all of /w; turn it on with: (cd /w && nudge on)")):
+            switch.turn_on(runtime, part)
     assert switch.load(runtime).projects == ["/w"]
 
 
+def test_a_part_that_was_turned_off_stays_off_without_the_whole(runtime: str) -> None:
+    """Whatever was turned around it meanwhile; and what could not be turned on is as it was."""
+    whole, part, deep = Context(cwd="/p"), Context(cwd="/p/a"), Context(cwd="/p/a/b")
+    for context in (part, deep, whole):
+        switch.turn_off(runtime, context)
+    with pytest.raises(Invalid, match=re.escape("(cd /p && nudge on) && nudge on")):
+        switch.turn_on(runtime, part)
+    assert switch.load(runtime).projects == ["/p/a", "/p/a/b", "/p"]
+    assert not switch.turn_on(runtime, whole).covers(whole)
+    assert not switch.turn_on(runtime, part).covers(part)
+    assert switch.load(runtime).covers(deep)
+
+
 def test_on_for_all_is_on_for_each(runtime: str) -> None:
-    """And on for one changes nothing for the others."""
+    """And on for one is refused until then."""
     switch.turn_off(runtime, REPO)
     switch.turn_off(runtime, FOLDER)
     switch.turn_off(runtime, None)
-    assert switch.turn_on(runtime, REPO).to_wire() == {"all": True, "projects": ["/home/u/notes"]}
+    with pytest.raises(Invalid, match="nudge on --all"):
+        switch.turn_on(runtime, REPO)
+    assert switch.load(runtime).to_wire() == {"all": True, "projects": ["git:org/app", "/home/u/notes"]}
     assert switch.turn_on(runtime, None).to_wire() == {"all": False, "projects": []}
 
 
@@ -301,16 +317,18 @@ def test_on_names_the_directory_above(here: Path, capsys: pytest.CaptureFixture[
     undo = f"turn it on with: (cd {here} && nudge on)"
     assert f"recording stays off here, since it is off for all of {here}; {undo}" in capsys.readouterr().err
     assert verb("off") == 0
-    assert f"recording is off for chapter 1; {undo}" in capsys.readouterr().out
+    assert f"recording is off for chapter 1; {undo} && nudge on" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "value"), [("NUDGE_OFF", "1"), ("NUDGE_IGNORE", "thesis")])
 def test_on_tells_what_it_cannot_turn(
-    here: Path, name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, runtime: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """To say that recording is on would not be true."""
+    """To say that recording is on would not be true; what was turned off stays so."""
+    assert verb("off") == 0
     monkeypatch.setenv(name, value)
-    assert here.exists() and verb("on") == 3
+    assert verb("on") == verb("on", "--all") == 3
+    assert switch.load(runtime).projects == [str(here)]
     assert f"turn it on with: unset {name}" in capsys.readouterr().err
 
 
