@@ -222,5 +222,16 @@ def _covering(glob: str) -> str:
 
 def _piece(token: str) -> str:
     if len(token) > 1 and token[0] == "[":
-        return "[" + token[1:-1].replace("!", "^", token[1] == "!") + "]"
+        return _one_of(token)
     return {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(token) or re.escape(token)
+
+
+def _one_of(token: str) -> str:
+    """`[a-z]`, `[!ab]`; what is no set of characters, as `[z-a]`, stands for itself."""
+    named = token[2:-1] if token[1] in "!^" else token[1:-1]
+    characters = ("[^" if token[1] in "!^" else "[") + re.escape(named).replace(r"\-", "-") + "]"
+    try:
+        re.compile(characters)
+    except re.error:
+        return re.escape(token)
+    return characters
