@@ -151,12 +151,17 @@ def _logs_in(found: re.Match[str]) -> bool:
     begins within a quotation, quotes say nothing, so both readings count."""
     option = found["option"].strip()
     programs = _LOGS_IN[option if option.startswith("--") else option[-1]]
-    before = re.sub(r"\\\r?\n", " ", _before(found, _FAR_ENOUGH))
-    return any(not programs.isdisjoint(_words_of_command(text)) for text in (before, re.sub(r"""'[^']*'|"[^"]*\"""", "''", before)))
+    before = _before(found, _FAR_ENOUGH).replace("\\\r\n", " ").replace("\\\n", " ")
+    if not any(program in before for program in programs):
+        return False
+    readings = (before, re.sub(r"""'[^']*'|"[^"]*\"""", "''", before)) if "'" in before or '"' in before else (before,)
+    return any(not programs.isdisjoint(_words_of_command(reading)) for reading in readings)
 
 
 def _words_of_command(before: str) -> list[str]:
-    return re.findall(r"\w+(?!\S)", re.split(r"[;|&\n(`]", before)[-1])
+    for end_of_command in ";|&\n(`":
+        before = before.rpartition(end_of_command)[2]
+    return re.findall(r"\w+(?!\S)", before)
 
 
 def is_discord_token(found: re.Match[str]) -> bool:

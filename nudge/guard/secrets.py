@@ -389,7 +389,7 @@ RULES: tuple[Rule, ...] = (
         "login",
         rf"""(?P<option>\s-[A-Za-z]{{0,8}}?[uUa]|--(?:(?:proxy-)?user|auth))(?P<gap>=|{_BLANK}{{0,24}}+)"""
         rf"""(?P<quote>["'])?[^\s:"'$]{{1,64}}:(?P<secret>(?(quote)(?!\s)(?:(?!(?P=quote))[^\n])+|[^\s"'`]{{1,{_LONGEST_VALUE}}}))""",
-        clues=("-u", "--user", "-a", "--auth", "curl", "wget", "--proxy-user"),
+        clues=(" -u", "\t-u", "\n-u", "--user", " -a", "\t-a", "\n-a", "--auth", "curl", "wget"),
         judge=credentials.is_login,
         doubt=credentials.may_be_login,
         must_redact=(
@@ -490,7 +490,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        rf"(?<![\w-])(?:ldap\w{{1,12}}{_WORDS % '-w'}-w|(?:unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_WORDS % '-P'}-P)"
+        rf"(?<![\w-])(?:(?P<ldap>ldap\w{{1,12}})|unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_WORDS % '(?(ldap)-w|-P)'}(?(ldap)-w|-P)"
         rf"{_BLANK}{{0,24}}+{_VALUE}",
         clues=("ldap", "zip", "sqlcmd", "bcp", "mosquitto_"),
         judge=credentials.is_password,
@@ -506,7 +506,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "password",
         rf"(?<![\w-])(?:mysqladmin{_WORDS % 'password'}password{_BLANKS}|-pass(?:in|out)?{_BLANKS}[\"']?pass:){_VALUE}",
-        clues=("mysqladmin", "-pass"),
+        clues=("mysqladmin", "pass:"),
         judge=credentials.is_password,
         doubt=credentials.may_be_password,
         must_redact=("openssl rsa -in a.pem -passin pass:monkey", "mysqladmin -u root password monkey"),
@@ -515,9 +515,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted)\s{{1,3}}password)\s{{1,3}}"""
+        rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted) password)\s{{1,3}}"""
         rf"""(?=\\{{0,2}}["']){_VALUE}""",
-        clues=("identified", "password"),
+        clues=("identified", "with password", "encrypted password"),
         judge=credentials.is_password,
         doubt=credentials.may_be_password,
         must_redact=("mysql -e \"ALTER USER me IDENTIFIED BY 'monkey'\"",),
