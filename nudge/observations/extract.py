@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from nudge import limits
 from nudge.errors import Invalid
@@ -171,13 +172,43 @@ def _prompt(said: Mapping[str, Any]) -> Seen | None:
 
 def _without(name: str, text: str) -> str:
     """Without the blocks of that name. A tag that is never closed is a word, unless the text begins with it: then it is cut short."""
-    opening, closing = f"<{name}>", f"</{name}>"
+    if not _is_named(name, text):
+        return text
     kept, place = [], 0
-    while (begin := text.find(opening, place)) >= 0 and (end := text.find(closing, begin)) >= 0:
+    for begin, end in _blocks(name, text)[0]:
         kept.append(text[place:begin])
-        place = end + len(closing)
+        place = end
     rest = "".join([*kept, text[place:]])
-    return "" if rest.lstrip().startswith(opening) else rest
+    return "" if re.match(rf"\s*{_opening(name)}", rest) else rest
+
+
+def up_to_unclosed(prompt: str) -> str:
+    """Of a prompt whose end is not known: what a client began to put in reaches as far as it is known."""
+    return prompt[: min([len(prompt), *(begin for name in _CLIENTS_OWN for begin in _blocks(name, prompt)[1])])]
+
+
+def _blocks(name: str, text: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """Where the outermost blocks begin and end, and where those begin that do not end."""
+    blocks: list[tuple[int, int]] = []
+    opened: list[int] = []
+    for tag in re.finditer(rf"{_opening(name)}|(?i:</{name}\s*>)", text):
+        if tag[0][1] != "/":
+            opened.append(tag.start())
+        elif opened:
+            begin = opened.pop()
+            while blocks and blocks[-1][0] > begin:
+                blocks.pop()
+            blocks.append((begin, tag.end()))
+    return blocks, opened
+
+
+def _is_named(name: str, text: str) -> bool:
+    """Asked first: a pattern costs a hook more than its search."""
+    return f"<{name}" in text.lower()
+
+
+def _opening(name: str) -> str:
+    return rf"(?i:<{name}(?:\s[^<>]*)?>)"
 
 
 def _session_start(said: Mapping[str, Any]) -> Seen:

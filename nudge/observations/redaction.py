@@ -16,7 +16,8 @@ PRIVATE = "[private]"
 
 _ELISION = "\n[...]\n"
 _IDENTITIES = frozenset(("event_id", "session_id", "prompt_id", "agent_id"))
-_TAG = r"(?i)(</?private>)"  # exactly: `cat < private > public` is a shell's business
+# With attributes or without, and no blank more: `sort <private >public` is a shell's business.
+_TAG = r"(?i)(</?private(?:\s+[a-z][^<>]*(?<!\s))?>)"
 
 
 def clean(text: str) -> str:

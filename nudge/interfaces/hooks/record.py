@@ -16,7 +16,7 @@ from nudge.clock import boot_seconds
 from nudge.context import resolve, told_env
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
 from nudge.interfaces.hooks import switch
-from nudge.observations.extract import extract, is_complete, located, working_directory
+from nudge.observations.extract import extract, is_complete, located, up_to_unclosed, working_directory
 from nudge.runtime import endpoint, paths
 from nudge.runtime.connection import Connection, Lost
 from nudge.storage import spool
@@ -79,7 +79,7 @@ def _known_of(raw: bytes, environ: Mapping[str, str]) -> dict[str, Any]:
         paths.ensure_private_dir(directory)
         spool.count_dropped(directory)
         raise Invalid(f"the event is larger than {limits.MAX_HOOK_BYTES // limits.MIB} MiB, and does not begin with what it is about")
-    return known
+    return known | ({"prompt": up_to_unclosed(known["prompt"])} if isinstance(known.get("prompt"), str) else {})
 
 
 def _payload(raw: bytes) -> dict[str, Any]:

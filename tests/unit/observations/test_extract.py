@@ -325,7 +325,10 @@ def test_a_prompt_is_cut_at_2000_characters() -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    ["", "  \n", "<system-reminder>x</system-reminder>", "\n<system-reminder>x", "<task-notification>a</task-notification>\n", None],
+    [
+        *("", "  \n", "<system-reminder>x</system-reminder>", "\n<system-reminder>x", "<System-Reminder a=1>x"),
+        *("<task-notification>a</task-notification>\n", None),
+    ],
 )
 def test_a_prompt_that_no_person_wrote_is_skipped(prompt: str | None) -> None:
     """A client's reminder to its model comes under the user's name."""
@@ -336,11 +339,15 @@ def test_a_prompt_that_no_person_wrote_is_skipped(prompt: str | None) -> None:
 def test_a_prompt_that_mentions_a_reminder_is_kept() -> None:
     """A tag alone is a word."""
     assert event_of(payload("UserPromptSubmit", prompt="what is <system-reminder>?"))["content"] == "what is <system-reminder>?"
+    followed = "what is <system-reminder>? <system-reminder>hidden</system-reminder>"
+    assert event_of(payload("UserPromptSubmit", prompt=followed))["content"] == "what is <system-reminder>?"
 
 
 @pytest.mark.parametrize("prompt", [
     "do this <system-reminder>hidden</system-reminder>", "<system-reminder>hidden</system-reminder>\ndo this",
     "<task-notification>hidden</task-notification>do <system-reminder>a\nhidden</system-reminder>this",
+    'do <system-reminder kind="x">hidden</system-reminder>this', "do <System-Reminder>hidden</SYSTEM-REMINDER >this",
+    "do <system-reminder>a <system-reminder>hidden</system-reminder> hidden</system-reminder>this",
 ])  # fmt: skip
 def test_what_a_client_put_into_a_prompt_is_left_out(prompt: str) -> None:
     """Wherever it stands; the user's words around it stay."""
@@ -351,6 +358,8 @@ def test_blocks_without_end_cost_nothing() -> None:
     """However many a prompt has."""
     assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder>" * 100_000))["content"].startswith("x <system-reminder>x")
     assert event_of(payload("UserPromptSubmit", prompt="<system-reminder></system-reminder>x" * 100_000))["content"] == "x" * 2_000
+    assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder " * 100_000))["content"].startswith("x <system-reminder x")
+    assert event_of(payload("UserPromptSubmit", prompt="x <private a " * 100_000))["content"].startswith("x <private a x")
 
 
 def test_a_private_prompt_keeps_its_place() -> None:

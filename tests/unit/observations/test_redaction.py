@@ -144,6 +144,11 @@ def test_other_values_are_not_touched() -> None:
         ("a <privateer> b", "a <privateer> b"),
         ("private < b", "private < b"),
         ("<private\n>b</private>c", "<private\n>bc"),
+        ('a <private reason="x">b</private> c', "a  c"),
+        ("a <Private\n reason='x y'\n as=z>b</private> c", "a  c"),
+        ("cat < private > public", "cat < private > public"),
+        ("sort <private -u >public", "sort <private -u >public"),
+        ("sort <private 2>errors", "sort <private 2>errors"),
     ],
 )
 def test_what_is_private_leaves_nothing(text: str, kept: str) -> None:

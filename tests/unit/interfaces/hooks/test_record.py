@@ -266,6 +266,7 @@ LONG = [
     (failure("Bash", {"command": "make"}, "Exit code 2\n" + "x" * 500), "command_error", None, "make"),
     (payload("UserPromptSubmit", prompt="look at this:\n" + "x" * 500), "user_prompt", None, "look at this:"),
     (payload("SessionStart", source="startup", more="x" * 500), "session_start", None, "startup"),
+    (payload("UserPromptSubmit", prompt="do this <System-Reminder a='b'>" + "hidden " * 90), "user_prompt", None, "do this"),
 ]  # fmt: skip
 
 
