@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 
@@ -58,6 +57,8 @@ def _refuse_if_taken(port: int | None) -> None:
     """Who asks for one port has no use for a server on the next."""
     if port is None:
         return
+    import socket
+
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
