@@ -22,7 +22,7 @@ from nudge.storage.database import Database
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_SLICE = 0.002  # seconds of work between two breaths of the event loop
+_SLICE = 0.001  # seconds of work between two breaths of the event loop
 
 
 class UnknownMethod(NudgeError):
