@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 
-from nudge.interfaces.listener import Request
+from nudge.interfaces.http_messages import Request
 
 # ASCII: a `\u017f` is an `s` to a pattern that ignores case, and not to whoever resolves the name.
 _LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)

@@ -14,8 +14,9 @@ from nudge import __version__, limits
 from nudge.errors import HandingOver, Invalid, NudgeError
 from nudge.interfaces import gate, jsonrpc, rest, wire
 from nudge.interfaces.facts import call_from, facts_from
+from nudge.interfaces.http_messages import Answer, Request, Service, plain
 from nudge.interfaces.late_mcp import LateMcp
-from nudge.interfaces.listener import Answer, Listener, Request, Service, plain
+from nudge.interfaces.listener import Listener
 from nudge.interfaces.members import Members
 from nudge.service.app import App
 from nudge.service.call import EnvNeeded

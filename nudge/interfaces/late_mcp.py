@@ -4,10 +4,10 @@ needs none of it."""
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nudge.interfaces.facts import Facts
+from nudge.runtime.lasting import LastingImports
 from nudge.service.app import App
 
 if TYPE_CHECKING:
@@ -48,10 +48,5 @@ class LateMcp:
 
 
 def load() -> None:
-    """What is imported stays: a collector that looked through it again and again would hold the event loop for 50 ms at a time."""
-    gc.disable()
-    try:
+    with LastingImports():
         import nudge.interfaces.mcp  # noqa: F401
-    finally:
-        gc.enable()
-    gc.freeze()

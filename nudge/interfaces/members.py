@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nudge.interfaces import wire
-from nudge.interfaces.listener import Request
+from nudge.interfaces.http_messages import Request
 from nudge.limits import MAX_CLIENT_CHARS
 
 _PID = re.compile("[0-9]{1,10}")

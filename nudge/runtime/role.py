@@ -13,6 +13,7 @@ from nudge.interfaces.proxy import Proxy
 from nudge.interfaces.stdio import Pipe, take_over
 from nudge.runtime import endpoint, ensure, paths
 from nudge.runtime.connection import Connection, Lost, TimedOut
+from nudge.runtime.lasting import LastingImports
 from nudge.runtime.lock import FileLock
 from nudge.runtime.version import is_newer
 
@@ -168,16 +169,8 @@ def _run_primary(
 
 
 def _load_primary() -> type[Primary]:
-    """The imports make some hundred thousand objects, and all of them stay: a collector that looked through them again and again
-    would take a tenth of the start, and hold the event loop for 60 ms at its first full round."""
-    import gc
-
-    gc.disable()
-    try:
+    with LastingImports():
         from nudge.interfaces.primary import Primary
-    finally:
-        gc.enable()
-    gc.freeze()
     return Primary
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.interfaces.listener import Answer, Listener, Request, Service, plain
+from nudge.interfaces.http_messages import Answer, Request, Service, plain
+from nudge.interfaces.listener import Listener
 
 GET = b"GET %s HTTP/1.1\r\nHost: h\r\n\r\n"
 Talk = Callable[["Line"], Awaitable[Any]]
