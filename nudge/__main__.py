@@ -16,7 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(words)
     except KeyboardInterrupt:
-        from nudge.interfaces.cli import exits
+        from nudge.cli import exits
 
         return exits.INTERRUPTED
 
@@ -26,25 +26,25 @@ def _record() -> None:
     import gc
 
     gc.disable()
-    from nudge.interfaces.hooks import record
+    from nudge import hook as record
 
     record.run()
 
 
 def _dispatch(words: list[str]) -> int:
-    from nudge.interfaces.cli import verbs
+    from nudge.cli import verbs
 
     place = verbs.position(words)
     if place is None or words[place] == "help":
-        from nudge.interfaces.cli import front
+        from nudge.cli import front
 
         return front.without_verb(words, place)
     verb = verbs.find(words[place])
     if verb is None:
-        from nudge.interfaces.cli import front
+        from nudge.cli import front
 
         return front.unknown_verb(words, place)
-    from nudge.interfaces.cli import runner
+    from nudge.cli import runner
 
     return runner.run(verb, words[:place] + words[place + 1 :])
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from nudge import limits
+from nudge import limits, paths
 from nudge.errors import Invalid, SettingInvalid
-from nudge.runtime import paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -109,7 +109,7 @@ def _parse_cwd(raw: object, field: str) -> str:
 
 @lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def _normal_cwd(path: str, field: str) -> str:
-    from nudge.guard.paths import normalise_path  # late: a client, which resolves and does not parse, need not load it
+    from nudge.security.paths import normalise_path  # late: a client, which resolves and does not parse, need not load it
 
     return normalise_path(path, field)
 

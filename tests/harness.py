@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nudge.runtime import endpoint, lock, paths
-from nudge.runtime.endpoint import Endpoint
+from nudge import paths
+from nudge.ipc import endpoint, lock
+from nudge.ipc.endpoint import Endpoint
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]
 ROOT = Path(__file__).resolve().parent.parent

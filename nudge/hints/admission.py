@@ -9,11 +9,11 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import QuotaExceeded, SecretRejected
-from nudge.guard.secrets import find_secret
 from nudge.hints.change import Change
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Hint, Identity
 from nudge.hints.value import value_texts
+from nudge.security.secrets import find_secret
 
 _SHORTEST_SECRET = 8  # below it no rule can fire, and a value may hold thousands of such texts
 _OVERRIDE = 'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret'

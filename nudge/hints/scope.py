@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from nudge import limits
 from nudge.context import OS_NAMES, Context, normalise_repo
 from nudge.errors import Invalid, ScopeInvalid
-from nudge.guard.matching import Glob, compile_branch_glob, compile_glob, count_wildcards
-from nudge.guard.paths import normalise_cwd, normalise_cwd_glob
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
+from nudge.security.matching import Glob, compile_branch_glob, compile_glob, count_wildcards
+from nudge.security.paths import normalise_cwd, normalise_cwd_glob
 
 _NAMED_IN_REASON = 4  # of what a scope asks for; the rest is counted
 

@@ -9,13 +9,13 @@ from typing import Any, Self
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
-from nudge.guard.matching import Regex, compile_regex
 from nudge.hints.fields import parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex
 from nudge.hints.misses import Refused, nearest, nothing_here
 from nudge.hints.model import Hint
 from nudge.hints.pace import Pace
 from nudge.hints.ranking import Ranked, judge, rank
+from nudge.security.matching import Regex, compile_regex
 
 
 @dataclass(frozen=True, slots=True)

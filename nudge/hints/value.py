@@ -9,8 +9,8 @@ from typing import Any
 from nudge import limits
 from nudge.context import OS_NAMES
 from nudge.errors import Invalid
-from nudge.guard.paths import normalise_path
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable, require
+from nudge.security.paths import normalise_path
 
 SHELLS = ("bash", "sh", "powershell", "cmd")
 FORMATS = ("mustache", "handlebars", "jinja", "interpolate")

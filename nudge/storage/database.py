@@ -12,7 +12,7 @@ import sqlite3
 
 from nudge import limits
 from nudge.errors import StorageFailed, Unavailable
-from nudge.runtime.lock import FileLock
+from nudge.ipc.lock import FileLock
 from nudge.storage import migrations
 from nudge.storage.connections import open_readonly, open_writable
 from nudge.storage.workers import CLOSED, Job, Workers, translated

@@ -14,10 +14,10 @@ from statistics import median
 from typing import Any
 
 from nudge import limits
-from nudge.guard.matching import count_wildcards
 from nudge.hints.transfer import SCHEMA_VERSION
-from nudge.runtime import endpoint
-from nudge.runtime.endpoint import Endpoint
+from nudge.ipc import endpoint
+from nudge.ipc.endpoint import Endpoint
+from nudge.security.matching import count_wildcards
 from tests.bench import budgets, hints
 from tests.bench.report import Row
 from tests.harness import ROOT, Machine, eventually

@@ -17,8 +17,8 @@ from statistics import median
 from typing import Any
 
 from nudge import limits
-from nudge.interfaces.client import Client
-from nudge.observations import store
+from nudge.history import store
+from nudge.ipc.client import Client
 from nudge.storage import migrations, spool
 from nudge.storage.connections import open_readonly, open_writable
 from tests.bench import histories, installation

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from nudge import limits
-from nudge.runtime import endpoint
+from nudge.ipc import endpoint
 from tests.bench import budgets, hints
 from tests.bench.report import Row
 from tests.bench.timing import ratio, resident_mb, take_turns

@@ -10,12 +10,12 @@ import json
 import os
 import time
 
-from nudge import __version__, config
+from nudge import __version__, config, paths
 from nudge.clock import iso
-from nudge.interfaces.primary import DETACHED, Primary
-from nudge.runtime import endpoint, paths
-from nudge.runtime.endpoint import Endpoint
-from nudge.runtime.lock import FileLock
+from nudge.ipc import endpoint
+from nudge.ipc.endpoint import Endpoint
+from nudge.ipc.lock import FileLock
+from nudge.server.primary import DETACHED, Primary
 
 _BEAT = 0.001
 

@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from nudge import __version__
 from nudge.errors import Invalid
-from nudge.interfaces import stdio_server
-from nudge.interfaces.facts import Facts
-from nudge.interfaces.mcp import McpServer
-from nudge.interfaces.stdio import Pipe
-from nudge.service.app import App
-from nudge.service.call import Call
-from nudge.service.operations import OPERATIONS
+from nudge.server import stdio_server
+from nudge.server.facts import Facts
+from nudge.server.mcp import McpServer
+from nudge.server.operations import OPERATIONS
+from nudge.server.stdio import Pipe
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
 from tests.contract.ways import InProcess, Served, connected, served
 from tests.harness import Machine, Stdio
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.service.operations import OPERATIONS
+from nudge.server.operations import OPERATIONS
 from tests.contract.repos import clone, git
 from tests.contract.ways import Http, connected
 from tests.harness import Machine, Stdio

@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from nudge import limits
+from nudge import limits, paths
+from nudge import switches as switch
+from nudge.cli import exits, verbs
+from nudge.cli.runner import parser_of
+from nudge.clients import clients, ledger
 from nudge.config import SETTINGS, Setting
 from nudge.decay import USES_TO_SATURATE, WEEK
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
-from nudge.interfaces.cli import exits, verbs
-from nudge.interfaces.cli.runner import parser_of
-from nudge.interfaces.connect import clients, ledger
-from nudge.interfaces.hooks import switch
-from nudge.observations.model import RETENTION_DAYS
-from nudge.runtime import paths
-from nudge.service.operations import OPERATIONS
+from nudge.history.model import RETENTION_DAYS
+from nudge.server.operations import OPERATIONS
 from nudge.storage import spool
 from tests.contract import readme
 from tests.contract.readme import Step
@@ -178,7 +177,7 @@ def test_retention() -> None:
 def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> None:
     """The directories are those that the code computes, and every file in the first of them is named."""
     monkeypatch.setenv("HOME", "/home/me")
-    monkeypatch.setattr("nudge.runtime.paths.sys.platform", platform)
+    monkeypatch.setattr("nudge.paths.sys.platform", platform)
     runtime, database, logs, config = readme.rows("| what | Linux |")
     assert _said(runtime[column]) == str(Path(paths.runtime_dir({})).parent / "MACHINE")
     assert _said(database[column]) == str(Path(paths.database_file({})).parent)

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from nudge.service.operations import OPERATIONS, Operation
+from nudge.server.operations import OPERATIONS, Operation
 from tests.contract.steps import HERE, named, payload, setting
 from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Served, normalised, served
 

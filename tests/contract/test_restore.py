@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge.runtime import paths
+from nudge import paths
 from nudge.storage import migrations, spool
 from nudge.storage.connections import open_backup
 from nudge.storage.database import check

@@ -14,9 +14,9 @@ import pytest
 from nudge.clock import Clock
 from nudge.config import Settings
 from nudge.errors import NotFound
-from nudge.service.app import App
-from nudge.service.call import Call
-from nudge.service.session import open_in_memory
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.session import open_in_memory
 from tests.contract.repos import clone, git
 from tests.contract.steps import TOKEN
 from tests.contract.ways import connected

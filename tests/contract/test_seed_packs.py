@@ -11,7 +11,7 @@ import pytest
 
 from nudge import limits
 from nudge.hints.store import Decision, HintStore
-from nudge.interfaces import wire
+from nudge.server import wire
 
 NOW = 1_800_000_000.0
 ROOT = Path(__file__).parents[2]

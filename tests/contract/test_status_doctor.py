@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from nudge import __version__
+from nudge import __version__, paths
+from nudge.ipc import endpoint
+from nudge.ipc.endpoint import Endpoint
+from nudge.ipc.lock import FileLock
 from nudge.limits import CALL_TIMEOUT
-from nudge.runtime import endpoint, paths
-from nudge.runtime.endpoint import Endpoint
-from nudge.runtime.lock import FileLock
 from nudge.storage.changelog import ChangeLog
 from tests.harness import Machine, eventually, is_alive
 

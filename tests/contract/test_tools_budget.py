@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from nudge.interfaces import wire
-from nudge.interfaces.cli.verbs import VERBS
-from nudge.interfaces.facts import Facts
-from nudge.interfaces.mcp import McpServer
-from nudge.service.call import Call
-from nudge.service.operations import OPERATIONS
+from nudge.cli.verbs import VERBS
+from nudge.server import wire
+from nudge.server.facts import Facts
+from nudge.server.mcp import McpServer
+from nudge.server.operations import OPERATIONS
+from nudge.usecases.call import Call
 from tests.contract.ways import InProcess
 
 MOST_CHARACTERS = 10_000

@@ -19,16 +19,16 @@ from typing import Any, Protocol, TypeVar
 from unittest import mock
 
 from nudge.__main__ import main
+from nudge.cli import exits
+from nudge.cli.verbs import VERBS
 from nudge.config import Settings
 from nudge.errors import NudgeError
-from nudge.interfaces.cli import exits
-from nudge.interfaces.cli.verbs import VERBS
-from nudge.interfaces.http import HttpServer
-from nudge.interfaces.late_mcp import LateMcp
-from nudge.runtime import endpoint
-from nudge.service.app import App
-from nudge.service.call import Call
-from nudge.service.session import open_in_memory
+from nudge.ipc import endpoint
+from nudge.server.http import HttpServer
+from nudge.server.late_mcp import LateMcp
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.session import open_in_memory
 from tests.harness import PATIENCE, Machine, Stdio
 
 T = TypeVar("T")

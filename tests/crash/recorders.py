@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nudge.observations.extract import classify
+from nudge.history.extract import classify
 from nudge.storage import spool
 from tests.crash.writers import Figures
 from tests.harness import NUDGE, ROOT, Machine, eventually
@@ -93,12 +93,12 @@ def eight_recorders(recorders: int = 8, each: int = 1_000) -> Figures:
 
 _FEEDER = """
 import io, json, os, sys
-from nudge.interfaces.hooks import record
+from nudge import hook
 number, each = int(sys.argv[1]), int(sys.argv[2])
 for count in range(each):
     event = {"session_id": f"s{number}", "cwd": "/", "hook_event_name": "PostToolUse", "tool_name": "Bash",
              "tool_use_id": f"t{number}-{count}", "tool_input": {"command": f"echo {number} {count}"}, "tool_response": {"stdout": ""}}
-    code = record.main(io.BytesIO(json.dumps(event).encode()), os.environ)
+    code = hook.main(io.BytesIO(json.dumps(event).encode()), os.environ)
     if code: sys.exit(f"event {count}: exit code {code}")
 """
 

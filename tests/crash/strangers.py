@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 
-from nudge.runtime import endpoint, paths
+from nudge import paths
+from nudge.ipc import endpoint
 from tests.crash.writers import Figures
 from tests.harness import Machine, is_alive
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nudge.observations.extract import classify
+from nudge.history.extract import classify
 from tests.e2e.clients import BIN, INSTALLED, Desk
 from tests.e2e.stub_model import StubModel
 from tests.harness import PATIENCE, ROOT

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wcmatch import glob
 
 from nudge.errors import ScopeInvalid
-from nudge.guard.matching import compile_glob, translate
+from nudge.security.matching import compile_glob, translate
 
 FLAGS = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.FORCEUNIX
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nudge.errors import Invalid
-from nudge.observations import store
-from tests.unit.observations.stored import NOW, event, filled, prompt
+from nudge.history import store
+from tests.unit.history.stored import NOW, event, filled, prompt
 
 OPERATORS = ("AND", "OR", "NOT", "NEAR(", "NEAR", "(", ")", '"', '""', "*", "^", "+", "-", ":", "{", "}", ",", " ")
 COLUMNS = ("content:", "file_path :", "- content :", "{content file_path}:")

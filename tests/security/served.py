@@ -19,17 +19,17 @@ from typing import Any, TypeVar
 
 from nudge import __version__
 from nudge.config import Settings
-from nudge.interfaces.http import HttpServer
-from nudge.interfaces.late_mcp import LateMcp
-from nudge.interfaces.proxy import Proxy
-from nudge.interfaces.stdio import Pipe
-from nudge.interfaces.stdio_server import StdioServer
-from nudge.runtime import endpoint
-from nudge.runtime.connection import Connection
-from nudge.runtime.endpoint import Endpoint
-from nudge.service.app import App
-from nudge.service.call import Call
-from nudge.service.session import open_session
+from nudge.ipc import endpoint
+from nudge.ipc.connection import Connection
+from nudge.ipc.endpoint import Endpoint
+from nudge.server.http import HttpServer
+from nudge.server.late_mcp import LateMcp
+from nudge.server.proxy import Proxy
+from nudge.server.stdio import Pipe
+from nudge.server.stdio_server import StdioServer
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.session import open_session
 from tests.harness import PATIENCE
 
 TOKEN = "0123456789abcdef" * 4

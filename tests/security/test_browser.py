@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from nudge import __version__
-from nudge.interfaces import gate
+from nudge.server import gate
 from tests.security.served import TOKEN, Raw, Reply, Served, rpc, served
 
 PORT = "@"  # stands for the port the server got

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from nudge.errors import INTERNAL_ERROR
-from nudge.service.operations import OPERATIONS
+from nudge.server.operations import OPERATIONS
 from tests.security.doors import DOORS, refusal_of
 from tests.security.examples import CALLS, places, renamed, replaced
 from tests.security.served import TOKEN, Served, post, rpc, tool

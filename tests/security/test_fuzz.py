@@ -16,15 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nudge import paths
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import NudgeError
-from nudge.interfaces import wire
-from nudge.runtime import paths
-from nudge.service.app import App
-from nudge.service.call import Call, EnvNeeded
-from nudge.service.session import open_session
+from nudge.server import wire
 from nudge.storage.changelog import read_log
+from nudge.usecases.app import App
+from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.session import open_session
 from tests import effort
 from tests.security.served import Line, Served, rpc, served
 from tests.security.strategies import CALL, GOOD_CALLS, SECRET

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nudge.runtime import endpoint
+from nudge.ipc import endpoint
 from tests.harness import Machine
 from tests.security.served import Closed, Raw, post, rpc
 

@@ -248,7 +248,7 @@ def live(machine: Machine) -> None:
 
 def fill_log(machine: Machine) -> None:
     """Enough for a rotation, by a process that logs as the server does."""
-    code = "from nudge.interfaces import logs; import logging; logs.configure('info'); [logging.error('x' * 1000) for _ in range(1100)]"
+    code = "from nudge.server import logs; import logging; logs.configure('info'); [logging.error('x' * 1000) for _ in range(1100)]"
     done = subprocess.run([sys.executable, "-P", "-c", code], env=machine.environ, cwd="/", check=False, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
 

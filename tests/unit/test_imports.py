@@ -12,39 +12,42 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 # What everybody may import, and what imports nothing else itself.
-COMMON = frozenset(("__version__", "clock", "config", "context", "decay", "errors", "explanation", "guard", "limits"))
-DOMAINS = frozenset(("hints", "journal", "manifests", "memories", "observations"))
+COMMON = frozenset(
+    ("__version__", "clock", "config", "context", "decay", "errors", "explanation", "files", "limits", "paths", "security", "switches")
+)
+DOMAINS = frozenset(("hints", "history", "manifests", "memories"))
 
 MAY_IMPORT = {
     **dict.fromkeys(COMMON, COMMON),
     **{domain: COMMON | {domain} for domain in DOMAINS},
+    "clients": COMMON | {"clients"},
     "storage": COMMON | {"storage"},
-    "runtime": COMMON | {"runtime"},
-    "service": COMMON | DOMAINS | {"service", "storage", "runtime"},
+    "ipc": COMMON | {"ipc"},
+    "usecases": COMMON | DOMAINS | {"clients", "ipc", "storage", "usecases"},
+    "doctor": COMMON | DOMAINS | {"clients", "doctor", "ipc", "storage", "usecases"},
+    "server": COMMON | {"ipc", "server", "usecases"},
     # Reading the manifests of a repo happens on the client's side: PRIMARY may be unable to see the caller's files.
-    "interfaces": COMMON | {"interfaces", "service", "runtime", "manifests"},
-    "__main__": COMMON | {"interfaces"},
+    "cli": COMMON | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
+    "hook": COMMON | {"ipc"},
+    "__main__": COMMON | {"cli", "hook", "ipc", "server"},
 }
 
 EXCEPTIONS = {
-    # Settings are read from a file, and where files live is one module's to say.
-    ("nudge.config", "nudge.runtime.paths"),
+    ("nudge.cli.record", "nudge.hook"),
+    ("nudge.hook", "nudge.usecases.inject_offline"),
+    ("nudge.switches", "nudge.ipc.lock"),
+    ("nudge.usecases.app", "nudge.server.operations"),
     # What a lifetime is, the hints say; a setting that is none is refused before a server starts with it.
     ("nudge.config", "nudge.hints.ttl"),
-    # Becoming PRIMARY or PROXY is starting one of these.
-    ("nudge.runtime.role", "nudge.interfaces.late_mcp"),
-    ("nudge.runtime.role", "nudge.interfaces.logs"),
-    ("nudge.runtime.role", "nudge.interfaces.primary"),
-    ("nudge.runtime.role", "nudge.interfaces.proxy"),
-    ("nudge.runtime.role", "nudge.interfaces.stdio"),
     # A hook is over before a server could be asked: it understands its event, and keeps it, by itself.
-    ("nudge.interfaces.hooks.record", "nudge.observations.extract"),
-    ("nudge.interfaces.hooks.record", "nudge.observations.touched"),
-    ("nudge.interfaces.hooks.record", "nudge.storage.spool"),
+    ("nudge.hook", "nudge.history.extract"),
+    ("nudge.hook", "nudge.history.oversize"),
+    ("nudge.hook", "nudge.history.touched"),
+    ("nudge.hook", "nudge.storage.spool"),
     # What waits for a server can only be told by others while there is none.
-    ("nudge.interfaces.cli.status", "nudge.storage.spool"),
+    ("nudge.cli.status", "nudge.storage.spool"),
     # Two processes with one database are held apart by the same lock that tells who is PRIMARY.
-    ("nudge.storage.database", "nudge.runtime.lock"),
+    ("nudge.storage.database", "nudge.ipc.lock"),
 }
 
 NOT_IN_A_DOMAIN = frozenset(("asyncio", "httptools", "sqlite3"))
@@ -112,7 +115,7 @@ def test_a_domain_does_no_io_of_its_own(module: str) -> None:
     assert not packages(modules()[module]) & NOT_IN_A_DOMAIN - allowed
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if name != "nudge.guard.matching"])
+@pytest.mark.parametrize("module", [name for name in modules() if name != "nudge.security.matching"])
 def test_patterns_have_one_door(module: str) -> None:
     """Regular expressions and globs from outside are compiled in `guard.matching`, where their cost is bounded."""
     assert not packages(modules()[module]) & BEHIND_MATCHING
@@ -128,11 +131,11 @@ def test_every_exception_is_in_use() -> None:
     ("module", "source"),
     [
         ("nudge.hints.store", "from nudge.storage import changelog"),
-        ("nudge.hints.store", "from nudge.observations.model import Observation"),
-        ("nudge.storage.database", "def late():\n    import nudge.service.app"),
-        ("nudge.runtime.ensure", "from nudge.interfaces import client"),
+        ("nudge.hints.store", "from nudge.history.model import Observation"),
+        ("nudge.storage.database", "def late():\n    import nudge.usecases.app"),
+        ("nudge.ipc.ensure", "from nudge.interfaces import client"),
         ("nudge.errors", "from nudge.hints.model import Hint"),
-        ("nudge.interfaces.http", "from nudge.hints.store import HintStore"),
+        ("nudge.server.http", "from nudge.hints.store import HintStore"),
     ],
 )
 def test_a_trespass_is_seen(module: str, source: str) -> None:

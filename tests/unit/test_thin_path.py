@@ -12,11 +12,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-LEAVES = ("errors", "limits", "config", "clock", "explanation", "context", "guard.paths", "guard.secrets")
-RUNTIME = ("runtime.paths", "runtime.endpoint", "runtime.lock", "runtime.connection", "runtime.ensure", "runtime.role")
-CLIENTS = ("interfaces.client", "interfaces.stdio", "interfaces.proxy", "interfaces.hooks.record", "observations.extract", "storage.spool")
-COMMANDS = ("__main__", *(f"interfaces.cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")))
-THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *RUNTIME, *CLIENTS, *COMMANDS))
+LEAVES = ("errors", "limits", "config", "clock", "explanation", "context", "paths", "switches", "security.paths", "security.secrets")
+IPC = ("ipc.endpoint", "ipc.lock", "ipc.connection", "ipc.ensure", "ipc.client", "server.role", "server.stdio", "server.proxy")
+HOOK = ("hook", "history.extract", "history.oversize", "storage.spool")
+COMMANDS = ("__main__", *(f"cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")))
+THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *IPC, *HOOK, *COMMANDS))
 
 # Of the standard library, but 5 to 15 ms each: a large part of the whole budget of one command.
 HEAVY = frozenset(
@@ -73,7 +73,7 @@ def test_what_is_loaded_is_seen() -> None:
 
 def test_a_server_loads_mcp_when_somebody_speaks_it() -> None:
     """A command or a hook that starts a server waits for its start; the SDK alone would make that four times as long."""
-    statement = "import nudge.interfaces.primary, sys; print(*sys.modules)"
+    statement = "import nudge.server.primary, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "pydantic" in run.stdout.split()
     assert not {"mcp", "mcp_types", "starlette", "uvicorn"} & set(run.stdout.split())

@@ -17,7 +17,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.runtime.lock import FileLock
+from nudge.ipc.lock import FileLock
 from nudge.storage import connections, migrations
 from nudge.storage.connections import on_network, open_readonly
 from nudge.storage.database import Database, check, copy_to

@@ -1,0 +1,101 @@
+"""One table of a TOML text, put last between two marks and taken out again.
+
+The marks are for people. The table itself is what counts: Codex rewrites this file and drops one mark, or puts a table of its own
+between them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from nudge.clients.draft import Draft
+from nudge.clients.malformed import Malformed
+
+OPENS, CLOSES = "# >>> nudge", "# <<< nudge"
+
+_LINE_OF_ERROR = re.compile(r"\(at line (\d+)")
+_HEADER = re.compile(r"[ \t]*\[")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as error:
+        line = _LINE_OF_ERROR.search(str(error))
+        raise Malformed(str(error).partition(" (at ")[0].lower(), int(line[1]) if line else None) from None
+
+
+def table(document: dict[str, Any], parent: str, name: str) -> dict[str, Any] | None:
+    tables = document.get(parent)
+    found = tables.get(name) if isinstance(tables, dict) else None
+    return found if isinstance(found, dict) else None
+
+
+def add(draft: Draft, parent: str, name: str, lines: list[str]) -> None:
+    """At the end, as its own block; refused when the file writes `parent` in a way that no table can follow."""
+    text = draft.text
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lead = "" if not text else newline if text.endswith("\n") else newline * 2
+    draft.insert(len(text), lead + newline.join([OPENS, f"[{parent}.{name}]", *lines, CLOSES]) + newline)
+    if not _reads_as_table(draft.text, parent, name):
+        raise Malformed(f"{parent} is written so that no [{parent}.{name}] can follow; write its entries as tables")
+
+
+def _reads_as_table(text: str, parent: str, name: str) -> bool:
+    try:
+        return table(parse(text), parent, name) is not None
+    except Malformed:
+        return False
+
+
+def remove(text: str, parent: str, name: str) -> str:
+    """The text without the table, its own tables and the marks; refused when it is written some other way than as a table."""
+    before = parse(text)
+    lines = _LINE.findall(text)
+    ours = set(_ours(lines, parent, name))
+    kept = "".join(line for number, line in enumerate(lines) if number not in ours)
+    if _without(parse(kept), parent, name) != _without(before, parent, name) or table(parse(kept), parent, name) is not None:
+        raise Malformed(f"{parent}.{name} is not written as a table; take it out by hand")
+    return kept
+
+
+def _ours(lines: list[str], parent: str, name: str) -> Iterator[int]:
+    """Numbers of the lines that go."""
+    header = re.compile(rf"[ \t]*\[[ \t]*{_key(parent)}[ \t]*\.[ \t]*{_key(name)}[ \t]*[\].]")
+    begins = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    for begin, end in pairwise([*begins, len(lines)]):
+        if header.match(lines[begin]):
+            yield from range(begin, _last_of_table(lines, begin, end) + 1)
+    marks = [number for number, line in enumerate(lines) if line.strip() in (OPENS, CLOSES)]
+    yield from marks
+    if marks and marks[0] and lines[marks[0]].strip() == OPENS and not lines[marks[0] - 1].strip():
+        yield marks[0] - 1
+
+
+def _key(name: str) -> str:
+    return rf"(?:{re.escape(name)}|\"{re.escape(name)}\"|'{re.escape(name)}')"
+
+
+def _last_of_table(lines: list[str], begin: int, end: int) -> int:
+    """Comments and empty lines at its end belong to what follows."""
+    return max((number for number in range(begin, end) if (line := lines[number].strip()) and not line.startswith("#")), default=begin)
+
+
+def _without(document: dict[str, Any], parent: str, name: str) -> dict[str, Any]:
+    """An empty parent goes as well: a table that nothing else mentions exists only through its children."""
+    tables = document.get(parent)
+    if not isinstance(tables, dict):
+        return document
+    rest = {key: value for key, value in tables.items() if key != name}
+    others = {key: value for key, value in document.items() if key != parent}
+    return {**others, parent: rest} if rest else others
+
+
+def lines(entries: Mapping[str, Any]) -> list[str]:
+    """Strings and lists of them as TOML has them: JSON's spelling, but for the one character that only JSON leaves as it is."""
+    return [f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f") for key, value in entries.items()]

@@ -1,0 +1,256 @@
+"""Looking things up: by id, around a moment, through a session, along a file."""
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from itertools import groupby
+
+from nudge import limits
+from nudge.errors import Invalid, NotFound
+from nudge.history.model import COLUMNS, marks, observation
+from nudge.history.summary import intent, stored_or_made
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from nudge.history.model import Connection
+
+    Row = Sequence[Any]
+
+_ALWAYS = -(2**62), 2**62
+
+
+def get(connection: Connection, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """In the order of asking; what retention has deleted is left out."""
+    if not ids:
+        raise Invalid("ids array must not be empty")
+    if len(ids) > limits.MAX_OBSERVATION_IDS:
+        raise Invalid(f"must have at most {limits.MAX_OBSERVATION_IDS} items", field="ids")
+    found = {row[0]: observation(row) for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)}
+    return [found[identity] for identity in ids if identity in found]
+
+
+def timeline(
+    connection: Connection, anchor: int, before: int = limits.DEFAULT_TIMELINE, after: int = limits.DEFAULT_TIMELINE
+) -> dict[str, Any]:
+    """In the order of time, not of arrival: an event may have waited in the spool."""
+    row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
+    if row is None:
+        raise NotFound("anchor observation not found")
+    told = observation(row)
+    here = (told["session_id"], told["timestamp"], told["id"])
+    around = f"SELECT {COLUMNS} FROM observations WHERE session_id = ? AND (timestamp, id)"
+    earlier = connection.execute(f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*here, before)).fetchall()
+    later = connection.execute(f"{around} > (?, ?) ORDER BY timestamp, id LIMIT ?", (*here, after)).fetchall()
+    return {"anchor": told, "before": [observation(row) for row in reversed(earlier)], "after": [observation(row) for row in later]}
+
+
+# One session
+
+
+def trace(connection: Connection, session_id: str, before: int | None = None, after: int | None = None) -> dict[str, Any]:
+    """A session's prompts with what each led to. Both bounds are exclusive, and hold for prompts and observations alike."""
+    row = connection.execute("SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        raise NotFound(f"session not found: {session_id}")
+    window = _window(before, after)
+    return {
+        "session_id": session_id, "project": row[0], "started_at": row[1], "ended_at": row[2],
+        "summary": stored_or_made(connection, session_id, row[3]),
+        "prompts": _prompts(connection, session_id, window),
+        "injections": _injections(connection, session_id, window),
+    }  # fmt: skip
+
+
+def _window(before: int | None, after: int | None) -> tuple[int, int]:
+    return (_ALWAYS[0] if after is None else after, _ALWAYS[1] if before is None else before)
+
+
+def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE own.prompt_id = prompts.id"
+        " AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ? AND timestamp > ? AND timestamp < ?"
+        " ORDER BY timestamp, id", (session_id, *window),
+    ).fetchall()  # fmt: skip
+    led_to, orphans = _actions(connection, session_id, window)
+    told = [
+        {
+            "prompt_id": row[0], "timestamp": row[1], "source": row[2], "content": row[3],
+            "observation_count": len(led_to.get(row[0], ())), "observations": led_to.get(row[0], []),
+        }
+        for row in rows
+    ]  # fmt: skip
+    return _interleaved(told, [(row[1], row[4]) for row in rows], orphans)
+
+
+def _actions(connection: Connection, session_id: str, window: tuple[int, int]) -> tuple[dict[int, list[Any]], list[Any]]:
+    """By prompt, and those without one. A prompt's own observation is the prompt, and is not told twice."""
+    led_to: dict[int, list[Any]] = {}
+    orphans: list[Any] = []
+    rows = connection.execute(
+        f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}), is_pinned FROM observations"
+        " WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT (obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"
+        " ORDER BY timestamp, id", (session_id, *window),
+    )  # fmt: skip
+    for prompt_id, *row in rows:
+        (orphans if prompt_id is None else led_to.setdefault(prompt_id, [])).append(_action(row))
+    return led_to, orphans
+
+
+def _action(row: Row) -> dict[str, Any]:
+    identity, timestamp, obs_type, file_path, preview, is_pinned = row
+    return {
+        "id": identity, "timestamp": timestamp, "obs_type": obs_type, "file_path": file_path, "content_preview": preview,
+        "is_pinned": bool(is_pinned),
+    }  # fmt: skip
+
+
+def _interleaved(
+    prompts: list[dict[str, Any]], moments: list[tuple[int, int]], orphans: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap. A moment is a time and an
+    observation's id, which orders what happened within one second: a session begins before its first prompt."""
+    gaps = {
+        place: list(group)
+        for place, group in groupby(orphans, lambda orphan: bisect_right(moments, (orphan["timestamp"], orphan["id"])))
+    }
+    told: list[dict[str, Any]] = []
+    for place in range(len(prompts) + 1):
+        told += [prompts[place - 1]] if place else []
+        told += [_by_the_system(gaps[place])] if place in gaps else []
+    return told
+
+
+def _by_the_system(orphans: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "prompt_id": None, "timestamp": orphans[0]["timestamp"], "source": "system", "content": "",
+        "observation_count": len(orphans), "observations": orphans,
+    }  # fmt: skip
+
+
+def _injections(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT id, timestamp, items, text FROM injections WHERE session_id = ? AND timestamp > ? AND timestamp < ? ORDER BY timestamp, id",
+        (session_id, *window),
+    )
+    return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
+
+
+# One file
+
+
+# A file's own observations by their index, however many there are; changes of several files are few.
+_TOUCHES = """WITH touches(id) AS (
+    SELECT * FROM (SELECT id FROM observations WHERE file_path = :path AND timestamp > :after AND timestamp < :before
+        ORDER BY timestamp DESC, id DESC LIMIT :limit)
+    UNION SELECT observation_id FROM touched_files WHERE file_path = :path)"""
+
+
+def file_history(
+    connection: Connection, file_path: str, before: int | None = None, after: int | None = None, limit: int = limits.DEFAULT_HISTORY_LIMIT
+) -> dict[str, Any]:
+    """The latest touches, by session: the session touched last comes first, its touches in the order of time."""
+    after, before = _window(before, after)
+    rows = connection.execute(
+        f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
+        " nullif(p.content, ''), o.is_pinned FROM touches JOIN observations AS o USING (id)"
+        " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND o.timestamp < :before"
+        " ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
+        {"path": file_path, "after": after, "before": before, "limit": limit},
+    ).fetchall()
+    by_session: dict[str, list[Row]] = {}
+    for row in rows:
+        by_session.setdefault(row[0], []).insert(0, row)
+    return {"file_path": file_path, "sessions": [_touching(connection, *found) for found in by_session.items()]}
+
+
+def _touching(connection: Connection, session_id: str, rows: list[Row]) -> dict[str, Any]:
+    project, started_at, summary = connection.execute(
+        "SELECT project, started_at, summary FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    return {
+        "session_id": session_id, "project": project, "started_at": started_at,
+        "summary_intent": intent(connection, session_id) if summary is None else json.loads(summary).get("intent"),
+        "touches": [_touch(row) for row in rows],
+    }  # fmt: skip
+
+
+def _touch(row: Row) -> dict[str, Any]:
+    _, identity, timestamp, obs_type, preview, prompt, is_pinned = row
+    return {
+        "observation_id": identity, "timestamp": timestamp, "obs_type": obs_type, "content_preview": preview,
+        "prompt_content": prompt, "is_pinned": bool(is_pinned),
+    }  # fmt: skip
+
+
+# All of it
+
+
+def sessions(
+    connection: Connection, *, project: str | None = None, prefix: str = "", hidden: frozenset[str] = frozenset(),
+    limit: int = limits.DEFAULT_SESSIONS_LIMIT, offset: int = 0,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The latest started first, none of the projects `hidden`; `prefix` is the beginning of a session's id."""
+    rows = connection.execute(
+        "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
+        " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM observations WHERE session_id = s.id)"
+        " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
+        " AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1) ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
+        (project, prefix, limit, offset, json.dumps(sorted(hidden))),
+    ).fetchall()  # fmt: skip
+    return [_session(connection, row) for row in rows]
+
+
+def _session(connection: Connection, row: Row) -> dict[str, Any]:
+    names = ("session_id", "project", "repo", "cwd", "client", "started_at", "ended_at")
+    return {
+        **dict(zip(names, row, strict=False)), "last_event_at": row[9], "observation_count": row[8],
+        "summary": stored_or_made(connection, row[0], row[7]),
+    }  # fmt: skip
+
+
+def stats(connection: Connection) -> dict[str, Any]:
+    by_type = dict(connection.execute("SELECT obs_type, count(*) FROM observations GROUP BY obs_type ORDER BY obs_type").fetchall())
+    tables = ("sessions", "prompts", "injections")
+    counts = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+    return {"observations": sum(by_type.values()), "by_type": by_type, **counts}
+
+
+_EXPORTED = {
+    "session": ("sessions", "id, project, repo, cwd, client, started_at, ended_at, summary"),
+    "prompt": ("prompts", "id, session_id, client_prompt_id, timestamp, source, content"),
+    "observation": ("observations", COLUMNS),
+    "injection": ("injections", "id, session_id, timestamp, items, text"),
+}
+_JSON_FIELDS = ("summary", "metadata", "items")
+
+
+def export(connection: Connection, after: str | None = None, limit: int = limits.EXPORT_PAGE) -> dict[str, Any]:
+    """One page of everything, and where the next begins: `kind:id` of the last row, or of the last kind that is finished."""
+    kind, start = _place(after)
+    table, columns = _EXPORTED[kind]
+    rows = connection.execute(f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit)).fetchall()
+    following = f"{kind}:{rows[-1][0]}" if len(rows) == limit else _kind_after(kind)
+    return {"rows": [_exported(kind, columns.split(", "), row) for row in rows], "next": following}
+
+
+def _place(after: str | None) -> tuple[str, Any]:
+    kind, _, start = (after or "session:").partition(":")
+    if kind not in _EXPORTED or (kind != "session" and not (start.isascii() and start.isdigit() and len(start) < 19)):
+        raise Invalid("must be `next` of the page before", field="after")
+    return kind, start if kind == "session" else int(start)
+
+
+def _kind_after(kind: str) -> str | None:
+    kinds = list(_EXPORTED)
+    following = kinds[kinds.index(kind) + 1 :]
+    return f"{following[0]}:0" if following else None
+
+
+def _exported(kind: str, names: Sequence[str], row: Row) -> dict[str, Any]:
+    told = dict(zip(names, row, strict=True))
+    return {"kind": kind, **{name: json.loads(told[name]) if name in _JSON_FIELDS and told[name] else told[name] for name in names}}

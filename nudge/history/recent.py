@@ -1,0 +1,110 @@
+"""What mattered lately: recency, kind and project in one score, and each file once.
+
+A score falls with age, so the newest rows of every type, merged by the best score they could have, come out in the order of their
+scores. Only as many rows are read as could win, however large the history is.
+"""
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+
+from __future__ import annotations
+
+import heapq
+
+from nudge import limits
+from nudge.decay import half_life
+from nudge.history.model import COLUMNS, OBS_TYPES, observation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from nudge.history.model import Connection
+
+TYPE_WEIGHTS = {"file_edit": 1.0, "command": 0.67, "session_compact": 0.5, "mcp_call": 0.33}
+OTHER_TYPES = 0.17
+OTHER_PROJECTS = 0.3  # of what the same project counts
+_HEAVIEST = "file_edit"
+_WITH_PROJECT, _WITHOUT = (0.5, 0.3, 0.2), (0.6, 0.4, 0.0)
+
+
+def score(row_type: str, age: float, same_project: bool, *, project_given: bool) -> float:
+    recency, kind, project = _WITH_PROJECT if project_given else _WITHOUT
+    return recency * half_life(age) + kind * TYPE_WEIGHTS.get(row_type, OTHER_TYPES) + project * (1.0 if same_project else OTHER_PROJECTS)
+
+
+def recent(
+    connection: Connection, *, project: str | None, now: float, limit: int = limits.DEFAULT_RECENT_LIMIT,
+    hidden: frozenset[str] = frozenset(),
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Best first, with `score`, none of the projects `hidden`. A project of which nothing is known has no recent context, not somebody
+    else's."""
+    if project is not None and not _is_known(connection, project):
+        return []
+    found: list[dict[str, Any]] = []
+    files: set[str] = set()
+    for value, identity, file_path, whose in _by_score(connection, project, now):
+        if len(found) == limit:
+            break
+        if whose not in hidden and (file_path is None or file_path not in files):
+            files.add(file_path or "")
+            row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (identity,)).fetchone()
+            found.append({**observation(row), "score": round(value, 6)})
+    return found
+
+
+def _is_known(connection: Connection, project: str) -> bool:
+    return connection.execute("SELECT 1 FROM observations WHERE project = ? LIMIT 1", (project,)).fetchone() is not None
+
+
+class _Stream:
+    """Rows, the newest first. `bound` is the most that a row of that age can score here; `exact` what it does score, or None for a row
+    that another stream tells."""
+
+    __slots__ = ("_now", "_project", "_rows", "_type")
+
+    def __init__(self, connection: Connection, now: float, project: str | None, obs_type: str | None) -> None:
+        self._now, self._project, self._type = now, project, obs_type
+        where, value = ("project", project) if obs_type is None else ("obs_type", obs_type)
+        self._rows = connection.execute(
+            f"SELECT id, timestamp, file_path, project, obs_type FROM observations WHERE {where} = ? ORDER BY timestamp DESC, id DESC",
+            (value,),
+        )
+
+    def next(self) -> Any:
+        return self._rows.fetchone()
+
+    def bound(self, row: Any) -> float:
+        return self._score(self._type or _HEAVIEST, row)
+
+    def exact(self, row: Any) -> float | None:
+        if self._type is not None and self._project is not None and row[3] == self._project:
+            return None
+        return self._score(row[4], row)
+
+    def _score(self, obs_type: str, row: Any) -> float:
+        return score(obs_type, self._now - row[1], self._type is None, project_given=self._project is not None)
+
+
+def _by_score(connection: Connection, project: str | None, now: float) -> Iterator[tuple[float, int, str | None, str | None]]:
+    """Every observation as (score, id, file, project), best first, newer first among equals: those of the project in one stream, those
+    of all others in one for each type. The head of a stream waits under its bound; a row that scores less goes back under its score."""
+    heap: list[tuple[float, int, int, Any, _Stream | None]] = []
+
+    def push(value: float, row: Any, stream: _Stream | None) -> None:
+        heapq.heappush(heap, (-value, -row[1], -row[0], row, stream))
+
+    def advance(stream: _Stream) -> None:
+        if (row := stream.next()) is not None:
+            push(stream.bound(row), row, stream)
+
+    for obs_type in OBS_TYPES if project is None else (*OBS_TYPES, None):
+        advance(_Stream(connection, now, project, obs_type))
+    while heap:
+        negative, _, _, row, stream = heapq.heappop(heap)
+        value = -negative if stream is None else stream.exact(row)
+        if stream is not None:
+            advance(stream)
+        if value is not None and value < -negative:
+            push(value, row, None)
+        elif value is not None:
+            yield value, row[0], row[2], row[3]

@@ -1,0 +1,132 @@
+"""What a session came to, from its rows alone: what was wanted, touched, broken, repaired, committed."""
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+
+from __future__ import annotations
+
+import json
+
+from nudge import limits
+from nudge.history.model import CHANGES, NO_ACTION, marks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nudge.history.model import Connection
+
+_RUNNING = ("command", "git_commit", "git_push")
+# `+obs_type` keeps SQLite to the index over sessions: by type it would go through the whole history.
+
+
+def end_session(connection: Connection, session_id: str, timestamp: int) -> None:
+    """An end that arrives after what followed it ends nothing: the session had been resumed."""
+    if _last_event(connection, session_id) <= timestamp:
+        _close(connection, session_id, timestamp)
+
+
+def settle(connection: Connection, now: float) -> int:
+    """Close sessions that fell silent, and sum up anew those that got events after their end; how many."""
+    rows = connection.execute("SELECT id, ended_at FROM sessions WHERE summary IS NULL").fetchall()
+    settled = 0
+    for session_id, ended_at in rows:
+        last = _last_event(connection, session_id)
+        if ended_at is not None or last < now - limits.SILENT_SESSION:
+            _close(connection, session_id, last if ended_at is None else ended_at)
+            settled += 1
+    return settled
+
+
+def _close(connection: Connection, session_id: str, timestamp: int) -> None:
+    summary = json.dumps(summarise(connection, session_id), separators=(",", ":"))
+    connection.execute("UPDATE sessions SET ended_at = ?, summary = ? WHERE id = ?", (timestamp, summary, session_id))
+
+
+def _last_event(connection: Connection, session_id: str) -> int:
+    """A session whose events were all duplicates, or are deleted, is as old as its start."""
+    row = connection.execute(
+        "SELECT coalesce((SELECT max(timestamp) FROM observations WHERE session_id = :id),"
+        " (SELECT started_at FROM sessions WHERE id = :id), 0)", {"id": session_id},
+    ).fetchone()  # fmt: skip
+    return int(row[0])
+
+
+def summarise(connection: Connection, session_id: str) -> dict[str, Any]:
+    """The same rows give the same summary, whenever it is made."""
+    return {
+        "intent": intent(connection, session_id),
+        "files": _files(connection, session_id),
+        "failed": _failures(connection, session_id),
+        "commits": _commits(connection, session_id),
+        "counts": _counts(connection, session_id),
+    }
+
+
+def stored_or_made(connection: Connection, session_id: str, stored: str | None) -> dict[str, Any]:
+    """A session that is still going on has none yet; what it would be now is as good."""
+    found: dict[str, Any] = summarise(connection, session_id) if stored is None else json.loads(stored)
+    return found
+
+
+def intent(connection: Connection, session_id: str) -> str | None:
+    """The first prompt that made the agent do anything: `yes` and `thanks` did not."""
+    row = connection.execute(
+        "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
+        " AND EXISTS (SELECT 1 FROM observations AS o"
+        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NO_ACTION)})) ORDER BY timestamp, id LIMIT 1",
+        (session_id, *NO_ACTION),
+    ).fetchone()
+    return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
+
+
+def _files(connection: Connection, session_id: str) -> list[str]:
+    """Changed files in the order of their first change."""
+    rows = connection.execute(
+        f"WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND +obs_type IN ({marks(CHANGES)})),"
+        " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
+        " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id = changes.id)"
+        " SELECT file_path FROM named GROUP BY file_path ORDER BY min(timestamp), min(id), file_path LIMIT ?",
+        (session_id, *CHANGES, limits.MAX_SUMMARY_ITEMS),
+    )
+    return [row[0] for row in rows]
+
+
+def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
+    """Each command that failed, once, with the observation in which it then passed, if it did."""
+    rows = connection.execute(
+        "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = 'command_error'"
+        " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?", (session_id, limits.MAX_SUMMARY_ITEMS),
+    ).fetchall()  # fmt: skip
+    return [
+        {"command": command, "id": failed_id, "passed": _passed(connection, session_id, command, timestamp, failed_id)}
+        for command, failed_id, timestamp in rows
+    ]
+
+
+def _passed(connection: Connection, session_id: str, command: str, timestamp: int, failed_id: int) -> int | None:
+    """The same command later, with an exit code of 0: a client that tells no code has not told of a success."""
+    row = connection.execute(
+        f"SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN ({marks(_RUNNING)})"
+        " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
+        (session_id, timestamp, failed_id, *_RUNNING, command),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _commits(connection: Connection, session_id: str) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT id, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit' ORDER BY timestamp, id LIMIT ?",
+        (session_id, limits.MAX_SUMMARY_ITEMS),
+    )
+    return [{"id": row[0], "hash": _hash(json.loads(row[2])), "command": row[1]} for row in rows]
+
+
+def _hash(metadata: dict[str, Any]) -> str | None:
+    found = metadata.get("commit") or metadata.get("commit_hash") or metadata.get("hash")
+    return str(found) if found else None
+
+
+def _counts(connection: Connection, session_id: str) -> dict[str, int]:
+    rows = connection.execute(
+        "SELECT obs_type, count(*) FROM observations WHERE session_id = ? GROUP BY obs_type ORDER BY obs_type", (session_id,)
+    )
+    return dict(rows.fetchall())

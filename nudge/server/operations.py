@@ -1,0 +1,155 @@
+"""The one table of operations. MCP tools, JSON-RPC methods, REST routes and the OpenAPI document are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from nudge.usecases import admin, hints, history, inject, recording, scan
+
+Effect = Literal["read", "write", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`effect` gives the tool's annotations and decides whether a repeated request is remembered; `listed` is the default tool list."""
+
+    name: str
+    summary: str
+    params: type[BaseModel]
+    result: type[BaseModel]
+    run: Callable[..., Awaitable[Any]]
+    effect: Effect
+    route: tuple[str, str]
+    listed: bool = True
+
+    @property
+    def tool(self) -> str:
+        """History has the plain names that agents know from elsewhere; the others say whose they are."""
+        return self.name.removeprefix("nudge.") if self.summary.startswith("History") else self.name.replace(".", "_")
+
+
+_TABLE = (
+    Operation(
+        "nudge.get_hint",
+        "Hints: the best fact for component/key here (build, test or run command, path, toggle), and why it matched. Ask before guessing.",
+        hints.GetHint, hints.MatchedHint, hints.get_hint, "read", ("GET", "/api/v1/hints/{component}/{key}"),
+    ),
+    Operation(
+        "nudge.set_hint",
+        "Hints: remember a fact that cost effort to find. Same scope replaces it, another scope adds a variant. Never secrets.",
+        hints.SetHint, hints.OneHint, hints.set_hint, "write", ("PUT", "/api/v1/hints/{component}/{key}"),
+    ),
+    Operation(
+        "nudge.query",
+        "Hints: search by component, keys, tags or regex; ranked for this context. Use it when something fails or the key is unknown.",
+        hints.Query, hints.Found, hints.query, "read", ("GET", "/api/v1/hints"),
+    ),
+    Operation(
+        "nudge.bump",
+        "Hints: credit one that worked (delta 1) or failed (delta -1), so that it ranks higher or lower. Not for mere reading.",
+        hints.Bump, hints.OneHint, hints.bump, "write", ("POST", "/api/v1/hints/{component}/{key}/bump"),
+    ),
+    Operation(
+        "nudge.delete_hint",
+        "Hints: delete component/key: all variants, or the one with the given scope.",
+        hints.DeleteHint, hints.Deleted, hints.delete_hint, "delete", ("DELETE", "/api/v1/hints/{component}/{key}"),
+    ),
+    Operation(
+        "nudge.list_components",
+        "Hints: components with their counts; with `component`, every key and variant in it, whatever the context.",
+        hints.ListComponents, hints.Components, hints.list_components, "read", ("GET", "/api/v1/components"),
+    ),
+    Operation(
+        "nudge.export",
+        "Hints: all of them as one JSON payload; secrets without their value.",
+        hints.Export, hints.Exported, hints.export, "read", ("GET", "/api/v1/export"),
+    ),
+    Operation(
+        "nudge.import",
+        "Hints: take in an exported payload. merge: the newer wins; skip: what is there stays; replace: only what it names remains.",
+        hints.Import, hints.Imported, hints.import_, "delete", ("POST", "/api/v1/import"),
+    ),
+    Operation(
+        "nudge.search",
+        "History: full-text search (FTS5: AND OR NOT \"phrase\" prefix*) in what agents did here; previews. Then get_observations.",
+        history.Search, history.ObservationList, history.search, "read", ("GET", "/api/v1/observations"),
+    ),
+    Operation(
+        "nudge.get_observations",
+        "History: observations in full, by id.",
+        history.GetObservations, history.ObservationList, history.get_observations, "read", ("POST", "/api/v1/observations/get"),
+    ),
+    Operation(
+        "nudge.timeline",
+        "History: what happened before and after one observation, in its session.",
+        history.Timeline, history.Around, history.timeline, "read", ("GET", "/api/v1/observations/{anchor}/timeline"),
+    ),
+    Operation(
+        "nudge.recent_context",
+        "History: what matters most of late in this project: edits, commands, failures; scored.",
+        history.RecentContext, history.ObservationList, history.recent_context, "read", ("GET", "/api/v1/recent"),
+    ),
+    Operation(
+        "nudge.session_trace",
+        "History: one session: its prompts, and what each led to.",
+        history.SessionTrace, history.Trace, history.session_trace, "read", ("GET", "/api/v1/sessions/{session_id}"),
+    ),
+    Operation(
+        "nudge.file_history",
+        "History: every session that touched a file, and with which intent.",
+        history.FileHistory, history.FilePast, history.file_history, "read", ("GET", "/api/v1/files"),
+    ),
+    Operation(
+        "nudge.sessions", "History: sessions, newest first.",
+        history.Sessions, history.ObservationList, history.sessions, "read", ("GET", "/api/v1/sessions"), listed=False,
+    ),
+    Operation(
+        "nudge.record", "History: store one event of a hook; the same event id is stored once.",
+        history.Record, history.Recorded, recording.record, "write", ("POST", "/api/v1/events"), listed=False,
+    ),
+    Operation(
+        "nudge.record_many", "History: store events of the past.",
+        recording.RecordMany, recording.RecordedMany, recording.record_many, "write", ("POST", "/api/v1/events/many"), listed=False,
+    ),
+    Operation(
+        "nudge.inject", "History: what an agent that starts here would be told.",
+        inject.Inject, inject.Injection, inject.inject, "read", ("POST", "/api/v1/inject"), listed=False,
+    ),
+    Operation(
+        "nudge.pin", "History: keep observations for good, or no more.",
+        history.Pin, history.Pinned, history.pin, "write", ("POST", "/api/v1/observations/pin"), listed=False,
+    ),
+    Operation(
+        "nudge.purge", "History: count what the filters mean; with confirm, delete it for good.",
+        history.PurgeParams, history.Purged, history.purge, "delete", ("POST", "/api/v1/purge"), listed=False,
+    ),
+    Operation(
+        "nudge.backup", "History: copy the database to a file.",
+        history.Backup, history.BackedUp, history.backup, "write", ("POST", "/api/v1/backup"), listed=False,
+    ),
+    Operation(
+        "nudge.export_all", "History: all of it, page by page.",
+        history.ExportAll, history.ExportPage, history.export_all, "read", ("GET", "/api/v1/history"), listed=False,
+    ),
+    Operation(
+        "nudge.scan",
+        "Hints: reconcile the commands read from a repo's manifests with those of the last scan; hints set by hand are never touched.",
+        scan.Scan, scan.Scanned, scan.scan, "write", ("POST", "/api/v1/scan"), listed=False,
+    ),
+    Operation(
+        "nudge.status",
+        "Server: role, session, members, limits in force.",
+        admin.NoParams, admin.Status, admin.status, "read", ("GET", "/api/v1/status"), listed=False,
+    ),
+    Operation(
+        "nudge.stop",
+        "Server: end a detached server; `force` one that lives inside a client, `forget` ends the session too.",
+        admin.Stop, admin.Stopping, admin.stop, "read", ("POST", "/api/v1/stop"), listed=False,
+    ),
+)  # fmt: skip
+
+OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in _TABLE}

@@ -1,0 +1,332 @@
+"""PRIMARY: the process that holds the lock, and with it the store. Composed here, and taken apart here."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nudge import __version__, limits, paths
+from nudge.clock import boot_seconds
+from nudge.config import Settings
+from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
+from nudge.ipc import endpoint, ensure
+from nudge.ipc.endpoint import Endpoint
+from nudge.ipc.lock import FileLock
+from nudge.ipc.version import is_newer
+from nudge.server.http import HttpServer
+from nudge.server.late_mcp import LateMcp
+from nudge.server.self_report import SelfReport
+from nudge.server.stdio import Pipe
+from nudge.server.stdio_server import StdioServer
+from nudge.server.tool_choice import chosen_tools
+from nudge.usecases.app import App
+from nudge.usecases.keeping import Keeper
+from nudge.usecases.session import Session, end_without_next, open_in_memory, open_session
+
+_log = logging.getLogger(__name__)
+_WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
+_SUCCESSOR_PATIENCE = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
+_LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
+_DRAIN = 0.1
+_LEAVING_PACE = 0.1  # seconds that each call waits meanwhile: callers in a tight loop would take the successor's processor time
+_PORTS = range(1, 65_536)
+_SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
+
+CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
+
+
+def _spare_the_collector() -> None:
+    """What is loaded now stays loaded: looking through all of it again and again would hold the event loop for 50 ms at a time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 2, 2_000)
+
+
+class Primary:
+    """One PRIMARY's life. `run` returns True when the role went to another while our own client is still there."""
+
+    def __init__(
+        self, directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, *,
+        owner: str, pipe: Pipe | None = None, auth: bool = True, on_ready: Callable[[Endpoint], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self._directory, self._lock, self._settings, self._announced = directory, lock, settings, announced
+        self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
+        if pipe is not None:
+            chosen_tools(settings.tools)  # raises for a name that is none: our client would only see a list without it
+        self._membership = FileLock(os.path.join(directory, paths.MEMBERS))
+        self._parent = os.getppid()
+        self._why: str | None = None
+        self._last_call = boot_seconds()
+        self._app: App
+        self._keeper: Keeper | None
+        self._http: HttpServer
+        self._stdio: StdioServer | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._leaving: asyncio.Event
+        self._role_asked: asyncio.Event
+        self._awaiting_successor = False
+        self._forget = False
+
+    def run(self) -> bool:
+        if self._settings.unknown:
+            _log.warning("config.toml sets what is no setting: %s", ", ".join(self._settings.unknown))
+        return asyncio.run(self._main())
+
+    async def _main(self) -> bool:
+        self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._app = App(self._open_session(), self._confirm_role)
+        self._app.request_stop = self._stop_asked
+        self._keeper = Keeper(self._app, self._directory, self._settings) if self._lock is not None else None
+        mcp = LateMcp(self._app)
+        self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
+        self._app.describe = self._self_report().to_wire
+        self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
+        self._listen_to_signals()
+        care = [asyncio.create_task(self._serve_client(self._pipe, mcp))] if self._pipe is not None else []
+        await self._bind()
+        _spare_the_collector()
+        care.append(asyncio.create_task(self._watch()))
+        if self._keeper is not None:
+            care.append(asyncio.create_task(self._keeper.tend()))
+        await self._leaving.wait()
+        for task in care:
+            task.cancel()
+        return await self._leave()
+
+    async def _serve_client(self, pipe: Pipe, mcp: LateMcp) -> None:
+        """What a client sends is read once it can be answered: one that has closed its end already must get its answers in time."""
+        await mcp.ready()
+        self._stdio = StdioServer(pipe, mcp, self._settings.tools, self._client_gone)
+        self._stdio.start()
+
+    def _self_report(self) -> SelfReport:
+        return SelfReport(
+            self._app, self._http.members, self._announced, self._settings,
+            owner=self._owner, client=lambda: self._stdio.client if self._stdio else None,
+            history=lambda: self._keeper.report() if self._keeper else {},
+        )  # fmt: skip
+
+    # Taking the role
+
+    def _open_session(self) -> Session:
+        if self._lock is None:
+            return open_in_memory(self._settings)
+        session = open_session(self._directory, self._settings)
+        self._membership.acquire(shared=True, wait=True)
+        return session
+
+    def _token(self) -> str:
+        return endpoint.ensure_token(self._directory) if self._lock is not None else os.urandom(32).hex()
+
+    async def _bind(self) -> None:
+        """Listen, then publish. A PRIMARY without a lock (no usable directory) serves its own client only."""
+        if self._lock is None:
+            return
+        path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
+        if len(os.fsencode(path)) <= _SOCKET_PATH_MOST and sys.platform != "win32":
+            self._remove_old_sockets()
+            await self._http.listen_unix(path)
+            os.chmod(path, 0o600)
+            self._announced.socket = path
+        else:
+            self._announced.socket = None
+        self._announced.port = await self._http.listen_tcp(self._ports())
+        self._announced.state = endpoint.READY
+        endpoint.publish(self._directory, self._announced)
+        self._on_ready(self._announced)
+
+    def _ports(self) -> Iterator[int]:
+        """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free one."""
+        first, last = self._settings.port, self._announced.port
+        if last is not None and last in _PORTS and "port" not in self._settings.given:
+            yield last
+        yield from range(first, min(first + limits.PORTS_TRIED, _PORTS.stop))
+
+    def _remove_old_sockets(self) -> None:
+        """We hold the lock: any other socket here belongs to a PRIMARY that was killed."""
+        for name in os.listdir(self._directory):
+            if name.startswith("s-") and name.endswith(".sock"):
+                os.unlink(os.path.join(self._directory, name))
+
+    def _listen_to_signals(self) -> None:
+        loop = self._loop
+        for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            try:
+                loop.add_signal_handler(number, self._leave_because, "signal")
+            except (NotImplementedError, RuntimeError, ValueError):
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._leave_because, "signal"))
+
+    # Holding the role
+
+    def _confirm_role(self) -> None:
+        """Asked before every acknowledged write: do we still hold the lock that the path names?"""
+        if self._lock is None or self._lock.holds_path():
+            return
+        fresh = FileLock(self._lock.path)
+        try:
+            paths.ensure_private_dir(self._directory)
+            regained = fresh.acquire()
+        except (OSError, StorageFailed):
+            raise StorageFailed("the server's directory is gone and cannot be made anew; see: nudge doctor") from None
+        if not regained:
+            self._leave_because("another PRIMARY")
+            raise HandingOver("another server took over; send it again")
+        self._lock.release()
+        self._lock = fresh
+        endpoint.ensure_token(self._directory)
+        endpoint.publish(self._directory, self._announced)
+        if self._app.session.log is not None:
+            self._app.rewrite_log(self._app.session.log)
+
+    async def _watch(self) -> None:
+        beat = boot_seconds()
+        while True:
+            await asyncio.sleep(_WATCH)
+            try:
+                self._confirm_role()
+                await self._mend_sign_posts()
+                if boot_seconds() - beat >= limits.HEARTBEAT:
+                    beat = boot_seconds()
+                    await self._app.tick()
+            except HandingOver:
+                return
+            except NudgeError as error:
+                self._app.last_error = error.message
+            self._leave_if_alone()
+
+    async def _mend_sign_posts(self) -> None:
+        """Somebody may remove the endpoint file or the socket under us; both can be made anew."""
+        if self._lock is None:
+            return
+        published = endpoint.read(self._directory)
+        if published is None or published.generation != self._announced.generation:
+            endpoint.publish(self._directory, self._announced)
+        path = self._announced.socket
+        if path and not os.path.exists(path):
+            await self._http.listen_unix(path)
+            os.chmod(path, 0o600)
+
+    def _leave_if_alone(self) -> None:
+        if self._owner == CLIENT and os.getppid() != self._parent:
+            self._leave_because("client left")
+        idle = boot_seconds() - self._last_call
+        if self._owner == DETACHED and not self._http.members.present() and idle >= self._settings.idle_exit:
+            self._leave_because("idle")
+
+    def _called(self) -> None:
+        self._last_call = boot_seconds()
+
+    # Giving the role away
+
+    def _client_gone(self) -> None:
+        """Called on a thread of the pipe's: the end is set from here, so that no busy event loop can put it off."""
+        self._exit_whatever_happens()
+        self._loop.call_soon_threadsafe(self._leave_because, "client left")
+
+    def _leave_because(self, why: str) -> None:
+        if self._why is None:
+            self._why = why
+            self._leaving.set()
+
+    def _asked_for_role(self, asked: dict[str, Any]) -> bool:
+        """A successor that we started, or newer code: nobody else."""
+        ours = asked.get("generation") == self._announced.generation
+        if self._awaiting_successor and ours:
+            self._role_asked.set()
+            return True
+        if self._why is None and ours and is_newer(str(asked.get("version", "")), __version__):
+            self._leave_because("newer version")
+            return True
+        return False
+
+    def _stop_asked(self, force: bool, forget: bool) -> dict[str, Any]:
+        if self._owner == CLIENT and not force:
+            client = (self._stdio.client if self._stdio else None) or "an MCP client"
+            raise Conflict(f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force")
+        self._forget = forget
+        self._loop.call_later(0.01, self._leave_because, "stop")
+        return {"stopping": True, "pid": os.getpid()}
+
+    async def _leave(self) -> bool:
+        """Successor first, then refuse, drain, close, and let go of the lock last."""
+        demoted = self._why in ("newer version", "another PRIMARY") and self._pipe is not None and not self._pipe.closed
+        if not demoted:
+            self._exit_whatever_happens()
+        if self._why in ("client left", "signal") and self._owner != DETACHED and self._lock and self._http.members.present():
+            await self._raise_successor()
+        self._http.refusing = True
+        if self._stdio is not None:
+            await self._stdio.finish(_DRAIN)
+        await self._drain()
+        await self._http.close()
+        self._let_go(handing_over=self._role_asked.is_set() or demoted)
+        return demoted
+
+    def _exit_whatever_happens(self) -> None:
+        """A thread ends the process in time; should the machine be too busy to run it, the kernel's alarm does."""
+        timer = threading.Timer(_LAST_MOMENT, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, (_LAST_MOMENT + limits.LEAVE_TIMEOUT) / 2)
+
+    async def _raise_successor(self) -> None:
+        """It imports while we still serve; when it is ready it asks."""
+        self._awaiting_successor = True
+        self._http.pace = _LEAVING_PACE
+        try:
+            await asyncio.to_thread(self._spawn_successor)
+            await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_PATIENCE)
+        except (TimeoutError, OSError):
+            _log.info("the successor is not ready yet; it will find the lock free")
+
+    def _spawn_successor(self) -> None:
+        """With our settings, which are in the environment, and on our port, which need not be the one we were told."""
+        ensure.spawn_detached(
+            self._directory, successor_of=self._announced.generation, port=self._announced.port, auth=self._auth
+        )
+
+    async def _drain(self) -> None:
+        until = boot_seconds() + _DRAIN
+        while self._http.in_flight and boot_seconds() < until:
+            await asyncio.sleep(0.002)
+
+    def _let_go(self, *, handing_over: bool) -> None:
+        session = self._app.session
+        if self._keeper is not None:
+            self._keeper.close()
+        if self._lock is None:
+            return
+        if self._why != "another PRIMARY":
+            self._remove_socket()
+            self._close_session(session)
+            if not handing_over:
+                endpoint.withdraw(self._directory, self._announced)
+        self._membership.release()
+        self._lock.release()
+
+    def _close_session(self, session: Session) -> None:
+        if session.log is None:
+            return
+        self._app.tidy()
+        session.log.close()
+        try:
+            if self._forget:
+                end_without_next(self._directory, session)
+        except (OSError, StorageFailed) as error:
+            _log.warning("closing the session: %s", error)
+
+    def _remove_socket(self) -> None:
+        if self._announced.socket:
+            try:
+                os.unlink(self._announced.socket)
+            except OSError:
+                pass

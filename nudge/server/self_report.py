@@ -1,0 +1,54 @@
+"""What PRIMARY says of itself: the answer to `nudge.status`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from nudge import __version__
+from nudge.clock import boot_seconds, iso
+from nudge.config import Settings
+from nudge.ipc.endpoint import Endpoint
+from nudge.server.members import Members
+from nudge.usecases.app import App
+
+
+class SelfReport:
+    """Read when somebody asks; nothing is counted for it in between."""
+
+    def __init__(
+        self, app: App, members: Members, announced: Endpoint, settings: Settings, *,
+        owner: str, client: Callable[[], str | None], history: Callable[[], dict[str, Any]],
+    ) -> None:  # fmt: skip
+        self._app, self._members, self._announced, self._settings = app, members, announced, settings
+        self._owner, self._client, self._history = owner, client, history
+        self._born = boot_seconds()
+
+    def to_wire(self) -> dict[str, Any]:
+        return {**self._process(), **self._contents()}
+
+    def _process(self) -> dict[str, Any]:
+        announced = self._announced
+        return {
+            "role": "PRIMARY", "pid": os.getpid(), "port": announced.port, "socket": announced.socket,
+            "version": __version__, "started": announced.started, "generation": announced.generation,
+            "owner": self._owner, "client": self._client(), "uptime": round(boot_seconds() - self._born, 1),
+        }  # fmt: skip
+
+    def _contents(self) -> dict[str, Any]:
+        session, history = self._app.session, self._history()
+        return {
+            "session": self._session(), "members": self._members.to_wire(), "hints": len(session.store), "calls": self._app.calls,
+            "log_bytes": session.log.size if session.log else 0, "durability": "process" if session.log else "none",
+            "spool": history.pop("spool", None), "history": history or None, "last_error": self._app.last_error,
+        }  # fmt: skip
+
+    def _session(self) -> dict[str, Any]:
+        """`ends_earliest`: should every process leave now. Without a log the session ends with this process."""
+        session, now = self._app.session, self._app.now()
+        created, grace = session.store.created_at, self._settings.session_grace
+        return {
+            "id": session.id, "created": iso(created), "age": round(now - created, 1), "grace": grace,
+            "ends_earliest": iso(now + grace) if session.log else iso(now), "read_only": session.read_only,
+        }  # fmt: skip

@@ -1,0 +1,182 @@
+"""PRIMARY's own client: its lines are read by one thread and answered by another, so that it can stall nobody but itself."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nudge import limits
+from nudge.context import Context
+from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
+from nudge.server import wire
+from nudge.server.facts import Facts
+from nudge.server.jsonrpc import error_response, id_of, refusal
+from nudge.server.late_mcp import Mcp
+from nudge.server.proxy import caller_context
+from nudge.server.stdio import Pipe, wait_readable
+from nudge.usecases.call import Call, EnvNeeded
+
+_log = logging.getLogger(__name__)
+_MANY_TRIES = 3
+
+
+class _Backlog:
+    """How much of the client's is under way. Its requests wait in the pipe while that is much, or a flood of them would be one
+    long turn of the event loop."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._unanswered = self._unread = 0
+        self._patient = True
+
+    def take(self, line: bytes | None) -> bool:
+        """Wait for room, and take it; False when nobody is to wait any more."""
+        with self._changed:
+            self._changed.wait_for(self._has_room)
+            self._unanswered += _weight(line)
+            return self._patient
+
+    def _has_room(self) -> bool:
+        return not self._patient or (self._unanswered < limits.STDIO_UNANSWERED_BYTES and self._unread <= limits.STDIO_UNREAD_BYTES)
+
+    def answered(self, line: bytes | None, answer: bytes) -> None:
+        with self._changed:
+            self._unanswered -= _weight(line)
+            self._unread += len(answer)
+            self._changed.notify()
+
+    def read(self, answer: bytes) -> None:
+        with self._changed:
+            self._unread -= len(answer)
+            self._changed.notify()
+
+    def stop_waiting(self) -> None:
+        with self._changed:
+            self._patient = False
+            self._changed.notify()
+
+
+def _weight(line: bytes | None) -> int:
+    """What a line costs: its bytes, and the handling that even an empty one takes."""
+    return limits.STDIO_LINE_COST_BYTES + len(line or b"")
+
+
+class StdioServer:
+    """Serves one pipe from PRIMARY's event loop. `on_gone` is called on one of its threads."""
+
+    def __init__(self, pipe: Pipe, mcp: Mcp, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ):
+        self._pipe, self._mcp, self._tools, self._on_gone, self._environ = pipe, mcp, tools, on_gone, environ
+        self._loop = asyncio.get_running_loop()
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._backlog = _Backlog()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._protocol: str | None = None
+        self._client: str | None = None
+        self._leftover: list[bytes] = []
+        self._wake_reader, self._stop_reader = os.pipe()
+        self._reader = threading.Thread(target=self._read, name="stdin", daemon=True)
+        self._writer = threading.Thread(target=self._write, name="stdout", daemon=True)
+
+    @property
+    def client(self) -> str | None:
+        return self._client
+
+    def start(self) -> None:
+        self._reader.start()
+        self._writer.start()
+
+    async def finish(self, patience: float) -> None:
+        """Stop reading, answer what was read, hand back to the pipe what could not be answered any more."""
+        os.write(self._stop_reader, b"x")
+        self._backlog.stop_waiting()
+        await asyncio.to_thread(self._reader.join, patience)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=patience)
+        self._answers.put(None)
+        await asyncio.to_thread(self._writer.join, patience)
+        self._pipe.put_back(self._leftover)
+
+    def _read(self) -> None:
+        """The reader thread."""
+        while not self._pipe.closed:
+            if self._wake_reader in wait_readable(self._pipe, self._wake_reader):
+                return
+            self._pipe.fill()
+            for line in self._pipe.lines():
+                if not self._backlog.take(line):
+                    self._leftover.append(line or b"")
+                    return
+                self._loop.call_soon_threadsafe(self._begin, line)
+        self._on_gone()
+
+    def _write(self) -> None:
+        """The writer thread."""
+        while (answer := self._answers.get()) is not None:
+            if not self._pipe.write(answer):
+                self._pipe.closed = True
+                self._backlog.stop_waiting()
+                self._on_gone()
+                return
+            self._backlog.read(answer)
+
+    def _begin(self, line: bytes | None) -> None:
+        task = self._loop.create_task(self._handle(line))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _handle(self, line: bytes | None) -> None:
+        answer = await self._answer_to(line)
+        encoded = b"" if answer is None else await wire.encode_any(answer)
+        self._backlog.answered(line, encoded)
+        if encoded:
+            self._answers.put(encoded)
+
+    async def _answer_to(self, line: bytes | None) -> dict[str, Any] | None:
+        message: object = None
+        try:
+            message = await _decoded(line)
+            return await self._answer(message)
+        except HandingOver:
+            self._leftover.append(line or b"")
+            return None
+        except wire.WireError as error:
+            return error_response(None, error.code, error.message)
+        except NudgeError as error:
+            return refusal(id_of(message), error)
+        except Exception:
+            _log.exception("a message on stdin failed")
+            return error_response(id_of(message), INTERNAL_ERROR, "Internal error; the server's log has the details")
+
+    async def _answer(self, message: object) -> dict[str, Any] | None:
+        env: dict[str, str | None] = {}
+        for _ in range(_MANY_TRIES):
+            try:
+                answer = await self._mcp.answer(message, self._facts(message, env))
+                self._learn(message, answer)
+                return answer
+            except EnvNeeded as asked:
+                env.update({name: self._environ.get(name) for name in asked.names})
+        raise AssertionError("the environment was asked for again and again")
+
+    def _facts(self, message: object, env: dict[str, str | None]) -> Facts:
+        calling = isinstance(message, dict) and message.get("method") == "tools/call"
+        where = Context.parse(caller_context(message, self._environ)) if calling and isinstance(message, dict) else Context()
+        return Facts(Call(defaults=where, env=env, client=self._client, scope_to_repo=True), self._protocol, self._tools)
+
+    def _learn(self, message: object, answer: dict[str, Any] | None) -> None:
+        """The handshake is the one moment at which an older client says who it is and what it speaks."""
+        if not isinstance(message, dict) or message.get("method") != "initialize" or answer is None or "result" not in answer:
+            return
+        self._protocol = answer["result"]["protocolVersion"]
+        self._client = str(message["params"]["clientInfo"]["name"])[:limits.MAX_CLIENT_CHARS]
+
+
+async def _decoded(line: bytes | None) -> Any:
+    if line is None:
+        raise wire.WireError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+    return wire.decode(line) if len(line) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)

@@ -1,0 +1,252 @@
+"""The application: one table of operations on one session. Interfaces come in here, and only here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
+from nudge.hints.change import Decision
+from nudge.storage.changelog import ChangeLog, LogGone, Pieces, encode_in_pieces
+from nudge.storage.database import Database
+from nudge.usecases.call import Call
+from nudge.usecases.session import Session
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_SLICE = 0.001  # seconds of work between two breaths of the event loop
+
+
+class UnknownMethod(NudgeError):
+    code, reason = METHOD_NOT_FOUND, WIRE_REASONS[METHOD_NOT_FOUND]
+
+
+class ParamsNotObject(NudgeError):
+    code, reason = INVALID_PARAMS, WIRE_REASONS[INVALID_PARAMS]
+
+
+class App:
+    """Executes operations: validates, decides, writes the log, applies. `confirm_role` raises when we are PRIMARY no more."""
+
+    def __init__(self, session: Session, confirm_role: Callable[[], None] = lambda: None) -> None:
+        from nudge.server.operations import OPERATIONS  # late: the operations know the application
+
+        self._operations = OPERATIONS
+        self.session = session
+        self.confirm_role = confirm_role
+        self.describe: Callable[[], dict[str, Any]] = dict
+        self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
+        self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
+        """Takes in what hooks left while nobody answered; how many events still wait."""
+        self.history: Database | None = None
+        """Where observations are kept; None: nowhere, and whoever asks is told."""
+        self.calls = 0
+        self.last_error: str | None = None
+        self._writing = asyncio.Lock()
+        self._compacting: asyncio.Task[None] | None = None
+
+    async def execute(self, name: str, params: object, call: Call) -> Any:
+        """Run one operation; whatever goes wrong comes out as a NudgeError (or EnvNeeded, for the interface to ask)."""
+        operation = self._operations.get(name)
+        if operation is None:
+            raise UnknownMethod(f"Method not found: {name[:100]}")
+        if not isinstance(params, dict):
+            raise ParamsNotObject("Invalid params: must be an object")
+        self.calls += 1
+        return await operation.run(self, _parse(operation.params, params), call)
+
+    async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
+        """One writer of hints at a time; a request that was answered before is answered again, not applied again."""
+        async with self._writing:
+            if call.request_id is not None and call.request_id in self.session.answers:
+                return self.session.answers[call.request_id]
+            if call.deadline is not None and boot_seconds() > call.deadline:
+                raise Unavailable("the request came too late and was not applied; send it again")
+            return await change()
+
+    def commit(self, decision: Decision, call: Call) -> Any:
+        """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
+        if decision.change or call.request_id:
+            self._append(_record_of(decision, call, self.now()))
+        self.session.store.apply(decision.change)
+        return self._acknowledged(decision, call)
+
+    async def commit_large(self, decision: Decision, call: Call) -> Any:
+        """`commit` for what may be thousands of hints: the record is made on another thread, written in pieces and applied in steps,
+        while the event loop goes on."""
+        if len(decision.change) <= limits.HINTS_PER_BREATH:
+            return self.commit(decision, call)
+        frame = await asyncio.to_thread(lambda: encode_in_pieces(_record_of(decision, call, self.now())))
+        await self._append_large(frame)
+        await self.in_slices(self.session.store.apply_in_steps(decision.change))
+        return self._acknowledged(decision, call)
+
+    def _acknowledged(self, decision: Decision, call: Call) -> Any:
+        if call.request_id:
+            self.session.answers.remember(self.now(), call.request_id, decision.result)
+        self._compact_when_due()
+        return decision.result
+
+    def now(self) -> float:
+        return self.session.clock.now()
+
+    async def tick(self) -> None:
+        """Once a minute."""
+        async with self._writing:
+            self.tidy()
+
+    def tidy(self) -> None:
+        """A heartbeat in the log, expired hints freed, old request ids forgotten. A large change that is half written is lost by it."""
+        self.session.answers.forget_old(self.now())
+        change = self.session.store.decide_sweep(self.now())
+        try:
+            self._append({**change.to_record(), "t": self.now()})
+        except NudgeError as error:
+            _log.warning("heartbeat not written: %s", error.message)
+            return
+        self.session.store.apply(change)
+
+    async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
+        """Drive a long computation in short slices, so that nobody else waits for it."""
+        began = time.perf_counter()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as finished:
+                result: _T = finished.value
+                return result
+            if time.perf_counter() - began > _SLICE:
+                await asyncio.sleep(0)
+                began = time.perf_counter()
+
+    async def in_thread(self, steps: Generator[None, None, _T]) -> _T:
+        """Take the first step here and the others on a worker thread: a regular expression runs there beside the event loop."""
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: _T = finished.value
+            return result
+        return await asyncio.to_thread(_finish, steps, time.monotonic() + limits.SEARCH_TIMEOUT)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        log = self._log_to_write()
+        if log is None:
+            return
+        with self._noting_failure():
+            try:
+                log.append(record)
+            except LogGone:
+                self.rewrite_log(log).append(record)
+
+    async def _append_large(self, frame: Pieces) -> None:
+        log = self._log_to_write()
+        if log is None:
+            return
+        with self._noting_failure():
+            try:
+                await self.in_slices(log.append_in_pieces(frame))
+            except LogGone:
+                self.confirm_role()
+                await self.in_slices(self.rewrite_log(log).append_in_pieces(frame))
+
+    def _log_to_write(self) -> ChangeLog | None:
+        """None: changes are kept in memory only."""
+        self.confirm_role()
+        if self.session.read_only:
+            raise StorageFailed(self.session.read_only)
+        return self.session.log
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+            self.last_error = None
+        except StorageFailed as error:
+            self.last_error = error.message
+            raise
+
+    def rewrite_log(self, log: ChangeLog) -> ChangeLog:
+        """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was acknowledged."""
+        log.close()
+        self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
+        return self.session.log
+
+    def _compact_when_due(self) -> None:
+        log = self.session.log
+        if log is None or self._compacting is not None or not log.compaction_due:
+            return
+        self._compacting = asyncio.ensure_future(self._compact(log))
+
+    async def _compact(self, log: ChangeLog) -> None:
+        compaction = log.begin_compaction(self.session.header())
+        try:
+            await asyncio.to_thread(compaction.write, self.session.records())
+            async with self._writing:
+                if self.session.log is log:
+                    log.finish_compaction(compaction)
+        except StorageFailed as error:
+            log.abandon_compaction(compaction)
+            _log.warning("compaction failed: %s", error.message)
+        finally:
+            self._compacting = None
+
+
+async def _nothing_to_drain() -> int:
+    return 0
+
+
+def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
+    while time.monotonic() < give_up:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            result: _T = finished.value
+            return result
+    raise Invalid(f"takes longer than {limits.SEARCH_TIMEOUT} s; simplify it, or narrow the search by component or tags", field="regex")
+
+
+def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
+    answer = {"id": call.request_id, "result": decision.result} if call.request_id else {}
+    return {**decision.change.to_record(), "t": now, **answer}
+
+
+def _parse(model: Any, params: dict[str, Any]) -> Any:
+    try:
+        return model.model_validate(params)
+    except ValidationError as error:
+        raise _first_problem(error) from None
+
+
+_SENTENCES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a parameter of this method",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "list_type": "must be a list",
+    "literal_error": "must be one of {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} items",
+}
+
+
+def _first_problem(error: ValidationError) -> Invalid:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
+    sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**problem.get("ctx", {}))
+    return Invalid(sentence, field=place[:200] or None)
+

@@ -1,0 +1,189 @@
+"""The use cases of hints: parameters in, a decision or an answer out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nudge import limits
+from nudge.context import Context
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+
+_CONTEXT = "where the caller is: {cwd, repo, branch, os: linux|darwin|windows, env}; filled in for you on stdio"
+_META = (
+    "{reason, tags[], priority 1-10, confidence 0-1, ttl: 'session' or ISO-8601 such as PT2H, sensitivity: normal|secret, "
+    "scope: {cwd_glob[], repo, branch[], os[], env_required[], env_match{}}}; "
+    "no scope = this repo on stdio, else everywhere; {} = everywhere"
+)
+_VALUE = (
+    "text, or {type: command, cmd, shell?} | {type: path, abs} | {type: template, format, body, defaults?} | {type: json, data}"
+)
+
+
+class Params(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Name(Params):
+    component: str
+    key: str
+
+
+ContextParam = Annotated[dict[str, Any] | None, Field(description=_CONTEXT)]
+
+
+class SetHint(Name):
+    value: Annotated[Any, Field(description=_VALUE)]
+    meta: Annotated[dict[str, Any] | None, Field(description=_META)] = None
+    if_match_version: Annotated[int | None, Field(ge=0, description="refuse unless the stored version is this; 0 = must be new")] = None
+
+
+class GetHint(Name):
+    context: ContextParam = None
+
+
+class Query(Params):
+    component: str | None = None
+    keys: list[str] | None = None
+    tags: Annotated[list[str] | None, Field(description="any of these")] = None
+    regex: Annotated[str | None, Field(description="searched in component, key, value, reason, tags")] = None
+    context: ContextParam = None
+    limit: Annotated[int, Field(ge=1, le=limits.MAX_QUERY_LIMIT)] = limits.DEFAULT_QUERY_LIMIT
+
+
+class DeleteHint(Name):
+    scope: Annotated[dict[str, Any] | None, Field(description="delete only the variant with this scope")] = None
+
+
+class ListComponents(Params):
+    component: str | None = None
+    context: ContextParam = None
+
+
+class Bump(Name):
+    delta: Annotated[int, Field(ge=-limits.MAX_BUMP, le=limits.MAX_BUMP)] = 1
+    context: ContextParam = None
+
+
+class Export(Params):
+    format: Literal["json"] = "json"
+    component: str | None = None
+    reveal: Annotated[bool, Field(description="with the values of secrets")] = False
+
+
+class Import(Params):
+    payload: dict[str, Any]
+    mode: Literal["merge", "replace", "skip"] = "merge"
+
+
+class OneHint(BaseModel):
+    hint: dict[str, Any]
+    note: str | None = None
+
+
+class MatchedHint(BaseModel):
+    hint: dict[str, Any]
+    match_explain: dict[str, Any]
+
+
+class Found(BaseModel):
+    hints: list[dict[str, Any]]
+    why_not: list[dict[str, Any]] | None = None
+
+
+class Deleted(BaseModel):
+    deleted: bool
+    previous: dict[str, Any] | list[dict[str, Any]]
+
+
+class Components(BaseModel):
+    components: list[dict[str, Any]]
+    hints: list[dict[str, Any]] | None = None
+
+
+class Exported(BaseModel):
+    payload: dict[str, Any]
+
+
+class Imported(BaseModel):
+    imported: int
+    skipped: int
+    removed: int
+    reasons: list[dict[str, Any]]
+
+
+async def set_hint(app: App, params: SetHint, call: Call) -> Any:
+    return await app.once(call, lambda: _set(app, params, call))
+
+
+async def _set(app: App, params: SetHint, call: Call) -> Any:
+    meta, note = _with_repo_scope(params.meta, call)
+    decision = app.session.store.decide_set(app.now(), params.component, params.key, params.value, meta, params.if_match_version)
+    if note:
+        decision.result["note"] = note
+    return app.commit(decision, call)
+
+
+def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, str | None]:
+    """A hint set without a scope belongs to the caller's repo, where the interface says so; `scope: {}` means everywhere."""
+    repo = call.defaults.repo
+    if not call.scope_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
+        return meta, None
+    return {**(meta or {}), "scope": {"repo": repo}}, f"scoped to this repo ({repo}); pass meta.scope {{}} for everywhere"
+
+
+async def get_hint(app: App, params: GetHint, call: Call) -> Any:
+    store = app.session.store
+    context = call.context(Context.parse(params.context), store.env_names(params.component, params.key))
+    return await app.in_slices(store.get(app.now(), params.component, params.key, context))
+
+
+async def query(app: App, params: Query, call: Call) -> Any:
+    store = app.session.store
+    context = call.context(Context.parse(params.context), store.env_names(params.component))
+    steps = store.query(
+        app.now(), component=params.component, keys=params.keys, tags=params.tags, regex=params.regex,
+        context=context, limit=params.limit,
+    )  # fmt: skip
+    return await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
+
+
+async def bump(app: App, params: Bump, call: Call) -> Any:
+    return await app.once(call, lambda: _bump(app, params, call))
+
+
+async def _bump(app: App, params: Bump, call: Call) -> Any:
+    store = app.session.store
+    context = call.context(Context.parse(params.context), store.env_names(params.component, params.key))
+    decision = await app.in_slices(store.decide_bump(app.now(), params.component, params.key, context, params.delta))
+    return app.commit(decision, call)
+
+
+async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
+    return await app.once(call, lambda: _delete(app, params, call))
+
+
+async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
+    return app.commit(app.session.store.decide_delete(app.now(), params.component, params.key, params.scope), call)
+
+
+async def list_components(app: App, params: ListComponents, call: Call) -> Any:
+    store = app.session.store
+    asked = store.env_names(params.component) if params.component else frozenset[str]()
+    context = call.context(Context.parse(params.context), asked)
+    return await app.in_slices(store.list_components(app.now(), params.component, context))
+
+
+async def export(app: App, params: Export, _call: Call) -> Any:
+    return await app.in_slices(app.session.store.export(app.now(), component=params.component, reveal=params.reveal))
+
+
+async def import_(app: App, params: Import, call: Call) -> Any:
+    return await app.once(call, lambda: _import(app, params, call))
+
+
+async def _import(app: App, params: Import, call: Call) -> Any:
+    decision = await app.in_slices(app.session.store.decide_import(app.now(), params.payload, params.mode))
+    return await app.commit_large(decision, call)

@@ -1,0 +1,336 @@
+"""The use cases of the history: what happened, recorded once, and found again."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sqlite3
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.context import Context
+from nudge.errors import Invalid, StorageFailed, Unavailable
+from nudge.history import store
+from nudge.history.model import storable
+from nudge.history.redaction import redact_event
+from nudge.security.paths import normalise_path
+from nudge.storage.database import Database, copy_to, scrub
+from nudge.storage.replacing import backup_folder, new_backup
+from nudge.storage.text_index import find
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params
+from nudge.usecases.inject_offline import project_here
+from nudge.usecases.visibility import visible_to
+
+_T = TypeVar("_T")
+_LARGEST = 2**62  # beyond every id and every time; SQLite's integers end soon after
+_NOT_OPEN = "there is no history here: no database is open"
+
+
+def _between(least: int, most: int) -> AfterValidator:
+    """A number outside is taken for the nearest one inside: the caller gets less, not an error."""
+    return AfterValidator(lambda value: min(max(value, least), most))
+
+
+Text = Annotated[str, AfterValidator(storable)]
+Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
+ProjectName = Annotated[Text, AfterValidator(str.casefold)]
+# Null is a value here, unlike elsewhere: a client that checks what it sends must be told so.
+Project = Annotated[
+    ProjectName | None, WithJsonSchema({"type": ["string", "null"], "description": "default: yours; null = all"})
+]
+Before = Annotated[Whole | None, Field(description="Unix seconds")]
+After = Annotated[Whole | None, Field(description="Unix seconds")]
+Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
+
+
+class Standing(Params):
+    """`context` is where the caller stands, as for hints: filled in on stdio, so its schema says no more about it there."""
+
+    context: dict[str, Any] | None = None
+
+    def here(self, call: Call) -> str | None:
+        return project_here(Context.parse(self.context).merged(call.defaults))
+
+
+class Search(Standing):
+    query: Annotated[Text, Field(description='words, "phrases", prefix*, AND OR NOT')]
+    project: Project = None
+    obs_type: Text | None = None
+    before: Before = None
+    after: After = None
+    order_by: Literal["relevance", "blended"] = "relevance"
+    limit: Annotated[int, _between(1, limits.MAX_SEARCH_LIMIT)] = limits.DEFAULT_SEARCH_LIMIT
+    offset: Offset = 0
+
+
+class GetObservations(Params):
+    ids: list[Whole]
+
+
+class Timeline(Params):
+    anchor: Annotated[Whole, Field(description="observation id")]
+    before: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
+    after: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
+
+
+class RecentContext(Standing):
+    project: Project = None
+    limit: Annotated[int, _between(1, limits.MAX_RECENT_LIMIT)] = limits.DEFAULT_RECENT_LIMIT
+
+
+class SessionTrace(Params):
+    session_id: Text
+    before: Before = None
+    after: After = None
+
+
+class FileHistory(Params):
+    file_path: Text
+    before: Before = None
+    after: After = None
+    limit: Annotated[int, _between(1, limits.MAX_HISTORY_LIMIT)] = limits.DEFAULT_HISTORY_LIMIT
+
+
+class Sessions(Standing):
+    """`session` is the beginning of an id."""
+
+    project: ProjectName | None = None
+    session: Text = ""
+    limit: Annotated[int, _between(1, limits.MAX_SESSIONS_LIMIT)] = limits.DEFAULT_SESSIONS_LIMIT
+    offset: Offset = 0
+
+
+class Record(Params):
+    event: dict[str, Any]
+
+
+class Pin(Params):
+    ids: list[Whole]
+    pinned: bool = True
+
+
+class PurgeParams(Params):
+    """All that are given hold together; `older_than` is days."""
+
+    before: Before = None
+    project: ProjectName | None = None
+    session: Text | None = None
+    ids: Annotated[list[Whole] | None, Field(max_length=limits.MAX_PURGED_IDS)] = None
+    type: Text | None = None
+    older_than: Annotated[int | None, Field(ge=0, le=limits.MAX_RETENTION_DAYS)] = None
+    search: Text | None = None
+    confirm: bool = False
+
+
+class Backup(Params):
+    path: Annotated[Text | None, Field(description="absolute; default: beside the database")] = None
+
+
+class ExportAll(Params):
+    after: Annotated[Text | None, Field(description="`next` of the page before")] = None
+
+
+class ObservationList(RootModel[list[dict[str, Any]]]):
+    pass
+
+
+class Around(BaseModel):
+    anchor: dict[str, Any]
+    before: list[dict[str, Any]]
+    after: list[dict[str, Any]]
+
+
+class Trace(BaseModel):
+    session_id: str
+    project: str | None
+    started_at: int
+    ended_at: int | None
+    summary: dict[str, Any] | None
+    prompts: list[dict[str, Any]]
+    injections: list[dict[str, Any]]
+
+
+class FilePast(BaseModel):
+    file_path: str
+    sessions: list[dict[str, Any]]
+
+
+class Recorded(BaseModel):
+    """No `id`: the event was known, or repeated one of a moment ago."""
+
+    id: int | None
+
+
+class Pinned(BaseModel):
+    pinned: bool
+    ids: list[int]
+    missing: list[int]
+
+
+class Purged(BaseModel):
+    """`total` and `counts` are observations; with them go their copies, among the prompts and the texts that sessions were told."""
+
+    total: int
+    counts: dict[str, int]
+    pinned: int
+    prompts: int
+    injections: int
+    deleted: bool
+    waiting: int
+    """Events of hooks that could not be taken in yet."""
+    scrubbed: bool | None = None
+    backups: list[str] | None = None
+
+
+class BackedUp(BaseModel):
+    path: str
+    bytes: int
+
+
+class ExportPage(BaseModel):
+    rows: list[dict[str, Any]]
+    next: str | None
+
+
+# Reading
+
+
+async def search(app: App, params: Search, call: Call) -> Any:
+    project, now = _project(params, call), app.now()
+    hidden = frozenset[str]() if project is not None else _hidden(params, call)
+    return await _read(
+        app,
+        lambda connection: store.search(
+            connection, params.query, project=project, obs_type=params.obs_type, before=params.before, after=params.after,
+            order_by=params.order_by, limit=params.limit, offset=params.offset, now=now, hidden=hidden,
+        ),
+    )  # fmt: skip
+
+
+async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
+    return await _read(app, lambda connection: store.get(connection, params.ids))
+
+
+async def timeline(app: App, params: Timeline, _call: Call) -> Any:
+    return await _read(app, lambda connection: store.timeline(connection, params.anchor, params.before, params.after))
+
+
+async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
+    project, now, hidden = _project(params, call), app.now(), _hidden(params, call)
+    return await _read(app, lambda connection: store.recent(connection, project=project, now=now, limit=params.limit, hidden=hidden))
+
+
+async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
+    return await _read(app, lambda connection: store.trace(connection, params.session_id, params.before, params.after))
+
+
+async def file_history(app: App, params: FileHistory, call: Call) -> Any:
+    """A path is recorded in full and without `..`; one that is relative is meant from where its caller stands."""
+    path = os.path.normpath(os.path.join(call.defaults.cwd or "", params.file_path))
+    return await _read(app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit))
+
+
+async def sessions(app: App, params: Sessions, call: Call) -> Any:
+    """Whoever names a project or a session is told of it."""
+    hidden = frozenset[str]() if params.project or params.session else _hidden(params, call)
+    return await _read(
+        app,
+        lambda connection: store.sessions(
+            connection, project=params.project, prefix=params.session, limit=params.limit, offset=params.offset, hidden=hidden
+        ),
+    )
+
+
+async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
+    """One page; with `next` of each as `after` of the following one, all of the history."""
+    return await _read(app, lambda connection: store.export(connection, params.after))
+
+
+def _project(params: Search | RecentContext, call: Call) -> str | None:
+    """The caller's own, unless it names one, or says null for all."""
+    return params.project if "project" in params.model_fields_set else params.here(call)
+
+
+def _hidden(params: Search | RecentContext | Sessions, call: Call) -> frozenset[str]:
+    """The private projects of which this caller hears nothing."""
+    return visible_to(call).hidden_from(params.here(call), params.project)
+
+
+# Writing
+
+
+async def record(app: App, params: Record, call: Call) -> Any:
+    """Idempotent by the event's id. Whoever sends it should have redacted it; whoever did not must not get a secret onto the disk."""
+    return {"id": await _write(app, call, lambda connection: store.record(connection, redact_event(params.event)))}
+
+
+async def pin(app: App, params: Pin, call: Call) -> Any:
+    found = await _write(app, call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
+    return {"pinned": params.pinned, "ids": found, "missing": [identity for identity in params.ids if identity not in found]}
+
+
+async def purge(app: App, params: PurgeParams, call: Call) -> Any:
+    """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns. What waits in the
+    spool is taken in first, or it would come back."""
+    meant = store.Purge(
+        now=app.now(), before=params.before, project=params.project, session=params.session, ids=params.ids, obs_type=params.type,
+        older_than=params.older_than, search=params.search,
+    )  # fmt: skip
+    if call.request_id is not None and call.request_id in app.session.answers:
+        return app.session.answers[call.request_id]
+    waiting = await app.drain()
+    if not params.confirm:
+        counted = await _database(app).read(lambda connection: store.count(connection, meant, find), patience=None)
+        return {**counted, "deleted": False, "waiting": waiting}
+    told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), find))
+    scrubbed = await _database(app).maintain(scrub)
+    result = {**told, "deleted": True, "waiting": waiting, "scrubbed": scrubbed, "backups": _backups_left(_database(app).path)}
+    if call.request_id:
+        app.session.answers.remember(app.now(), call.request_id, result)
+    return result
+
+
+def _backups_left(path: str) -> list[str]:
+    """Copies that a migration made go too: they would keep what was to be gone. Those that a person made are named, and left."""
+    for made in glob.glob(f"{glob.escape(path)}.v*.backup"):
+        os.unlink(made)
+    return sorted(glob.glob(os.path.join(glob.escape(backup_folder(path)), "*.db")))
+
+
+async def backup(app: App, params: Backup, _call: Call) -> Any:
+    database = _database(app)
+    target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
+    try:
+        await database.read(lambda connection: copy_to(connection, target), patience=None)
+    except FileExistsError:
+        raise Invalid("exists already, and is not overwritten", field="path") from None
+    except OSError as error:
+        raise StorageFailed(f"the backup cannot be written: {error.strerror}") from None
+    return {"path": target, "bytes": os.path.getsize(target)}
+
+
+# The database
+
+
+def _database(app: App) -> Database:
+    if app.history is None:
+        raise StorageFailed(_NOT_OPEN)
+    return app.history
+
+
+async def _read(app: App, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    return await _database(app).read(work)
+
+
+async def _write(app: App, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
+    """Whoever gave up waiting will send it again, under the same id; whoever is PRIMARY no more must not write."""
+    app.confirm_role()
+    if call.deadline is not None and boot_seconds() > call.deadline:
+        raise Unavailable("the request came too late and was not applied; send it again")
+    return await _database(app).write(work)

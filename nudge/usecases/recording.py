@@ -1,0 +1,96 @@
+"""What hooks tell: stored once, however often and by whichever way it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from nudge import limits
+from nudge.errors import Invalid, NudgeError
+from nudge.history.digest import Digest
+from nudge.storage import spool
+from nudge.usecases import credit, history, inject
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params
+
+_log = logging.getLogger(__name__)
+_AT_ONCE = 200  # spooled events in one transaction
+
+
+class RecordMany(Params):
+    events: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_EVENTS_AT_ONCE)]
+
+
+class RecordedMany(BaseModel):
+    recorded: int
+    known: int
+    refused: list[dict[str, Any]]
+
+
+async def record(app: App, params: history.Record, call: Call) -> Any:
+    """One event; a command's outcome is credited to the hint that says the same."""
+    here = credit.where(app, params.event, call)
+    result = await history.record(app, params, call)
+    if result["id"] is not None and app.history is not None:
+        await credit.credit(app, app.history, params.event, here)
+    return result
+
+
+async def record_many(app: App, params: RecordMany, call: Call) -> Any:
+    """Many old events at once: nothing is credited, since what worked months ago says little about today."""
+    outcomes = await asyncio.gather(*(_one(app, event, call) for event in params.events))
+    refused = [
+        {"event_id": str(event.get("event_id"))[:64], "reason": outcome}
+        for event, outcome in zip(params.events, outcomes, strict=True)
+        if isinstance(outcome, str)
+    ]
+    recorded = sum(outcome is True for outcome in outcomes)
+    return {"recorded": recorded, "known": len(outcomes) - recorded - len(refused), "refused": refused}
+
+
+async def _one(app: App, event: dict[str, Any], call: Call) -> bool | str:
+    """Whether it was new; a sentence when it is not an event at all."""
+    try:
+        return (await history.record(app, history.Record(event=event), call))["id"] is not None
+    except Invalid as error:
+        return error.message
+
+
+async def drain(app: App, directory: str) -> int:
+    """Take in what waits in the spool; a file goes only after its event is committed. How many there were."""
+    taken = 0
+    while batch := spool.pending(directory)[:_AT_ONCE]:
+        if not all(await asyncio.gather(*(_take(app, directory, path) for path in batch))):
+            break
+        taken += len(batch)
+    return taken
+
+
+async def _keep_told(app: App, event: dict[str, Any]) -> None:
+    """What a hook told an agent by itself, while there was no server to do it."""
+    made = Digest(str(event["injection"]["text"]), list(event["injection"]["items"]))
+    await inject.note(app, str(event["session_id"]), float(event["timestamp"]), made, event_id=str(event["event_id"]))
+
+
+async def _take(app: App, directory: str, path: str) -> bool:
+    event = await asyncio.to_thread(spool.read, path)
+    if event is None:
+        spool.drop(directory, path)
+        return True
+    try:
+        if "injection" in event:
+            await _keep_told(app, event)
+        else:
+            await record(app, history.Record(event=event), Call())
+    except (Invalid, KeyError, TypeError):
+        spool.drop(directory, path)
+        return True
+    except NudgeError as error:
+        _log.warning("the spool waits: %s", error.message)
+        return False
+    spool.remove(path)
+    return True

@@ -1,0 +1,73 @@
+"""Scan: what a repo's manifests say becomes hints, and stays in step with them."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from nudge import limits
+from nudge.hints.model import Hint
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params
+
+ADDED_BY = "nudge scan"
+CONFIDENCE = 0.4  # a manifest is a good guess; what a person or an agent says counts for more
+
+
+class FoundCommand(Params):
+    component: str
+    key: str
+    value: Any
+    reason: str
+
+
+class Scan(Params):
+    repo: str
+    found: Annotated[list[FoundCommand], Field(max_length=limits.MAX_SCANNED)]
+    dry_run: bool = False
+    unread: Annotated[list[str], Field(default_factory=list, max_length=limits.MAX_UNREAD_MANIFESTS)]
+
+
+class Scanned(BaseModel):
+    added: list[dict[str, Any]]
+    updated: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+    kept: list[dict[str, Any]]
+    unchanged: int
+    skipped: list[dict[str, Any]] | None = None
+
+
+async def scan(app: App, params: Scan, call: Call) -> Any:
+    return await app.once(call, lambda: _scan(app, params, call))
+
+
+async def _scan(app: App, params: Scan, call: Call) -> Any:
+    found = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
+    decision = app.session.store.decide_sync(app.now(), {"repo": params.repo}, ADDED_BY, found, _Unread(params.unread).keeps)
+    return decision.result if params.dry_run else app.commit(decision, call)
+
+
+class _Unread:
+    """Manifests that are there and could not be read, most often in the middle of an edit: what they said is still the best guess."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = frozenset(paths)
+        self._directories = frozenset(map(posixpath.dirname, paths))
+
+    def keeps(self, held: Hint, new: Hint | None) -> bool:
+        """A hint whose own file is among them is not replaced. One from a file beside is not removed either: its package may have its
+        name from the one that could not be read."""
+        file = str(held.meta.get("reason", "")).rpartition(":")[0]
+        if any(path in (file, ".") or file.startswith(f"{path}/") for path in self._paths):
+            return True
+        return new is None and bool(self._paths) and posixpath.dirname(file) in self._directories
+
+
+def _meta(item: FoundCommand, repo: str) -> dict[str, Any]:
+    return {
+        "reason": item.reason, "confidence": CONFIDENCE, "source": "tool-output", "added_by": ADDED_BY,
+        "tags": [item.key], "scope": {"repo": repo},
+    }  # fmt: skip

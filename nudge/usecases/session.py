@@ -1,0 +1,218 @@
+"""A session: how long hints live when the processes that hold them come and go.
+
+It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. The change log is
+its body; this module opens one, continues it, or ends it and keeps what outlives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from nudge import __version__, files, paths
+from nudge.clock import Clock, boot_id
+from nudge.config import Settings
+from nudge.errors import Unavailable
+from nudge.hints.change import Change
+from nudge.hints.model import Hint
+from nudge.hints.store import HintStore
+from nudge.ipc.lock import FileLock, is_free
+from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
+from nudge.storage.changelog import ChangeLog, LogContents, read_log
+
+LOG_FORMAT = 1
+NO_SESSION = ""  # whose log it is once the session was forgotten: it holds what outlived it until the next one begins
+
+
+class Answers:
+    """Results of recent writes by request id: a repeated request gets the first one's answer.
+
+    Kept as text, which takes a third of the room, and only so many: a storm of writes must not grow the server without end.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, tuple[float, str]] = {}
+
+    def __contains__(self, request_id: str | None) -> bool:
+        return request_id in self._by_id
+
+    def __getitem__(self, request_id: str) -> Any:
+        return json.loads(self._by_id[request_id][1])
+
+    def remember(self, now: float, request_id: str, result: Any) -> None:
+        self._by_id[request_id] = (now, json.dumps(result))
+        if len(self._by_id) > MAX_ANSWERS:
+            del self._by_id[next(iter(self._by_id))]
+
+    def forget_old(self, now: float) -> None:
+        for request_id, (when, _) in list(self._by_id.items()):
+            if now - when <= REQUEST_ID_KEPT:
+                return  # insertion order is time order
+            del self._by_id[request_id]
+
+    def items(self) -> list[tuple[str, tuple[float, str]]]:
+        return list(self._by_id.items())
+
+
+@dataclass
+class Session:
+    """The store, the log behind it (None: memory only), and the clock that both run on."""
+
+    store: HintStore
+    clock: Clock
+    log: ChangeLog | None
+    answers: Answers = field(default_factory=Answers)
+    read_only: str | None = None
+    """Why nothing may be written, where that is so."""
+
+    @property
+    def id(self) -> str:
+        return self.store.session_id
+
+    def header(self) -> dict[str, Any]:
+        return {
+            "format": LOG_FORMAT, "session": self.store.session_id, "created": self.store.created_at,
+            "boot_id": boot_id(), "offset": self.clock.offset, "version": __version__,
+        }  # fmt: skip
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The whole state of this moment as log records: what a compaction writes, and may read on another thread."""
+        return _records(self.store.hints(), self.answers.items(), self.clock.now())
+
+    def replay(self, records: Iterable[dict[str, Any]]) -> None:
+        for record in records:
+            if "puts" in record or "removals" in record:
+                self.store.apply(Change.from_record(record))
+            if "id" in record:
+                self.answers.remember(record["t"], record["id"], record["result"])
+
+
+def _records(hints: list[Hint], answers: list[tuple[str, tuple[float, str]]], now: float) -> Iterator[dict[str, Any]]:
+    for hint in hints:
+        yield Change(puts=(hint,), removals=()).to_record()
+    for request_id, (when, result) in answers:
+        yield {"t": when, "id": request_id, "result": json.loads(result)}
+    yield {"t": now}
+
+
+def open_session(directory: str, settings: Settings) -> Session:
+    """Continue the session that the directory holds, or begin a new one with what outlives the old."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    contents = read_log(path)
+    if contents is not None and contents.newer:
+        why = "the change log was written by a newer Nudge; upgrade this one, or run: nudge stop --forget"
+        return Session(_new_store(settings, Clock()), Clock(), None, read_only=why)
+    if contents is None or contents.header is None:
+        return _begin(path, settings, Clock(), ())
+    if goes_on(contents, settings, directory):
+        return _continue(path, settings, contents)
+    return _end_and_begin(directory, settings, contents)
+
+
+def open_in_memory(settings: Settings) -> Session:
+    clock = Clock()
+    return Session(_new_store(settings, clock), clock, None)
+
+
+def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
+    """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not passed."""
+    assert contents.header is not None
+    if contents.header.get("boot_id") != boot_id() or contents.header["session"] == NO_SESSION:
+        return False
+    if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
+        return True
+    last = max((record["t"] for record in contents.records if "t" in record), default=contents.header["created"])
+    silent = Clock(contents.header["offset"]).now() - last
+    return settings.session_grace > 0 and silent <= settings.session_grace
+
+
+def _begin(path: str, settings: Settings, clock: Clock, outliving: Iterable[Hint]) -> Session:
+    session = Session(_new_store(settings, clock), clock, None)
+    session.store.apply(Change(puts=tuple(outliving)))
+    session.log = ChangeLog.create(path, session.header(), session.records())
+    return session
+
+
+def _continue(path: str, settings: Settings, contents: LogContents) -> Session:
+    session = _restore(settings, contents)
+    session.log = ChangeLog.resume(path, contents)
+    return session
+
+
+def _restore(settings: Settings, contents: LogContents) -> Session:
+    header = contents.header
+    assert header is not None
+    same_boot = header.get("boot_id") == boot_id()
+    session = Session(_new_store(settings, Clock(), header["session"], header["created"]), Clock(), None)
+    session.clock = Clock(header["offset"]) if same_boot else Clock()
+    session.replay(contents.records)
+    return session
+
+
+def _end_and_begin(directory: str, settings: Settings, contents: LogContents) -> Session:
+    ended = _restore(settings, contents)
+    return _begin(os.path.join(directory, paths.CHANGE_LOG), settings, ended.clock, _end(directory, ended))
+
+
+def _end(directory: str, ended: Session) -> list[Hint]:
+    """Keep the session for one generation; what outlives it: hints with a duration of their own."""
+    if ended.id != NO_SESSION and len(ended.store):
+        payload = run_through(ended.store.export(ended.clock.now()))["payload"]
+        files.replace(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
+    now = ended.clock.now()
+    return [hint for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]
+
+
+def end_without_next(directory: str, ended: Session) -> int:
+    """End a session that nobody continues: how many hints went. The log keeps the others, and not a byte of those."""
+    outliving = _end(directory, ended)
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if outliving:
+        header = {**ended.header(), "session": NO_SESSION}
+        ChangeLog.create(path, header, _records(outliving, [], ended.clock.now())).close()
+    else:
+        os.unlink(path)
+    return sum(hint.expires_at is None for hint in ended.store.hints())
+
+
+def forget(directory: str, settings: Settings) -> int | None:
+    """End a session that no server holds, and keep it as the previous one: how many hints went, or None when there is none."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if not os.path.lexists(path):
+        return None
+    paths.ensure_private_dir(directory)
+    lock = FileLock(os.path.join(directory, paths.LOCK))
+    if not lock.acquire():
+        raise Unavailable("a server has started meanwhile; run it again: nudge stop --forget")
+    try:
+        return _forget_log(directory, path, settings)
+    finally:
+        lock.release()
+
+
+def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
+    """A log that this version cannot read is forgotten too: that is what was asked for."""
+    contents = read_log(path)
+    if contents is None or contents.header is None or contents.newer:
+        os.unlink(path)
+        return 0
+    ended = _restore(settings, contents)
+    return None if ended.id == NO_SESSION else end_without_next(directory, ended)
+
+
+def run_through(steps: Any) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            return finished.value
+
+
+def _new_store(settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None) -> HintStore:
+    return HintStore(
+        os.urandom(8).hex() if session_id is None else session_id, clock.now() if created_at is None else created_at,
+        max_hints=settings.max_hints, secret_guard=settings.secret_guard, default_ttl=settings.default_ttl,
+    )  # fmt: skip

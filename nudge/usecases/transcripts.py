@@ -1,0 +1,229 @@
+"""What Claude Code keeps of a session, told again as its hooks told it, or would have. Nothing here writes, sends or redacts.
+
+A transcript is a file of JSON lines in the client's own format, which is documented nowhere: what is not understood is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+
+from nudge import limits
+from nudge.history.tools import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO
+
+    Entry = dict[str, Any]
+    Payload = dict[str, Any]
+
+# What the client writes down under the user's name without anybody having asked the agent for anything.
+_NOT_A_PROMPT = ("<local-command", "<bash-", "[Request interrupted by user")
+_COMMAND = "<command-"
+# A call that was refused before it ran: hooks do not hear of it either.
+_NEVER_RAN = ("<tool_use_error>", "The user doesn't want to ", "[Request interrupted by user", "Permission to use ")
+
+
+class Told:
+    """A hook's payload, and when the hook would have run."""
+
+    __slots__ = ("at", "payload")
+
+    def __init__(self, at: float, payload: Payload) -> None:
+        self.at, self.payload = at, payload
+
+
+def entries(file: BinaryIO, offset: int) -> Iterator[tuple[int, int, Entry]]:
+    """Every whole line from `offset` on: where it starts, where it ends, and what it says (nothing, if it is not a JSON object)."""
+    file.seek(offset)
+    while (line := _line(file)) is not None:
+        raw, length = line
+        yield offset, offset + length, _parsed(raw)
+        offset += length
+
+
+def _line(file: BinaryIO) -> tuple[bytes, int] | None:
+    """A line and its length, or only the length of one that is too long; None at the end, and where the client is still writing."""
+    raw = file.readline(limits.MAX_TRANSCRIPT_LINE_BYTES)
+    length = len(raw)
+    if raw.endswith(b"\n"):
+        return raw, length
+    while len(raw) == limits.MAX_TRANSCRIPT_LINE_BYTES:
+        raw = file.readline(limits.MAX_TRANSCRIPT_LINE_BYTES)
+        length += len(raw)
+        if raw.endswith(b"\n"):
+            return b"", length
+    return None
+
+
+def _parsed(raw: bytes) -> Entry:
+    try:
+        entry = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+class _Call:
+    __slots__ = ("arguments", "name", "start")
+
+    def __init__(self, start: int, block: Entry) -> None:
+        self.start, self.name, self.arguments = start, text_of(block, "name"), block.get("input")
+
+
+class Transcript:
+    """One file, read entry by entry. `known` holds the entries of all files of this run: a session that was resumed or forked
+    under a new id begins with a copy of the old one's."""
+
+    def __init__(self, known: set[int], *, from_start: bool) -> None:
+        self._known = known
+        self._begun = not from_start
+        self._copied = False
+        self._first: float | None = None
+        self._last: Told | None = None
+        self._calls: dict[str, _Call] = {}
+        self._command: tuple[int, Told] | None = None
+
+    def resume_at(self, end: int) -> int:
+        """Where to go on after a line that ends at `end`: at the first that was not told whole, such as a call without its result."""
+        if not self._begun:
+            return 0
+        open_lines = [call.start for call in self._calls.values()] + ([self._command[0]] if self._command else [])
+        return min(open_lines, default=end)
+
+    def tell(self, start: int, entry: Entry) -> Iterator[Told]:
+        reader = {"assistant": self._assistant, "user": self._user, "system": self._system}.get(text_of(entry, "type"))
+        at = _seconds(entry.get("timestamp"))
+        if reader is None or at is None or not text_of(entry, "sessionId") or not text_of(entry, "cwd") or self._is_copy(entry):
+            return
+        self._first = at if self._first is None else self._first
+        for told in reader(start, at, entry):
+            yield from self._begin(told, entry)
+            self._last = told
+            yield told
+
+    def end(self, now: float) -> Iterator[Told]:
+        """A transcript does not say that its session ended; long silence does."""
+        if self._last is None or "agent_id" in self._last.payload or now - self._last.at < limits.SILENT_SESSION:
+            return
+        yield Told(self._last.at, {**_session(self._last.payload), "hook_event_name": "SessionEnd", "reason": "other"})
+
+    def _begin(self, told: Told, entry: Entry) -> Iterator[Told]:
+        if self._begun:
+            return
+        self._begun = True
+        if entry.get("isSidechain") is not True and self._first is not None:
+            source = "fork" if self._copied else "startup"
+            yield Told(self._first, {**_session(told.payload), "hook_event_name": "SessionStart", "source": source})
+
+    def _is_copy(self, entry: Entry) -> bool:
+        if not (identity := text_of(entry, "uuid")):
+            return "forkedFrom" in entry
+        copied = "forkedFrom" in entry or hash(identity) in self._known
+        self._known.add(hash(identity))
+        self._copied = self._copied or copied
+        return copied
+
+    # By the entry's type
+
+    def _assistant(self, start: int, _at: float, entry: Entry) -> Iterator[Told]:
+        if self._command is not None and entry.get("isSidechain") is not True:
+            (_, told), self._command = self._command, None
+            yield told
+        for block in _blocks(entry):
+            if block.get("type") == "tool_use" and (identity := text_of(block, "id")):
+                self._calls[identity] = _Call(start, block)
+        while len(self._calls) > limits.MAX_CALLS_OPEN:
+            del self._calls[next(iter(self._calls))]
+
+    def _user(self, start: int, at: float, entry: Entry) -> Iterator[Told]:
+        blocks = _blocks(entry)
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        for block in results:
+            call = self._calls.pop(text_of(block, "tool_use_id"), None)
+            outcome = _outcome(entry, block, alone=len(results) == 1)
+            if call is not None and outcome is not None:
+                asked = {"tool_name": call.name, "tool_input": call.arguments, "tool_use_id": block["tool_use_id"]}
+                yield Told(at, {**_common(entry), **asked, **outcome})
+        if not results and not any(entry.get(mark) is True for mark in ("isMeta", "isSidechain", "isCompactSummary")):
+            yield from self._prompt(start, at, entry, _text(blocks))
+
+    def _prompt(self, start: int, at: float, entry: Entry, text: str) -> Iterator[Told]:
+        """A slash command is one if the agent then answers; else it was the client's own, such as `/clear`."""
+        self._command = None
+        if text.lstrip().startswith(_NOT_A_PROMPT):
+            return
+        identity = text_of(entry, "promptId") or text_of(entry, "uuid")
+        prompt = {**_common(entry), "hook_event_name": "UserPromptSubmit", "prompt_id": identity}
+        if text.lstrip().startswith(_COMMAND):
+            self._command = (start, Told(at, {**prompt, "prompt": _command_line(text)}))
+        else:
+            yield Told(at, {**prompt, "prompt": text})
+
+    def _system(self, _start: int, at: float, entry: Entry) -> Iterator[Told]:
+        if entry.get("subtype") == "compact_boundary":
+            details = entry.get("compactMetadata")
+            trigger = text_of(details, "trigger") if isinstance(details, dict) else ""
+            yield Told(at, {**_common(entry), "hook_event_name": "PostCompact", "trigger": trigger or "auto"})
+
+
+def _common(entry: Entry) -> Payload:
+    payload = {"client": "claude-code", "session_id": entry["sessionId"], "cwd": entry["cwd"]}
+    if prompt := text_of(entry, "promptId"):
+        payload["prompt_id"] = prompt
+    if entry.get("isSidechain") is True and (agent := text_of(entry, "agentId")):
+        payload["agent_id"] = agent
+    return payload
+
+
+def _session(payload: Payload) -> Payload:
+    return {name: payload[name] for name in ("client", "session_id", "cwd")}
+
+
+def _outcome(entry: Entry, block: Entry, *, alone: bool) -> Payload | None:
+    """How a call ended; None when it was never made. The client's own record of the result is that of one call only."""
+    text = _text(block.get("content"))
+    kept = entry.get("toolUseResult") if alone else None
+    if block.get("is_error") is not True:
+        return {"hook_event_name": "PostToolUse", "tool_response": _response(kept, text)}
+    decision = entry.get("permissionDecision")
+    refused = isinstance(decision, dict) and decision.get("decision") == "reject"
+    if refused or text.lstrip().startswith(_NEVER_RAN):
+        return None
+    return {"hook_event_name": "PostToolUseFailure", "error": text}
+
+
+def _response(kept: Any, text: str) -> Any:
+    """Subagents' transcripts have only what the model read; of a command, that is what it printed."""
+    return kept if kept is not None else {"stdout": text}
+
+
+def _blocks(entry: Entry) -> list[Entry]:
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    return "\n".join(text_of(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+
+
+def _command_line(text: str) -> str:
+    """What the user typed, out of what the client made of it."""
+    parts = (re.search(rf"<command-{part}>(.*?)</command-{part}>", text, re.DOTALL) for part in ("name", "args"))
+    return " ".join(found[1].strip() for found in parts if found).strip()
+
+
+def _seconds(timestamp: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(timestamp).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None

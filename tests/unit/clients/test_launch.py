@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nudge.clients import launch
+from nudge.clients.launch import Launch, is_hook_of_ours
+from nudge.errors import Invalid
+
+from .conftest import script
+
+SHELLS = [shell for shell in ("/bin/sh", "/bin/bash", "/usr/bin/zsh", "/usr/bin/fish") if os.path.exists(shell)]
+NAMES = ("nudge", "my nudge", "it's", 'a"b', "$HOME", "ü")
+
+
+def test_the_executable_is_the_one_on_path(executable: str) -> None:
+    """As found there: a link that an upgrade turns to a new version stays good."""
+    assert launch.find() == Launch(executable)
+
+
+def test_a_link_is_not_looked_behind(bin_directory: Path, tmp_path: Path) -> None:
+    """What it points to changes with every upgrade."""
+    (bin_directory / "nudge").unlink()
+    script(tmp_path / "real", "exit 0")
+    (bin_directory / "nudge").symlink_to(tmp_path / "real")
+    assert launch.find().executable == str(bin_directory / "nudge")
+
+
+def test_a_shim_is_looked_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str) -> None:
+    """It costs every hook 100 ms to find out what we can ask once."""
+    shims = tmp_path / "shims"
+    shims.mkdir()
+    script(shims / "nudge", "exit 1")
+    script(shims / "pyenv", f'[ "$*" = "which nudge" ] && echo "{executable}"')
+    monkeypatch.setenv("PATH", f"{shims}:/bin:/usr/bin")
+    assert launch.find() == Launch(executable)
+    script(shims / "pyenv", "exit 1")
+    assert launch.find() == Launch(str(shims / "nudge"))
+
+
+def test_without_one_it_is_said_how_to_get_one(bin_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is not there would be wired for ever."""
+    (bin_directory / "nudge").unlink()
+    monkeypatch.setattr(sys, "executable", str(bin_directory / "python"))
+    with pytest.raises(Invalid, match="uv tool install"):
+        launch.find()
+
+
+@pytest.mark.parametrize("cache", [".cache/uv/archive-v0/x1/bin", ".local/pipx/.cache/x1/bin"])
+def test_a_passing_installation_is_not_wired(cache: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`uvx nudge-mcp connect` works until its cache is emptied; hooks would then fall silent without a word."""
+    (home / cache).mkdir(parents=True)
+    script(home / cache / "nudge", "exit 0")
+    monkeypatch.setenv("PATH", str(home / cache))
+    with pytest.raises(Invalid, match="install it for good"):
+        launch.find()
+
+
+def run(shell: str, command: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": "/bin:/usr/bin"}
+    return subprocess.run([shell, "-c", command], input="the event", capture_output=True, text=True, check=False, env=environ)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_hook_runs_us_and_outlives_us(shell: str, name: str, tmp_path: Path) -> None:
+    """It hands over stdin, both outputs and the exit code; with the file gone, or no program any more, it succeeds and says nothing."""
+    program = script(tmp_path / name, 'echo "$*:$(cat)"; echo "a %s b" >&2; exit 3')
+    command = Launch(str(program)).hook
+    done = run(shell, command)
+    assert (done.stdout, done.stderr, done.returncode) == ("record:the event\n", "a %s b\n", 3)
+    program.chmod(0o644)
+    assert (run(shell, command).returncode, run(shell, command).stderr) == (0, "")
+    program.unlink()
+    gone = run(shell, command)
+    assert (gone.stdout, gone.stderr, gone.returncode) == ("", "", 0)
+
+
+BROKEN = {
+    "interpreter": "#!/nonexistent/bin/python\n",
+    "interpreter behind a shell": '#!/bin/sh\nexec /nonexistent/bin/python "$0" "$@"\n',
+    "package": f"#!{sys.executable} -IS\nimport nudge\n",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("lost", BROKEN)
+def test_the_hook_outlives_what_we_run_on(shell: str, lost: str, tmp_path: Path) -> None:
+    """Whoever removes an environment may leave the script in it, or a link to it, behind."""
+    program = tmp_path / "nudge"
+    program.write_text(BROKEN[lost])
+    program.chmod(0o755)
+    done = run(shell, Launch(str(program)).hook)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_the_hook_tells_of_other_failures(tmp_path: Path) -> None:
+    """Only its own absence is nothing to tell."""
+    program = script(tmp_path / "nudge", "echo 'nudge record: the spool is full' >&2; exit 1")
+    done = run("/bin/sh", Launch(str(program)).hook)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "nudge record: the spool is full\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "ours"),
+    [
+        (Launch("/usr/local/bin/nudge").hook, True),
+        (Launch("/my tools/nudge").hook, True),
+        ("nudge record", True),
+        ("/x/nudge-mcp record", True),
+        ("command -v nudge >/dev/null && exec nudge record || exit 0", True),
+        ("denudge record", False),
+        ("nudge recorder", False),
+        ("echo nudge", False),
+        (None, False),
+        (3, False),
+    ],
+)
+def test_our_hooks_are_known(command: object, ours: bool) -> None:
+    """By the command, whatever installation wrote it."""
+    assert is_hook_of_ours(command) is ours

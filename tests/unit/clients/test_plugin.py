@@ -1,0 +1,68 @@
+"""The Claude Code plugin says the same as `nudge connect claude-code`. That Claude Code takes it is checked with the real one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import __version__
+from nudge.clients import claude_code
+from nudge.clients.launch import NAME, Launch, is_hook_of_ours
+from nudge.clients.wiring import timeout
+
+ROOT = Path(__file__).parents[3] / "plugin"
+PLUGIN = ROOT / "plugins" / "nudge"
+
+
+def document(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+HOOKS = document(PLUGIN / "hooks" / "hooks.json")["hooks"]
+COMMANDS = [group["hooks"][0]["command"] for groups in HOOKS.values() for group in groups]
+
+
+def test_it_hooks_the_same_events() -> None:
+    """With the same timeouts."""
+    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in HOOKS.items()} == {
+        event: timeout(event) for event in claude_code.EVENTS
+    }
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS)))
+def test_its_hooks_outlive_the_package(command: str, tmp_path: Path) -> None:
+    """Without `nudge` on PATH they succeed and say nothing: they are those that `nudge connect` writes, and `nudge disconnect` knows."""
+    assert is_hook_of_ours(command) and command == Launch(NAME).hook
+    done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_it_has_the_version_of_the_package() -> None:
+    """In both manifests; the marketplace points at the plugin."""
+    manifest = document(PLUGIN / ".claude-plugin" / "plugin.json")
+    (listed,) = document(ROOT / ".claude-plugin" / "marketplace.json")["plugins"]
+    assert manifest["version"] == listed["version"] == __version__
+    assert (ROOT / listed["source"]).resolve() == PLUGIN and manifest["name"] == listed["name"]
+
+
+def test_it_serves() -> None:
+    """The same server as everywhere."""
+    assert document(PLUGIN / ".mcp.json") == {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}}
+
+
+def test_the_skill_knows_every_tool_of_an_agent_s_day() -> None:
+    """Which one before, after, on failure, and for the past."""
+    skill = (PLUGIN / "skills" / "nudge" / "SKILL.md").read_text()
+    hints = ("nudge_get_hint", "nudge_query", "nudge_set_hint", "nudge_bump", "nudge_list_components")
+    history = ("search", "get_observations", "timeline", "file_history", "session_trace", "recent_context")
+    assert [tool for tool in (*hints, *history) if f"`{tool}" not in skill] == []
+    assert skill.startswith("---\nname: nudge\ndescription: ")
+
+
+def test_the_readme_says_enough() -> None:
+    """The directory of plugins wants forty words."""
+    assert len((PLUGIN / "README.md").read_text().split()) >= 40

@@ -1,0 +1,233 @@
+"""Wiring and unwiring of texts, without a file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nudge.clients import json_text, toml_table
+from nudge.clients.draft import undone
+from nudge.clients.launch import Launch
+from nudge.clients.malformed import Malformed
+from nudge.clients.targets import HOOKS, MCP, JsonFile, TomlFile, WholeFile
+from nudge.clients.wiring import handlers
+
+from . import corpus
+
+LAUNCH = Launch("/opt/my tools/nudge")
+SERVER = {"command": LAUNCH.executable, "args": ["serve"]}
+EVENTS = ("SessionStart", "PostToolUse", "SessionEnd")
+JSON_FILE = JsonFile("settings.json", ("mcpServers", "nudge"), SERVER, handlers(LAUNCH, EVENTS))
+TOML_FILE = TomlFile("config.toml", "mcp_servers", "nudge", SERVER)
+
+
+def by_name(texts: dict[str, str]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("text", texts.values(), ids=texts.keys())
+
+
+# JSON
+
+
+@by_name(corpus.JSON)
+def test_json_is_wired_and_back_to_the_byte(text: str) -> None:
+    """Server and hooks are there, all else is as it was, and undoing it restores every byte."""
+    draft = JSON_FILE.wired(text, text)
+    assert JSON_FILE.is_wired(draft.text) and JSON_FILE.found(draft.text) == {MCP, HOOKS}
+    assert undone(draft.text, draft.undo()) == text
+
+
+@by_name(corpus.JSON)
+def test_json_is_only_added_to(text: str) -> None:
+    """Each character of the original is still there in its order, but for space inside an empty object."""
+    rest = iter(JSON_FILE.wired(text, text).text)
+    assert all(char in rest for char in text if not char.isspace())
+
+
+@by_name(corpus.JSON)
+def test_json_is_cleaned_without_a_record(text: str) -> None:
+    """Without knowing what was there, what is left means the same; containers that our entries leave empty go."""
+    cleaned = JSON_FILE.cleaned(JSON_FILE.wired(text, text).text)
+    assert cleaned is not None and JSON_FILE.found(cleaned) == set()
+    assert without_empty(json_text.plain(cleaned)) == without_empty(json_text.plain(text))
+
+
+@pytest.mark.parametrize("name", ["two spaces", "tabs", "carriage returns", "line comments", "trailing commas", "hooks of others"])
+def test_cleaning_alone_is_exact_where_the_containers_were_there(name: str) -> None:
+    """Commas, comments, indentation and line ends fall back into place."""
+    text = corpus.JSON[name]
+    if "mcpServers" not in text:
+        text = text.replace("{\n", '{\n  "mcpServers": {"x": {}},\n', 1)
+    if '"hooks"' not in text:
+        text = text.replace('"mcpServers"', '"hooks": {"Stop": [1]}, "mcpServers"', 1)
+    assert JSON_FILE.cleaned(JSON_FILE.wired(text, "").text) == text
+
+
+@by_name(corpus.OLD_JSON)
+def test_an_old_entry_is_replaced_and_goes(text: str) -> None:
+    """An installation that moved is wired once, not twice; taken out, nothing of either is left."""
+    assert not JSON_FILE.is_wired(text) and JSON_FILE.found(text)
+    base = JSON_FILE.cleaned(text)
+    assert base is not None and JSON_FILE.found(base) == set()
+    wired = JSON_FILE.wired(base, text).text
+    assert JSON_FILE.is_wired(wired) and wired.count("/old") == 0
+    assert undone(wired, JSON_FILE.wired(base, text).undo()) == base
+
+
+def test_what_the_user_added_to_our_entry_stays() -> None:
+    """The environment that somebody gave the server outlives a change of its path."""
+    text = corpus.OLD_JSON["old server"]
+    wired = JSON_FILE.wired(JSON_FILE.cleaned(text) or "", text).text
+    assert json_text.plain(wired)["mcpServers"]["nudge"] == {**SERVER, "env": {"NUDGE_DB": "/d"}}
+
+
+def test_hooks_of_others_in_the_same_group_stay() -> None:
+    """Somebody put our command beside their own: only ours goes."""
+    text = corpus.OLD_JSON["old hook in the group of another"]
+    cleaned = JSON_FILE.cleaned(text)
+    assert cleaned == '{"hooks": {"PostToolUse": [{"hooks": [{"command": "a"}, {"command": "b"}]}]}}'
+
+
+def test_a_changed_timeout_is_left_alone() -> None:
+    """A hook that its user has given more time is still ours, and still wired."""
+    wired = JSON_FILE.wired("{}", "").text
+    assert JSON_FILE.is_wired(wired.replace('"timeout": 5', '"timeout": 60'))
+    assert not JSON_FILE.is_wired(wired.replace("/opt/my tools", "/opt/other"))
+
+
+def test_the_author_s_hand_is_kept() -> None:
+    """Indentation, line ends, and one line where all is one line."""
+    tabs = JSON_FILE.wired(corpus.JSON["tabs"], "").text
+    assert '\n\t\t"nudge": {\n\t\t\t"command"' in tabs and "  " not in tabs.replace("/opt/my tools/nudge", "")
+    assert "\n" not in JSON_FILE.wired(corpus.JSON["one line"], "").text
+    returns = JSON_FILE.wired(corpus.JSON["carriage returns"], "").text
+    assert returns.count("\n") == returns.count("\r\n")
+    assert JSON_FILE.wired("", "").text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", '"x"', "3", '{"mcpServers": []}', '{"mcpServers": null}', '{"hooks": [1]}', '{"hooks": {"PostToolUse": {}}}'],
+)
+def test_another_shape_is_refused(text: str) -> None:
+    """What is no object, or no list, where one belongs is not ours to replace."""
+    with pytest.raises(Malformed, match="is no"):
+        JSON_FILE.wired(text, text)
+
+
+SPACE = st.sampled_from(("", " ", "\n", "\n  ", "\t", "\r\n", " // c\n", "/* x */", "\n\n"))
+NAMES = st.sampled_from(("a", "b", "mcpServers", "hooks", "PostToolUse", "other", 'q"'))
+
+
+@st.composite
+def json_texts(draw: st.DrawFn, depth: int = 0, name: str = "") -> str:
+    """An object with space and comments anywhere; `mcpServers` and `hooks` are of the shape that clients take."""
+    if depth > 2 or (depth and name not in ("mcpServers", "hooks", "x") and draw(st.booleans())):
+        return draw(st.sampled_from(("1", '"s"', "[]", "[1, 2]", "{}", "null", "[ {\n} ]")))
+    names = draw(st.lists(NAMES, max_size=3, unique=True))
+    members = [f"{json.dumps(key)}{draw(SPACE)}:{draw(SPACE)}{draw(_member(key, depth))}" for key in names]
+    body = ",".join(f"{draw(SPACE)}{member}{draw(SPACE)}" for member in members)
+    trailing = draw(st.sampled_from(("", ","))) if members else ""
+    return f"{{{body}{trailing}{draw(SPACE)}}}"
+
+
+def _member(key: str, depth: int) -> st.SearchStrategy[str]:
+    if key == "PostToolUse":
+        return st.sampled_from(("[]", "[ ]", f"[{corpus.HOOK_OF_ANOTHER}]", f"[\n  {corpus.HOOK_OF_ANOTHER}, // c\n]"))
+    return json_texts(depth + 1, "x" if key in ("mcpServers", "hooks") else key)
+
+
+@settings(max_examples=150)
+@given(json_texts(), SPACE, SPACE)
+def test_any_json_is_wired_and_back(text: str, before: str, after: str) -> None:
+    """Inserting and removing is the identity, to the byte with the record of it, in meaning without."""
+    whole = before + text + after
+    draft = JSON_FILE.wired(whole, whole)
+    assert JSON_FILE.is_wired(draft.text)
+    assert undone(draft.text, draft.undo()) == whole
+    assert without_empty(json_text.plain(JSON_FILE.cleaned(draft.text) or "")) == without_empty(json_text.plain(whole))
+
+
+def without_empty(document: Any) -> Any:
+    """Containers that our entries would have made are told apart from none at all by the record only."""
+    kept = {key: value for key, value in (document or {}).items() if key not in ("hooks", "mcpServers")}
+    hooks = {event: groups for event, groups in ((document or {}).get("hooks") or {}).items() if groups}
+    servers = (document or {}).get("mcpServers") or {}
+    return {**kept, **({"hooks": hooks} if hooks else {}), **({"mcpServers": servers} if servers else {})}
+
+
+# TOML
+
+
+@by_name(corpus.TOML)
+def test_toml_is_wired_and_back_to_the_byte(text: str) -> None:
+    """Everything before the block is as it was, and so is everything after undoing it."""
+    draft = TOML_FILE.wired(text, text)
+    assert TOML_FILE.is_wired(draft.text) and draft.text.startswith(text)
+    assert undone(draft.text, draft.undo()) == text
+
+
+@by_name(corpus.TOML)
+def test_toml_is_cleaned_without_a_record(text: str) -> None:
+    """All but empty lines at the end, which cannot be told from ours."""
+    cleaned = TOML_FILE.cleaned(TOML_FILE.wired(text, text).text)
+    assert cleaned is not None and cleaned.rstrip() == text.rstrip()
+
+
+@by_name(corpus.OLD_TOML)
+def test_an_old_table_is_replaced_and_goes(text: str) -> None:
+    """Only our table and the marks: what Codex put between them, and comments on what follows, stay."""
+    others = toml_table.parse(text)
+    others["mcp_servers"].pop("nudge")
+    base = TOML_FILE.cleaned(text)
+    assert base is not None and TOML_FILE.found(base) == set() and "nudge" not in base
+    after = toml_table.parse(base)
+    assert {**after, "mcp_servers": after.get("mcp_servers", {})} == others
+    assert ("# about tui" in base) == ("# about tui" in text)
+    assert TOML_FILE.is_wired(TOML_FILE.wired(base, text).text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['mcp_servers = { x = { command = "c" } }\n', "mcp_servers = 3\n", "[[mcp_servers]]\na = 1\n"],
+)
+def test_toml_that_no_table_can_follow_is_refused(text: str) -> None:
+    """An inline table cannot be added to from below, and is not ours to rewrite."""
+    with pytest.raises(Malformed, match=r"no \[mcp_servers\.nudge\] can follow"):
+        TOML_FILE.wired(text, text)
+
+
+@pytest.mark.parametrize("text", ['mcp_servers = { nudge = { command = "c" } }\n', '[mcp_servers]\nnudge.command = "c"\n'])
+def test_an_entry_that_is_no_table_is_left_to_its_author(text: str) -> None:
+    """Half a line cannot be taken out safely."""
+    with pytest.raises(Malformed, match="by hand"):
+        TOML_FILE.cleaned(text)
+
+
+def test_malformed_toml_is_named_with_its_line() -> None:
+    """A file that a person has to mend says where."""
+    with pytest.raises(Malformed) as refusal:
+        TOML_FILE.is_wired('a = 1\nb = "\n')
+    assert refusal.value.line == 2
+
+
+@given(st.text(max_size=20))
+def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
+    """Quotes, backslashes, control characters, and what is not ASCII."""
+    assert toml_table.parse("\n".join(toml_table.lines({"command": path, "args": [path]}))) == {"command": path, "args": [path]}
+
+
+# A file of our own
+
+
+def test_a_file_of_ours_is_made_and_goes() -> None:
+    """Whatever version wrote it; but a stranger's file of that name is not touched."""
+    file = WholeFile("nudge.js", "// nudge: new\n", "// nudge: ")
+    assert file.wired("", "// nudge: old\n").text == "// nudge: new\n"
+    assert file.cleaned("// nudge: old\n") is None
+    assert file.cleaned("// theirs\n") == "// theirs\n"
+    with pytest.raises(Malformed, match="not ours"):
+        file.wired("// theirs\n", "// theirs\n")

@@ -1,0 +1,439 @@
+"""`nudge connect` and `nudge disconnect` as they are typed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nudge import paths
+from nudge.clients import clients
+from nudge.history.dialects import CURSOR_EVENTS
+from nudge.ipc import lock
+from nudge.usecases import delete_data
+
+from .conftest import Outcome, script, tree
+
+Nudge = Callable[..., Outcome]
+
+# `claude mcp add|remove --scope user NAME [-- COMMAND...]`, as Claude Code 2.1.325 writes its state: two spaces, no newline at the end.
+CLAUDE = """
+import json, os, sys
+path = os.path.expanduser("~/.claude.json")
+state = json.load(open(path)) if os.path.exists(path) else {}
+servers = state.setdefault("mcpServers", {})
+verb, name = sys.argv[2], sys.argv[5]
+if verb == "add" and name in servers:
+    sys.exit("MCP server nudge already exists in user config")
+if verb == "add":
+    servers[name] = {"type": "stdio", "command": sys.argv[7], "args": sys.argv[8:], "env": {}}
+else:
+    del servers[name]
+open(path, "w").write(json.dumps(state, indent=2))
+"""
+
+
+def install_claude(bin_directory: Path, code: str = CLAUDE) -> None:
+    (bin_directory / "claude.py").write_text(code)
+    script(bin_directory / "claude", f'exec "{sys.executable}" "{bin_directory}/claude.py" "$@"')
+
+
+# Connecting
+
+
+@pytest.mark.parametrize("wiring", clients.WIRED, ids=lambda wiring: wiring.name)
+def test_connect_twice_then_disconnect(wiring: Any, nudge: Nudge, home: Path) -> None:
+    """The change is shown, made once, and taken back whole."""
+    first = nudge("connect", wiring.name, "--yes")
+    assert first.code == 0 and "+++ ~/" in first.out and "✔" in first.out
+    wired = tree(home)
+    again = nudge("connect", wiring.name, "--yes")
+    assert (again.code, again.out) == (0, f"✔ {wiring.title} is already connected\n") and tree(home) == wired
+    gone = nudge("disconnect", wiring.name)
+    assert gone.code == 0 and "--- ~/" in gone.out and tree(home) == {}
+    assert nudge("disconnect", wiring.name).out == "✔ nothing was connected\n"
+
+
+def test_without_a_terminal_nothing_is_changed(nudge: Nudge, home: Path) -> None:
+    """The difference is shown, and what to add is said."""
+    outcome = nudge("connect", "codex")
+    assert outcome.code == 2 and "+[mcp_servers.nudge]" in outcome.out and tree(home) == {}
+    assert outcome.err == "nudge connect: there is nobody to ask, stdin is no terminal; add --yes to go ahead\n"
+
+
+def test_at_a_terminal_it_asks(nudge: Nudge, home: Path, answers: list[str]) -> None:
+    """Anything but yes is no."""
+    answers[:] = [""]
+    declined = nudge("connect", "codex")
+    assert declined.code == 3 and tree(home) == {}
+    assert declined.err == "Connect Codex like this? [y/N] nothing was changed\n"
+    answers[:] = ["y", "n", "n"]
+    assert nudge("connect", "codex").code == 0 and ".codex/hooks.json" in tree(home)
+
+
+def test_what_comes_next_is_offered(nudge: Nudge, answers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told to everybody, run for those who say so, and never asked of a script."""
+    ran: list[str] = []
+    monkeypatch.setattr("nudge.cli.runner.importlib.import_module", _importing(ran))
+    answers[:] = ["yes", "yes", "no"]
+    outcome = nudge("connect", "gemini")
+    assert "nudge scan" in outcome.out and "nudge backfill" in outcome.out
+    assert "Run nudge scan now?" in outcome.err and ran == ["nudge.cli.scan"]
+
+
+def _importing(ran: list[str]) -> Callable[[str], Any]:
+    """Other verbs are stood in for by one that only says that it ran."""
+    really = importlib.import_module
+
+    def load(name: str) -> Any:
+        if not name.endswith((".scan", ".backfill")):
+            return really(name)
+        return SimpleNamespace(EXAMPLES=("nudge scan",), configure=str, run=lambda _: _note(ran, name))
+
+    return load
+
+
+def _note(ran: list[str], name: str) -> int:
+    ran.append(name)
+    return 0
+
+
+def test_a_program_gets_the_result_only(nudge: Nudge, home: Path, executable: str) -> None:
+    """No difference, no advice: one object."""
+    result = json.loads(nudge("connect", "codex", "--yes", "--json").out)
+    assert result == {
+        "client": "codex", "executable": executable,
+        "changed": [str(home / ".codex/config.toml"), str(home / ".codex/hooks.json")],
+    }  # fmt: skip
+    assert json.loads(nudge("connect", "codex", "--yes", "--json").out)["changed"] == []
+    assert len(json.loads(nudge("disconnect", "codex", "--json").out)["changed"]) == 2
+
+
+def test_a_malformed_file_is_named(nudge: Nudge, home: Path) -> None:
+    """With the line, in one sentence, and exit code 3."""
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").write_text('{\n"a": }\n')
+    outcome = nudge("connect", "gemini", "--yes")
+    assert outcome.code == 3
+    assert outcome.err == (
+        "nudge: E_INVALID (40001): ~/.gemini/settings.json, line 2: expected a value; nothing was changed; mend it, then run nudge again\n"
+    )
+
+
+# Claude Code's own command
+
+
+def test_claude_s_own_command_adds_the_server(nudge: Nudge, home: Path, bin_directory: Path, executable: str) -> None:
+    """It guards its state file; what it made is undone to the byte, also where it had to make the list of servers."""
+    install_claude(bin_directory)
+    (home / ".claude.json").write_text(json.dumps({"numStartups": 3, "projects": {}}, indent=2))
+    before = tree(home)
+    outcome = nudge("connect", "claude-code", "--yes")
+    assert f"by running: {bin_directory}/claude mcp add --scope user nudge -- {executable} serve" in outcome.out
+    assert json.loads((home / ".claude.json").read_text())["mcpServers"]["nudge"]["command"] == executable
+    assert nudge("connect", "claude-code").out == "✔ Claude Code is already connected\n"
+    nudge("disconnect", "claude-code")
+    assert tree(home) == before
+
+
+def test_an_old_entry_is_removed_by_claude_first(nudge: Nudge, home: Path, bin_directory: Path, executable: str) -> None:
+    """It refuses to add what is there."""
+    install_claude(bin_directory)
+    (home / ".claude.json").write_text('{"mcpServers": {"nudge": {"command": "/old/nudge", "args": ["serve"]}}}')
+    outcome = nudge("connect", "claude-code", "--yes")
+    assert outcome.code == 0 and "claude mcp remove --scope user nudge" in outcome.out
+    assert json.loads((home / ".claude.json").read_text())["mcpServers"]["nudge"]["command"] == executable
+
+
+def test_a_state_that_claude_rewrote_is_cleaned_by_what_it_says(nudge: Nudge, home: Path, bin_directory: Path) -> None:
+    """It adds things of its own on a first start; those stay."""
+    install_claude(bin_directory, CLAUDE.replace("servers = ", 'state["userID"] = "u"\nservers = '))
+    (home / ".claude.json").write_text('{"a": 1}\n')
+    nudge("connect", "claude-code", "--yes")
+    nudge("disconnect", "claude-code")
+    assert json.loads((home / ".claude.json").read_text()) == {"a": 1, "userID": "u"}
+
+
+def test_a_claude_that_fails_says_why(nudge: Nudge, home: Path, bin_directory: Path) -> None:
+    """And no hook is written for a server that is not there."""
+    script(bin_directory / "claude", 'echo "first line" >&2; echo "no such scope" >&2; exit 1')
+    outcome = nudge("connect", "claude-code", "--yes")
+    assert outcome.code == 3 and "claude mcp add" in outcome.err and outcome.err.count("no such scope") == 1
+    assert tree(home) == {}
+
+
+# By hand
+
+
+@pytest.mark.parametrize("wiring", clients.ALL, ids=lambda wiring: wiring.name)
+def test_print_tells_and_changes_nothing(wiring: Any, nudge: Nudge, home: Path, executable: str) -> None:
+    """For each client, with the real path."""
+    outcome = nudge("connect", wiring.name, "--print")
+    assert outcome.code == 0 and executable in outcome.out and tree(home) == {}
+
+
+def test_one_piece_goes_straight_into_a_file(nudge: Nudge, executable: str) -> None:
+    """Each client in its own shape, and nothing around it."""
+    server = {"command": executable, "args": ["serve"]}
+    assert json.loads(nudge("connect", "windsurf", "--print").out) == {"mcpServers": {"nudge": server}}
+    assert json.loads(nudge("connect", "zed", "--print").out) == {"context_servers": {"nudge": server}}
+    assert json.loads(nudge("connect", "vscode", "--print").out) == {"servers": {"nudge": {"type": "stdio", **server}}}
+
+
+@pytest.mark.parametrize(("name", "file"), [
+    ("windsurf", "~/.codeium/windsurf/mcp_config.json"),
+    ("zed", "~/.config/zed/settings.json"),
+    ("gemini", "~/.gemini/settings.json"),
+])  # fmt: skip
+def test_the_file_of_one_piece_is_told_beside_it(nudge: Nudge, name: str, file: str) -> None:
+    """On the other stream, so that the piece can still go straight into it."""
+    outcome = nudge("connect", name, "--print")
+    assert outcome.err == f"goes into {file}, beside what is there\n" and file not in outcome.out
+
+
+def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
+    """Without groups, under its own names, each of which `nudge record` understands; written by hand, they can be taken out again."""
+    hooks = json.loads(json.loads(nudge("connect", "cursor", "--print", "--json").out)["files"]["~/.cursor/hooks.json"])
+    assert hooks["version"] == 1 and set(hooks["hooks"]) <= set(CURSOR_EVENTS)
+    assert all("record" in handler["command"] and handler["timeout"] for (handler,) in hooks["hooks"].values())
+    (home / ".cursor").mkdir()
+    hooks["hooks"]["stop"] = [{"command": "say done"}]
+    hooks["hooks"]["sessionEnd"].append({"command": "say bye"})
+    (home / ".cursor/hooks.json").write_text(json.dumps(hooks))
+    assert rows(nudge)["cursor"]["hooks"] is True
+    assert nudge("disconnect", "cursor").code == 0
+    assert json.loads((home / ".cursor/hooks.json").read_text()) == {
+        "version": 1, "hooks": {"sessionEnd": [{"command": "say bye"}], "stop": [{"command": "say done"}]},
+    }  # fmt: skip
+
+
+def test_several_pieces_are_named(nudge: Nudge) -> None:
+    """By the file that each belongs into."""
+    outcome = nudge("connect", "codex", "--print")
+    assert outcome.out.startswith("~/.codex/config.toml:\n# >>> nudge\n") and "\n~/.codex/hooks.json:\n{" in outcome.out
+
+
+@pytest.mark.parametrize("wiring", clients.PRINTED, ids=lambda wiring: wiring.name)
+def test_a_client_that_is_wired_by_hand_is_not_written(wiring: Any, nudge: Nudge, home: Path) -> None:
+    """It is told how to see what to write."""
+    outcome = nudge("connect", wiring.name, "--yes")
+    assert outcome.code == 2 and f"nudge connect {wiring.name} --print" in outcome.err and tree(home) == {}
+
+
+def test_an_unknown_client_is_told_the_known_ones(nudge: Nudge) -> None:
+    """With exit code 2."""
+    outcome = nudge("connect", "emacs")
+    assert outcome.code == 2 and "claude-code" in outcome.err
+
+
+# The list
+
+
+def rows(nudge: Nudge) -> dict[str, dict[str, Any]]:
+    return {row["client"]: row for row in json.loads(nudge("connect", "--json").out)["clients"]}
+
+
+def test_the_list_says_what_is_there_and_what_is_wired(nudge: Nudge, home: Path, bin_directory: Path) -> None:
+    """The four always; others when they have left something here."""
+    assert set(rows(nudge)) == {"claude-code", "codex", "gemini", "opencode"}
+    assert not any(row["installed"] or row["mcp"] or row["hooks"] for row in rows(nudge).values())
+    script(bin_directory / "codex", "exit 0")
+    (home / ".cursor").mkdir()
+    nudge("connect", "codex", "--yes")
+    found = rows(nudge)
+    assert found["codex"] == {
+        "client": "codex", "title": "Codex", "installed": True, "mcp": True, "hooks": True, "last_event_at": None,
+    }  # fmt: skip
+    assert (found["cursor"]["installed"], found["cursor"]["mcp"], found["cursor"]["hooks"]) == (True, False, False)
+    lines = nudge("connect").out.splitlines()
+    assert lines[0].split() == ["client", "found", "MCP", "hooks", "last", "event"]
+    assert "codex        yes    yes  yes    -" in lines
+
+
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_the_list_says_when_a_client_was_last_heard_of(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, wrapped: bool) -> None:
+    """From the server, if one runs; it is not started for this."""
+    sessions = [
+        {"client": "codex", "last_event_at": 100, "started_at": 50}, {"client": "codex", "last_event_at": 300, "started_at": 40},
+        {"client": "gemini", "last_event_at": None, "started_at": 70},
+    ]  # fmt: skip
+    asked: list[Any] = []
+
+    class Server:
+        def call(self, method: str, params: dict[str, Any], *, start: bool) -> Any:
+            asked.append((method, params, start))
+            return {"sessions": sessions} if wrapped else sessions
+
+    monkeypatch.setattr("nudge.cli.connect.connect", lambda _: Server())
+    found = rows(nudge)
+    assert (found["codex"]["last_event_at"], found["gemini"]["last_event_at"], found["claude-code"]["last_event_at"]) == (300, 70, None)
+    assert asked == [("nudge.sessions", {"limit": 50}, False)]
+    line = next(line for line in nudge("connect").out.splitlines() if line.startswith("codex"))
+    assert line.endswith("d ago")
+
+
+def test_a_malformed_file_does_not_spoil_the_list(nudge: Nudge, home: Path) -> None:
+    """It is a client with nothing of ours."""
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").write_text("{")
+    assert rows(nudge)["gemini"]["mcp"] is False
+
+
+# Everything
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "missing CLIENT"),
+        (["codex", "--all"], "CLIENT and --all exclude each other"),
+        (["codex", "--delete-data"], "--delete-data goes with --all"),
+    ],
+)
+def test_disconnect_is_told_of_what(nudge: Nudge, words: list[str], said: str) -> None:
+    """One client or all of them; data goes only with all."""
+    outcome = nudge("disconnect", *words)
+    assert outcome.code == 2 and said in outcome.err
+
+
+def test_disconnect_all(nudge: Nudge, home: Path) -> None:
+    """Every client in one go."""
+    for wiring in clients.WIRED:
+        nudge("connect", wiring.name, "--yes")
+    assert nudge("disconnect", "--all").code == 0 and tree(home) == {}
+
+
+MOVED = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME")
+
+
+def connect_elsewhere(nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every client, with its files moved away; afterwards they are where they are by default."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in MOVED:
+        monkeypatch.setenv(name, str(elsewhere / name))
+    for wiring in clients.WIRED:
+        assert nudge("connect", wiring.name, "--yes").code == 0
+    for name in MOVED:
+        monkeypatch.delenv(name)
+    return elsewhere
+
+
+def test_disconnect_remembers_where_a_client_was_wired(
+    nudge: Nudge, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable that moved its files may not be set any more; a client that is not asked about stays wired."""
+    elsewhere = connect_elsewhere(nudge, tmp_path, monkeypatch)
+    nudge("connect", "codex", "--yes")
+    outcome = nudge("disconnect", "codex")
+    assert outcome.out.count("✔ removed") == 4 and tree(home) == {}
+    assert {path.name for path in elsewhere.iterdir()} == set(MOVED) - {"CODEX_HOME"}
+    assert nudge("disconnect", "--all").code == 0 and tree(elsewhere) == {}
+
+
+def test_delete_data_takes_out_what_was_wired_elsewhere(nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Afterwards nobody would know of it."""
+    fill(monkeypatch)
+    elsewhere = connect_elsewhere(nudge, tmp_path, monkeypatch)
+    assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0
+    assert tree(elsewhere) == {} and not os.path.exists(paths.runtime_dir())
+
+
+def test_what_we_know_of_wired_files_is_not_deleted(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that no client of ours reads any more, with an entry of ours in it."""
+    fill(monkeypatch)
+    nudge("connect", "opencode", "--yes")
+    (home / ".config/opencode/opencode.jsonc").write_text("{}")
+    outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
+    assert outcome.code == 3 and "~/.config/opencode/opencode.json may still be wired; nothing was deleted" in outcome.err
+    assert os.path.exists(paths.runtime_dir())
+
+
+def fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data of ours where it is by default."""
+    monkeypatch.delenv("NUDGE_RUNTIME_DIR")
+    for path in (paths.runtime_dir(), paths.log_dir()):
+        os.makedirs(path, mode=0o700)
+        Path(path, "file").write_text("x" * 100)
+    for path in (paths.database_file(), paths.database_file() + "-wal", paths.config_file()):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(path).write_text("x" * 50)
+
+
+def test_delete_data_leaves_nothing(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths and sizes are told first; then every directory of ours is gone, and none of another."""
+    fill(monkeypatch)
+    (home / ".local/share/other").mkdir()
+    nudge("connect", "codex", "--yes")
+    outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
+    assert outcome.code == 0 and "100 B  ~/.local/share/nudge" in outcome.out and "in all" in outcome.out
+    assert [name for name, content in tree(home).items() if content is not None or "nudge" in name] == []
+    assert (home / ".local/share/other").is_dir()
+
+
+def test_delete_data_asks(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPatch, answers: list[str]) -> None:
+    """Without a yes everything is as it was, wiring included."""
+    fill(monkeypatch)
+    answers[:] = ["no"]
+    before = tree(home)
+    outcome = nudge("disconnect", "--all", "--delete-data")
+    assert outcome.code == 3 and "for good? [y/N]" in outcome.err and tree(home) == before
+
+
+def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With force, and with its session: both are about to go."""
+    fill(monkeypatch)
+    held = lock.FileLock(os.path.join(paths.runtime_dir(), paths.LOCK))
+    assert held.acquire()
+    asked: list[Any] = []
+
+    def stop(arguments: Any) -> int:
+        asked.append((arguments.force, arguments.forget))
+        held.release()
+        return 0
+
+    monkeypatch.setattr("nudge.cli.stop.run", stop)
+    assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0
+    assert asked == [(True, True)] and not os.path.exists(paths.runtime_dir())
+
+
+def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent that still runs starts one at its next call; deleting under it would lose what it acknowledges."""
+    fill(monkeypatch)
+    held = lock.FileLock(os.path.join(paths.runtime_dir(), paths.LOCK))
+    assert held.acquire()
+    monkeypatch.setattr("nudge.cli.stop.run", lambda _: 0)
+    outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
+    held.release()
+    assert outcome.code == 3 and "end your agents" in outcome.err and os.path.exists(paths.database_file())
+
+
+def test_files_that_were_moved_among_others_go_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database on another disk, a settings file in a repository: only they, and what belongs to the database."""
+    for name in ("my.db", "my.db-wal", "my.db.lock", "my.dbx", "nudge.toml", "nudge.toml.old"):
+        (tmp_path / name).write_text("x")
+    monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
+    monkeypatch.setenv("NUDGE_CONFIG", str(tmp_path / "nudge.toml"))
+    found = [os.path.basename(belonging.path) for belonging in delete_data.find()]
+    assert found == ["my.db", "my.db-wal", "my.db.lock", "nudge.toml"]
+
+
+@pytest.mark.parametrize(("others", "expected"), [([], ["backups"]), (["holiday.zip"], ["nudge-1.db", "nudge-1.db-wal"])])
+def test_backups_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], expected: list[str]) -> None:
+    """They hold the whole history: all of them, and their folder where nothing else is in it."""
+    (tmp_path / "backups").mkdir()
+    for name in ("my.db", *(f"backups/{name}" for name in ("nudge-1.db", "nudge-1.db-wal", *others))):
+        (tmp_path / name).write_text("x")
+    monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
+    found = delete_data.find()
+    assert [os.path.basename(belonging.path) for belonging in found] == ["my.db", *expected]
+    delete_data.delete(found)
+    assert not (tmp_path / "my.db").exists()
+    assert (tmp_path / "backups").exists() == bool(others) and (not others or os.listdir(tmp_path / "backups") == others)

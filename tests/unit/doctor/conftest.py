@@ -1,0 +1,61 @@
+"""A machine to examine, made of a few files."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import paths
+from nudge.config import Settings
+from nudge.doctor.finding import Finding, Patient
+from nudge.ipc.lock import FileLock
+
+Make = Callable[..., Patient]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The runtime directory of a machine that has had a server."""
+    directory = tmp_path / "run"
+    directory.mkdir(mode=0o700)
+    return directory
+
+
+@pytest.fixture
+def make(tmp_path: Path, run: Path) -> Make:
+    def patient(**changed: Any) -> Patient:
+        fields: dict[str, Any] = {
+            "directory": str(run), "log_directory": str(run / "log"), "home": str(tmp_path), "cwd": str(tmp_path / "work"),
+            "environ": {}, "settings": Settings({"port": free_port()}),
+        }  # fmt: skip
+        return Patient(**{**fields, **changed})
+
+    return patient
+
+
+@pytest.fixture
+def held(run: Path) -> Iterator[FileLock]:
+    lock = FileLock(str(run / paths.LOCK))
+    assert lock.acquire()
+    yield lock
+    lock.release()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def levels(findings: Iterable[Finding]) -> list[str]:
+    return [finding.level for finding in findings]
+
+
+def only(findings: Iterable[Finding]) -> Finding:
+    [finding] = findings
+    return finding

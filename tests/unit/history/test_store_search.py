@@ -1,0 +1,187 @@
+"""Search: what is found, in which order, and what a query may look like."""
+
+from __future__ import annotations
+
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nudge.errors import Invalid
+from nudge.history import store
+from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled
+
+HISTORY = [
+    event("command", "cargo test -- auth::tests", NOW),
+    event("command_error", "npm run build-all failed", NOW + 1),
+    edit("/src/auth/mod.rs", NOW + 2),
+    event("command", "curl http://localhost:8080/health", NOW + 3, project="other"),
+    event("command", "main() raises ValueError: bad-input", NOW + 4),
+    event("command", "running the tests of the parser", NOW + 5),
+]
+
+
+def found(query: str, **options: Any) -> set[int]:
+    return {told["id"] for told in store.search(filled(*HISTORY), query, **options)}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("cargo", {1}),
+        ("cargo test", {1}),
+        ("tests", {1, 6}),  # stemmed: `test` and `tests` are one
+        ("run", {2, 6}),
+        ('"cargo test"', {1}),
+        ('"test cargo"', set()),
+        ("car*", {1}),
+        ("cargo OR npm", {1, 2}),
+        ("tests NOT cargo", {6}),
+        ("cargo AND auth", {1}),
+        ("(cargo OR npm) AND build", {2}),
+        ("build (cargo OR npm)", {2}),
+        ("file_path: auth", {3}),
+        ("content : auth", {1, 3}),
+        ("{content file_path}: mod", {3}),
+        ("- file_path : auth", {1, 3}),
+        ("NEAR(cargo auth, 3)", {1}),
+        ("NEAR(cargo auth, 0)", set()),
+        ("cargo + test", {1}),
+        ("^cargo", {1}),
+        ("^test", set()),
+        ('"cargo te"*', {1}),
+    ],
+)
+def test_fts5_syntax_means_what_it_says(query: str, expected: set[int]) -> None:
+    """Operators, phrases, prefixes, columns, NEAR, and parentheses beside words, which FTS5 alone refuses."""
+    assert found(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("build-all", {2}), ("auth::tests", {1}), ("/src/auth/mod.rs", {3}), ("mod.rs", {3}), ("http://localhost:8080/health", {4}),
+        ("localhost:8080", {4}), ("ValueError: bad-input", {5}), ("main()", {5}), ("main() raises", {5}), ("-- auth", {1, 3}),
+        ("cargo test -- auth::tests", {1}), ("run --", {2, 6}), ("src/au*", {3}), ("what's", set()), ("cargo, test", {1}),
+        ("{cargo}", {1}), ("[cargo]", {1}), ("cargo;", {1}), ("cargo AND --", {1}), ("-- OR cargo", {1}), ("cargo NOT --", {1}),
+        ("f(cargo test)", set()), ("--", set()), ("* cargo", {1}), ("c++", set()), ("near", set()), ("cargo\0test", {1}), ("TODO:", set()),
+    ],
+)  # fmt: skip
+def test_a_plain_phrase_just_works(query: str, expected: set[int]) -> None:
+    """Whatever an agent copies out of a terminal is searched for by its words."""
+    assert found(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "at"),
+    [
+        ('cargo "test', 7), ('"', 1), ("cargo AND", 7), ("AND cargo", 1), ("OR", 1), ("NOT cargo", 1), ("cargo AND OR test", 11),
+        ("(cargo", 1), ("cargo)", 6), ("cargo (test OR", 7), ("()", 2), ("content:", 1), ("a +", 3), ("NEAR(", 1), ("NEAR(a, x)", 9),
+        ("NEAR()", 6), ("NEAR(a AND b)", 8), ("(" * 20 + "a" + ")" * 20, 17), ("a OR (b NOT)", 12),
+    ],
+)  # fmt: skip
+def test_a_syntax_error_says_where(query: str, at: int) -> None:
+    """The place is a character of the text as it was given."""
+    with pytest.raises(Invalid) as refused:
+        store.search(empty(), query)
+    assert refused.value.field == "query"
+    assert refused.value.data["at"] == at
+    assert f"at character {at}" in refused.value.message
+
+
+@pytest.mark.parametrize("query", ["", "   ", "x" * 1_001])
+def test_a_query_has_some_words_and_not_too_many(query: str) -> None:
+    """Nothing to look for is a mistake, and so is a whole file."""
+    with pytest.raises(Invalid, match="query: "):
+        store.search(empty(), query)
+
+
+def test_nothing_found_is_not_an_error() -> None:
+    """An empty list."""
+    assert store.search(filled(*HISTORY), "zebra") == []
+
+
+def test_an_entry_is_enough_to_judge_by() -> None:
+    """Six fields, of the content its first 120 characters."""
+    connection = filled(event(content="cargo " + "x" * 500, file_path="/a"))
+    assert store.search(connection, "cargo") == [
+        {
+            "id": 1, "timestamp": NOW, "obs_type": "command", "content_preview": "cargo " + "x" * 114, "file_path": "/a",
+            "session_id": "s1",
+        }
+    ]  # fmt: skip
+    assert store.search(connection, "cargo", full=True) == store.get(connection, [1])
+
+
+def test_filters_narrow_together() -> None:
+    """Project, type and time; the bounds are outside."""
+    assert found("tests OR build OR health", project="app") == {1, 2, 6}
+    assert found("tests OR build OR health", project="app", obs_type="command") == {1, 6}
+    assert found("tests OR build OR health", after=NOW, before=NOW + 5) == {2, 4}
+    assert found("tests", project="nobody") == set()
+
+
+def test_an_unknown_type_is_refused() -> None:
+    """With the types that there are."""
+    with pytest.raises(Invalid, match="obs_type: must be one of file_read"):
+        store.search(empty(), "a", obs_type="file_reed")
+
+
+def test_pages_follow_each_other() -> None:
+    """Limit and offset go through all matches once, in both orders."""
+    connection = filled(*(event(content=f"cargo {'x ' * number}", timestamp=NOW - number * DAY) for number in range(9)))
+    for order in ("relevance", "blended"):
+        pages = [store.search(connection, "cargo", limit=4, offset=start, order_by=order, now=NOW) for start in (0, 4, 8, 12)]
+        assert [len(page) for page in pages] == [4, 4, 1, 0]
+        assert {told["id"] for page in pages for told in page} == set(range(1, 10))
+
+
+def test_relevance_does_not_mind_age() -> None:
+    """The denser match comes first."""
+    connection = filled(event(content="cargo and very many other words", timestamp=NOW), event(content="cargo", timestamp=NOW - 99 * DAY))
+    assert [told["id"] for told in store.search(connection, "cargo")] == [2, 1]
+
+
+def test_blended_prefers_the_newer_of_two_alike() -> None:
+    """0.7 of relevance, 0.3 of recency with a half-life of seven days: among equals the newest, but a much better match still wins."""
+    connection = filled(
+        event(content="cargo test", timestamp=NOW - 30 * DAY), event(content="cargo test", timestamp=NOW - DAY),
+        event(content="cargo " + "word " * 200, timestamp=NOW), event(content="unrelated", timestamp=NOW),
+    )  # fmt: skip
+    assert [told["id"] for told in store.search(connection, "cargo", order_by="blended", now=NOW)] == [2, 1, 3]
+
+
+def many(rows: int) -> sqlite3.Connection:
+    """As many as a busy month brings, four of five in one project."""
+    connection = filled(event())
+    facts = ((f"cargo test word{n % 997} part{n % 31}", NOW + n, "app" if n % 5 else "other") for n in range(rows))
+    connection.execute("BEGIN")
+    connection.executemany(
+        "INSERT INTO observations (session_id, obs_type, content, timestamp, project) VALUES ('s1', 'command', ?, ?, ?)", facts
+    )
+    connection.execute("COMMIT")
+    return connection
+
+
+def median(work: Callable[[str], object]) -> float:
+    times = []
+    for number in range(15):
+        began = time.perf_counter()
+        work(f"part{number}")
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def test_search_costs_little_more_than_the_index_alone() -> None:
+    """At 50,000 rows, with the caller's project as a filter, the median stays near that of the bare full-text query."""
+    connection = many(50_000)
+    bare = "SELECT rowid FROM observations_fts WHERE observations_fts MATCH ? ORDER BY rank LIMIT 20"
+    ratios = [
+        median(lambda word: store.search(connection, word, project="app"))
+        / median(lambda word: connection.execute(bare, (word,)).fetchall())
+        for _ in range(3)
+    ]  # fmt: skip
+    assert min(ratios) <= 1.5

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nudge import limits
+from nudge.errors import Invalid, ScopeInvalid
+from nudge.security.matching import compile_glob
+from nudge.security.paths import normalise_cwd, normalise_cwd_glob, normalise_path
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ("/", "/"),
+        ("/a/b", "/a/b"),
+        ("//a///b/", "/a/b"),
+        ("/a/./b/.", "/a/b"),
+        ("/a/..b/c..", "/a/..b/c.."),
+        ("/with space/é", "/with space/é"),
+        ("/a\\b", "/a\\b"),
+        ("c:\\code\\x", "c:\\code\\x"),
+        ("C:/code/x", "C:/code/x"),
+        ("C:\\code\\\\x\\.\\y\\", "C:\\code\\x\\y"),
+        ("C:\\code/x", "C:\\code\\x"),
+        ("C:/code\\x", "C:/code/x"),
+        ("C:\\", "C:\\"),
+        ("\\\\server\\share", "\\\\server\\share"),
+        ("\\\\server\\share\\\\a\\", "\\\\server\\share\\a"),
+    ],
+)
+def test_absolute_paths_are_tidied_in_their_own_style(raw: str, path: str) -> None:
+    """Doubled slashes and `.` go; the drive letter and the kind of slash stay as they were given."""
+    assert normalise_path(raw, "value") == path
+    assert normalise_path(path, "value") == path
+
+
+@pytest.mark.parametrize(
+    ("raw", "rule"),
+    [
+        ("", "absolute"),
+        ("a/b", "absolute"),
+        ("./a", "absolute"),
+        ("~/a", "absolute"),
+        ("$HOME/a", "absolute"),
+        ("c:code", "absolute"),
+        ("c:", "absolute"),
+        ("\\code", "absolute"),
+        ("é:\\code", "absolute"),
+        ("/a/../b", "`..`"),
+        ("/..", "`..`"),
+        ("C:\\a\\..\\b", "`..`"),
+        ("C:\\a/../b", "`..`"),
+        ("\\\\server\\share\\..", "`..`"),
+        ("\\\\server", "share"),
+        ("/a\0b", "control"),
+        ("/a\nb", "control"),
+        ("/a\x1b[31m", "control"),
+        ("/a\ud800", "control"),
+        ("/" + "a" * limits.MAX_PATH_CHARS, "4096 characters"),
+    ],
+)
+def test_other_paths_are_refused(raw: str, rule: str) -> None:
+    """A path value that is relative, climbs, hides a control character or is too long is E_INVALID and names its field."""
+    with pytest.raises(Invalid) as caught:
+        normalise_path(raw, "value")
+    assert rule in caught.value.message
+    assert caught.value.data["field"] == "value"
+    assert not isinstance(caught.value, ScopeInvalid)
+
+
+@pytest.mark.parametrize(
+    ("raw", "cwd"),
+    [
+        ("/", "/"),
+        ("/home/me/", "/home/me"),
+        ("//home//me/./x", "/home/me/x"),
+        ("/odd\\name", "/odd\\name"),
+        ("C:\\Code\\X\\", "c:/Code/X"),
+        ("C:\\", "c:/"),
+        ("d:/code", "d:/code"),
+        ("\\\\Server\\share\\x", "/Server/share/x"),
+        ("", ""),
+    ],
+)
+def test_a_directory_is_compared_in_one_form(raw: str, cwd: str) -> None:
+    """Forward slashes, none at the end but a root's, drive letter in lower case; doing it twice changes nothing."""
+    assert normalise_cwd(raw) == cwd
+    assert normalise_cwd(cwd) == cwd
+
+
+@pytest.mark.parametrize(
+    ("raw", "pattern"),
+    [
+        ("**/http-proxy*", "**/http-proxy*"),
+        ("**", "**"),
+        ("/", "/"),
+        ("/w/**/", "/w/**"),
+        ("/w//x/./y", "/w/x/y"),
+        ("C:\\Code\\**", "c:/Code/**"),
+        ("C:\\", "c:/"),
+        ("*:/code/**", "*:/code/**"),
+        ("[c-e]:/code", "[c-e]:/code"),
+        ("\\\\server\\share\\**", "/server/share/**"),
+        ("{/w,**/x}/src", "{/w,**/x}/src"),
+        ("{c,d}:/code", "{c,d}:/code"),
+    ],
+)
+def test_cwd_globs_take_the_same_form(raw: str, pattern: str) -> None:
+    """A pattern is brought to the form a directory is compared in, so that the two can meet."""
+    assert normalise_cwd_glob(raw, "cwd_glob") == pattern
+    assert normalise_cwd_glob(pattern, "cwd_glob") == pattern
+
+
+@pytest.mark.parametrize(
+    ("glob", "cwd"),
+    [
+        ("C:\\Code\\**", "c:\\Code\\api"),
+        ("c:/code/", "C:\\code"),
+        ("\\\\server\\share\\*", "\\\\server\\share\\x"),
+        ("/w/./api/", "/w//api"),
+        ("**", "C:\\"),
+    ],
+)
+def test_a_directory_meets_a_pattern_written_differently(glob: str, cwd: str) -> None:
+    """Style does not decide whether a hint is eligible."""
+    assert compile_glob(normalise_cwd_glob(glob, "cwd_glob"), "cwd_glob").matches(normalise_cwd(cwd))
+
+
+@pytest.mark.parametrize(
+    ("raw", "rule"),
+    [
+        ("", "start it with `/` or `**/`"),
+        ("src/**", "start it with `/` or `**/`"),
+        ("*/src", "start it with `/` or `**/`"),
+        ("**src", "start it with `/` or `**/`"),
+        ("./src", "start it with `/` or `**/`"),
+        ("!/w", "start it with `/` or `**/`"),
+        ("$HOME/x", "start it with `/` or `**/`"),
+        ("c:code", "start it with `/` or `**/`"),
+        ("{/w,src}/x", "start it with `/` or `**/`"),
+        ("~/code/**", "full path"),
+        ("~", "full path"),
+        ("/w/../x", "`..`"),
+        ("**\\..\\x", "`..`"),
+        ("/w\0", "control"),
+        ("/" + "a" * limits.MAX_PATTERN_CHARS, "256 characters"),
+        ("{/a,/b", "never closed"),
+    ],
+)
+def test_a_pattern_no_directory_can_match_is_refused(raw: str, rule: str) -> None:
+    """A hint behind such a pattern would never be seen, so it is E_SCOPE_INVALID and says what to write."""
+    with pytest.raises(ScopeInvalid) as caught:
+        normalise_cwd_glob(raw, "meta.scope.cwd_glob[0]")
+    assert rule in caught.value.message
+    assert caught.value.data["field"] == "meta.scope.cwd_glob[0]"
+
+
+def test_paths_load_the_standard_library_only() -> None:
+    """Clients normalise their directory without paying for RE2."""
+    root = Path(limits.__file__).parent.parent
+    program = "import sys, nudge.security.paths; print(sorted({'re2', 'typing', 'pathlib', 'dataclasses'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nudge import limits
+from nudge.security.secrets import RULES, Rule, find_secret, redact
+
+from .benign_corpus import BENIGN, SHA1
+from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
+
+MUST = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_match)]
+MUST_NOT = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_not_match)]
+
+
+MUST_REDACT = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_redact)]
+
+
+@pytest.mark.parametrize(("rule", "text"), MUST)
+def test_a_rule_matches_its_samples(rule: Rule, text: str) -> None:
+    """Every sample that a rule must match is found, under that rule's name or, when two fit, that of the one before it."""
+    assert list(rule.spans(text, text.lower()))
+    assert find_secret(text) is not None
+
+
+@pytest.mark.parametrize(("rule", "text"), MUST_NOT)
+def test_no_rule_matches_the_counter_samples(rule: Rule, text: str) -> None:
+    """What a rule must not match is no credential to any other rule either."""
+    assert not list(rule.spans(text, text.lower(), doubting=True))
+    assert find_secret(text) is None and redact(text) == text
+
+
+@pytest.mark.parametrize(("rule", "text"), MUST_REDACT)
+def test_in_doubt_a_record_is_redacted_and_a_hint_is_not_refused(rule: Rule, text: str) -> None:
+    """A word may be a password: a record loses little without it, a hint is worth nothing."""
+    assert list(rule.spans(text, text.lower(), doubting=True))
+    assert find_secret(text) is None and f"[REDACTED:{rule.kind}]" in redact(text) and find_secret(text, doubting=True) == rule.kind
+
+
+def test_only_a_rule_that_doubts_redacts_more_than_it_refuses() -> None:
+    """And it shows by a sample what that is."""
+    assert all(bool(rule.must_redact) == (rule.doubt is not None) for rule in RULES)
+
+
+def test_every_rule_brings_samples_of_both_sorts() -> None:
+    """A rule without a sample and a counter-sample is not in the table."""
+    assert all(rule.must_match and rule.must_not_match for rule in RULES)
+
+
+def test_no_false_alarm_on_ordinary_hints() -> None:
+    """Of the values people keep as hints, none is refused."""
+    alarms = {text: find_secret(text) for text in BENIGN if find_secret(text)}
+    print(f"false alarms: {len(alarms)} of {len(BENIGN)} ({len(alarms) / len(BENIGN):.1%})")
+    assert len(set(BENIGN)) >= 150
+    assert not alarms
+
+
+def test_ordinary_hints_are_not_touched_by_redaction() -> None:
+    """Redaction leaves text without credentials as it is, to the byte."""
+    assert [redact(text) for text in BENIGN] == list(BENIGN)
+
+
+def test_every_hostile_sample_is_caught() -> None:
+    """No credential of the corpus passes."""
+    assert len(set(HOSTILE)) >= 60
+    assert [text for text in HOSTILE if find_secret(text) is None] == []
+
+
+def test_nothing_is_left_to_find_after_redaction() -> None:
+    """What redaction puts in a credential's place is no credential, and a second pass changes nothing."""
+    once = [redact(text) for text in HOSTILE]
+    assert [text for text in once if find_secret(text)] == []
+    assert [redact(text) for text in once] == once
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("AKIA" + "IOSFODNN7EXAMPLE", "aws-access-key"),
+        (AWS_SECRET, "aws-secret-key"),
+        ("gh" + "p_" + LONG[:36], "github-token"),
+        ("xox" + "b-1234567890-" + ALNUM, "slack-token"),
+        ("sk_" + "live_" + ALNUM, "stripe-key"),
+        ("AI" + "zaSy" + LONG[:33], "google-key"),
+        ("sk-" + "proj-" + LONG, "openai-key"),
+        ("sk-" + "ant-api03-" + LONG, "anthropic-key"),
+        (pem("RSA "), "private-key"),
+        (jwt({"alg": "HS256"}), "jwt"),
+        ("redis://:" + "hunter22@cache", "url-credentials"),
+        ("password=" + "hunter2", "password"),
+        ("API_KEY=" + ALNUM, "key"),
+        (HEX, "bare-hex"),
+        (ALNUM, "high-entropy"),
+    ],
+)
+def test_the_kind_names_what_was_found(text: str, kind: str) -> None:
+    """The kind tells a person which credential it is, the most particular one when several fit."""
+    assert find_secret(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("psql postgres://app:" + "s3cr3tpw@db/app", "psql postgres://app:[REDACTED:url-credentials]@db/app"),
+        ("git clone https://me:" + "p@ss@host/r.git", "git clone https://me:[REDACTED:url-credentials]@host/r.git"),
+        ("export PASSWORD=" + "hunter2; make", "export PASSWORD=[REDACTED:password]; make"),
+        ('{"password": "' + 'open sesame 42", "a": 1}', '{"password": "[REDACTED:password]", "a": 1}'),
+        ("x --token " + ALNUM + " y", "x --token [REDACTED:key] y"),
+        ("a gh" + "p_" + LONG[:36] + " b gh" + "o_" + LONG[:36], "a [REDACTED:github-token] b [REDACTED:github-token]"),
+        ("TOKEN=gh" + "p_" + LONG[:36], "TOKEN=[REDACTED:github-token]"),
+        (pem("RSA ") + "after", "[REDACTED:private-key]\nafter"),
+        (f"  {HEX}\n", "  [REDACTED:bare-hex]\n"),
+        ("token: a password: " + "hunter22", "token: a password: [REDACTED:password]"),
+        ("secret=password=" + "hunter22", "secret=password=[REDACTED:password]"),
+        ("mysql -uroot -p" + "S3cretPass99 db", "mysql -uroot -p[REDACTED:password] db"),
+        ("mysql -p'" + "S3cret Pass99' db", "mysql -p'[REDACTED:password]' db"),
+        ("docker login -u me -p " + "MyS3cretPw99 ghcr.io", "docker login -u me -p [REDACTED:password] ghcr.io"),
+        ("curl -ume:" + "S3cretPw99 https://x", "curl -ume:[REDACTED:login] https://x"),
+        ("curl -u 'me:" + "Hunter 2222 foo' x", "curl -u 'me:[REDACTED:login]' x"),
+        ("curl -X POST \\\n -u me:monkey x", "curl -X POST \\\n -u me:[REDACTED:login] x"),
+        ("docker login -u me \\\n -p " + "Hunter2222 reg", "docker login -u me \\\n -p [REDACTED:password] reg"),
+        ("DB_PASSWORD=letmein make", "DB_PASSWORD=[REDACTED:password] make"),
+        ("curl https://api.telegram.org/bot110201543:" + "AA" + LONG[:33] + "/getMe", "curl https://api.telegram.org/bot[REDACTED:telegram-token]/getMe"),
+    ],
+)
+def test_redaction_takes_the_credential_and_leaves_the_rest(text: str, redacted: str) -> None:
+    """Only the credential goes, so that a recorded command can still be read."""
+    assert redact(text) == redacted
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 300, 5_000])
+def test_a_long_credential_goes_whole(size: int) -> None:
+    """However long a value is, no tail of it stays behind."""
+    value = (LONG * 200)[:size]
+    assert redact(f"--token {value} end") == "--token [REDACTED:key] end"
+    assert redact(f'password: "{value}" end') == 'password: "[REDACTED:password]" end'
+    assert redact(f"Authorization: Bearer {value} end") == "Authorization: Bearer [REDACTED:authorization-header] end"
+    assert redact("gh" + f"p_{value} end") == "[REDACTED:github-token] end"
+
+
+def test_a_private_key_without_an_end_goes_to_the_end() -> None:
+    """A key that was cut off is redacted as far as the text goes."""
+    assert redact("x\n" + pem("EC ")[:50]) == "x\n[REDACTED:private-key]"
+
+
+def test_hex_and_entropy_count_for_whole_values_only() -> None:
+    """A digest-like word inside a text is most often a commit; alone it is most often a key."""
+    assert find_secret(SHA1) == "bare-hex"
+    assert find_secret(f"git checkout {SHA1}") is None
+    assert find_secret(f"see {ALNUM} there") is None
+    assert redact(f"see {SHA1} there") == f"see {SHA1} there"
+
+
+@pytest.mark.parametrize("header", ["not json", "[]", '{"typ": "JWT"}', '"alg"', "{" * 20, "\xff\xfe"])
+def test_a_jwt_needs_a_header_that_names_an_algorithm(header: str) -> None:
+    """Three dotted words are no JWT unless the first decodes to an object with `alg`."""
+    encoded = base64.urlsafe_b64encode(header.encode("latin-1")).decode().rstrip("=")
+    assert find_secret(f"see eyJ.{encoded}.eyJzdWIiOiIxIn0.c2ln") is None
+
+
+def test_a_jwt_is_found_behind_an_escaped_newline() -> None:
+    """In JSON text a letter of the escape may stand right before the token."""
+    assert find_secret("log: \\n" + jwt({"alg": "HS256", "typ": "JWT"})) == "jwt"
+
+
+REPEATED = (
+    *("eyJ", "eyJ.", "a" * 14 + ".", "-----BEGIN PRIVATE " + "KEY----", "-----BEGIN " + "A" * 39, "-----END "),
+    *("token=", "token:", "token ", 'token="', "token='token=\"", "--token ", "token=${", "token:a.b.c_d-", "token=a.a.a.a"),
+    *("password=$", "password= ", "pwd:pwd", "passphrase: '", "secret_access_key", "secret_access_key:", "api_key = "),
+    *("bearer ", "authorization: ", "authorization=basic ", "://", "://a:", "://:::", "://a:$b@", " -u a:", "--user a:$"),
+    *("AKIA", "ghp_", "github_pat_", "sk-", "sk-proj-", "xoxb-", "hooks.slack.com/services/", "AIza", "SG." + "a" * 30 + "."),
+    *("mysql ", "mysql -p", "mysql -p$", "mysql a b c -pab ", "docker login ", "docker login -p a ", "az acr login ", "sshpass -p "),
+    *("mongo -p ", "redis-cli x ", "redis-cli -a ", "ldapx -w ", "zip -P ", "7z ", "curl -u a:", " -a b:c1d2e3f4 ", " -u b:letmein "),
+    *("http -a b:letmein ", "mysql \\\n", "mysql 'a;b' ", "mysql 'a ", "mysql \"", "docker -a b ", "docker login \\\n"),
+    *("curl -sSLu 'a:$", "curl 'a;' -u b:c"),
+    *(" -uuuuuuuu", "mysqladmin a ", "mysqladmin password ", "-passin pass:$", "identified by '$", "with password '", "\\\n"),
+    *("config set token ", "config set password letmein ", "password=letmein ", "password=abc ", "secret='a b' "),
+    *("MTA1MjY0NjM2NjA1NjQ2MjM0.", "MTA1MjY0NjM2NjA1NjQ2MjM0.abcdef.", "1234567890:AA", "vault s.", "vault s.a1", "/webhooks/"),
+    *("a", "aA1", " ", '"', "\\", "-", "\0", "\u0130", "é", "0123456789abcdef", "://a:" + "b" * 200),
+)
+
+
+def test_hostile_text_costs_no_more_than_ordinary_text() -> None:
+    """No input of the largest size takes many times what ordinary text of that size takes: nothing backtracks."""
+    ordinary = _fill("docker compose up api  # token budget, secret name, password prompt, key=on, https://host/x -u me\n")
+    base = min(_seconds(ordinary) for _ in range(5))
+    slow = {unit: cost for unit in REPEATED if (cost := min(_seconds(_fill(unit)) for _ in range(5)) / base) > 12}
+    assert slow == {}
+
+
+GROWING = ("token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$", "mysql ", "curl -u a:", "curl -u 'a:$")
+
+
+@pytest.mark.parametrize("unit", GROWING)
+def test_cost_grows_with_the_text_and_no_faster(unit: str) -> None:
+    """Sixteen times the text takes about sixteen times as long; a square law would show as 256."""
+    small = min(_seconds(_fill(unit)) for _ in range(5))
+    assert min(_seconds(_fill(unit, 16)) for _ in range(5)) < small * 64 + 0.001
+
+
+def _fill(unit: str, times: int = 1) -> str:
+    size = limits.MAX_VALUE_BYTES * times
+    return (unit * (size // len(unit) + 1))[:size]
+
+
+def _seconds(text: str) -> float:
+    start = time.thread_time()
+    redact(text)
+    return time.thread_time() - start
+
+
+def test_importing_compiles_nothing_and_loads_no_heavy_module() -> None:
+    """A hook imports this on every event: patterns wait for their first use, and only small modules are loaded."""
+    heavy = "asyncio|dataclasses|http|inspect|logging|pathlib|re2|shutil|subprocess|tempfile|typing|urllib"
+    program = (
+        "import sys, re; calls = []; compile = re.compile\n"
+        "re.compile = lambda *given: calls.append(given) or compile(*given)\n"
+        f"import nudge.security.secrets; print(len(calls), sorted(set(sys.modules) & set('{heavy}'.split('|'))))"
+    )
+    root = Path(limits.__file__).parent.parent
+    ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert ran.stdout.split(maxsplit=1) == ["0", "[]\n"]

@@ -1,0 +1,255 @@
+"""Bringing in the past: each event once, however often it is read, and wherever reading was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.errors import RemoteError, Unavailable
+from nudge.usecases import backfill
+from nudge.usecases.backfill import Backfill, Only, State
+from tests.unit.usecases.transcripts import LONG_AGO, Refusal, Script, Server, Stopped, hook_events, recorded
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+
+
+class Desk:
+    """One user: transcripts, a runtime directory, a database file, a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root, self.run, self.database = folder / "projects", folder / "run", folder / "nudge.db"
+        self.root.mkdir()
+        self.database.touch()
+        self.server = Server()
+
+    def script(self, session: str = "s-1", **fields: Any) -> Script:
+        return Script(self.root / "p" / f"{session}.jsonl", session, **fields)
+
+    def state(self) -> State:
+        return State(str(self.run), str(self.database))
+
+    def backfill(self, only: Only | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        state, only = self.state(), only or Only()
+        files = backfill.find(str(self.root), state, only.since)
+        self.work = Backfill(files, only, state, None if dry_run else self.server.call)
+        return self.work.run()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_the_past_is_recorded(tmp_path: Path) -> None:
+    """A session, its subagent and its fork: with prompts, commands, files, commits and what failed."""
+    server, state = Server(), State(str(tmp_path / "run"), "")
+    result = Backfill(backfill.find(str(recorded(tmp_path)), state), Only(), state, server.call).run()
+    assert (result["files"], result["new"], result["skipped"]) == (3, result["events"], 0)
+    assert server.contents("user_prompt") == ["please do it", "/hello world", "forked"]
+    assert server.contents("command_error") == ["ls nosuchfile; exit 3"]
+    assert {row[0] for row in server.rows("project")} == {"proj"}
+
+
+def test_what_hooks_recorded_is_not_recorded_again(tmp_path: Path) -> None:
+    """Nor is a session's start, its compaction or its end, of which hooks and transcripts tell in different words."""
+    server, state = Server(), State(str(tmp_path / "run"), "")
+    root = recorded(tmp_path)
+    first = next(event["timestamp"] for event in _told(root))
+    server.record([event for event in hook_events(now=first) if "resume" not in event["content"]])
+    before = server.rows("count(*)")
+    result = Backfill(backfill.find(str(root), state), Only(), state, server.call).run()
+    assert result["new"] == 0 and server.rows("count(*)") == before
+
+
+def _told(root: Path) -> list[dict[str, Any]]:
+    server, state = Server(), State("/nowhere", "")
+    Backfill(backfill.find(str(root), state), Only(since=0), state, server.call).run()
+    return [event for batch in server.batches for event in batch]
+
+
+def test_a_second_run_has_nothing_to_do(desk: Desk) -> None:
+    """A file that has not grown is not opened."""
+    desk.script().commands("a", "b")
+    assert desk.backfill()["new"] == 4  # with the session's start and end
+    assert desk.backfill() | {"seconds": 0} == {"files": 0, "events": 0, "new": 0, "skipped": 0, "seconds": 0, "types": {}}
+
+
+def test_what_is_read_again_is_known(desk: Desk) -> None:
+    """Without the file that says what has been read, all is read, and nothing recorded twice."""
+    desk.script().commands("a", "b")
+    desk.backfill()
+    (desk.run / backfill.STATE).unlink()
+    assert (desk.backfill()["new"], desk.server.contents("command")) == (0, ["make a", "make b"])
+
+
+def test_a_file_that_has_grown_is_read_on(desk: Desk) -> None:
+    """From where reading had come to; a call whose result has come in meanwhile is told whole."""
+    script = desk.script()
+    script.commands("a")
+    script.call("b")
+    desk.backfill()
+    script.result("b")
+    script.commands("c")
+    desk.backfill()
+    assert [event["content"] for event in desk.server.batches[-1] if event["type"] == "command"] == ["make b", "make c"]
+    assert desk.server.contents("command") == ["make a", "make b", "make c"]
+
+
+def test_a_session_without_anything_to_tell_still_has_its_start_before_it(desk: Desk) -> None:
+    """What was read of it is read again once there is more."""
+    script = desk.script()
+    script.entry("user", message={"role": "user", "content": "a note"}, isMeta=True)
+    desk.backfill()
+    script.commands("a")
+    desk.backfill()
+    assert desk.server.contents("session_start") == ["startup"]
+
+
+def test_another_file_in_its_place_is_read_from_the_start(desk: Desk) -> None:
+    """The place belongs to the file, not to its name."""
+    desk.script("s-1").commands("a", "b")
+    desk.backfill()
+    (desk.root / "p" / "s-1.jsonl").unlink()
+    desk.script("s-1", at=LONG_AGO + 100).commands("c")
+    desk.backfill()
+    assert desk.server.contents("command") == ["make a", "make b", "make c"]
+
+
+@pytest.mark.parametrize("answered", range(4))
+def test_it_may_be_stopped_anywhere(desk: Desk, monkeypatch: pytest.MonkeyPatch, answered: int) -> None:
+    """After any batch, the next run goes on from there; all is recorded, and in the end nothing is sent twice."""
+    monkeypatch.setattr(limits, "BACKFILL_EVENTS", 3)
+    desk.script("s-1").commands("a", "b", "c", "d")
+    desk.script("s-2").commands("e", "f", "g", "h")
+    desk.server.fail = [None] * answered + [Stopped()]
+    with pytest.raises(Stopped):
+        desk.backfill()
+    desk.backfill()
+    sent = [event["event_id"] for batch in desk.server.batches for event in batch]
+    assert sorted(desk.server.contents("command")) == [f"make {name}" for name in "abcdefgh"]
+    assert len(sent) == len(set(sent)) == 12
+
+
+def test_an_answer_that_was_lost_costs_nothing(desk: Desk) -> None:
+    """Recorded, but not written down here: the next run sends it again, and it is known."""
+    desk.script().commands("a")
+    desk.backfill()
+    os.truncate(desk.run / backfill.STATE, 0)
+    desk.backfill()
+    assert desk.server.contents("command") == ["make a"]
+
+
+def test_batches_are_small(desk: Desk) -> None:
+    """In number and in bytes: a body has its limit, and the server other callers."""
+    script = desk.script()
+    script.commands(*(f"c{number}" for number in range(250)))
+    script.call("long", command="x" * 400)
+    script.result("long", "Exit code 1\n" + "y" * 5_000, error=True)
+    desk.backfill()
+    assert [len(batch) for batch in desk.server.batches] == [limits.BACKFILL_EVENTS] * 2 + [53]
+    assert limits.BACKFILL_BYTES + limits.MAX_EVENT_BYTES < limits.MAX_BODY_BYTES
+    assert limits.BACKFILL_EVENTS <= limits.MAX_EVENTS_AT_ONCE
+
+
+def test_large_events_make_shorter_batches(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes count, whatever the number."""
+    monkeypatch.setattr(limits, "BACKFILL_BYTES", 2_000)
+    desk.script().commands(*(f"c{number}" for number in range(20)))
+    desk.backfill()
+    assert max(len(json.dumps(batch)) for batch in desk.server.batches) < 3_000
+
+
+def test_a_dry_run_changes_nothing(desk: Desk) -> None:
+    """It counts by type, asks no server, and leaves no trace."""
+    desk.script().commands("a", "b")
+    result = desk.backfill(dry_run=True)
+    assert result["types"] == {"command": 2, "session_end": 1, "session_start": 1}
+    assert (result["new"], result["skipped"], desk.server.batches) == (None, None, []) and not desk.run.exists()
+
+
+def test_secrets_do_not_leave_the_reader(desk: Desk) -> None:
+    """What is sent is redacted already."""
+    script = desk.script()
+    script.call("a", command=f"curl -H 'Authorization: Bearer {SECRET}' https://example.com")
+    script.result("a", f"Exit code 1\n{SECRET}", error=True)
+    desk.backfill()
+    assert SECRET not in str(desk.server.batches) and "[REDACTED:" in desk.server.contents("command_error")[0]
+
+
+def test_only_a_part_may_be_asked_for(desk: Desk) -> None:
+    """By time and by project; the rest stays to be read."""
+    desk.script("s-1", cwd="/home/u/old", at=LONG_AGO - 86_400).commands("a")
+    desk.script("s-2", cwd="/home/u/api").commands("b")
+    desk.script("s-3", cwd="/home/u/web").commands("c")
+    desk.backfill(Only(since=LONG_AGO, project="api"))
+    assert desk.server.contents("command") == ["make b"]
+    desk.backfill()
+    assert desk.server.contents("command") == ["make a", "make b", "make c"]
+
+
+def test_what_is_not_wanted_is_not_sent(desk: Desk) -> None:
+    """A place where recording is off has no past either."""
+    desk.script("s-1", cwd="/home/u/secret").commands("a")
+    desk.script("s-2").commands("b")
+    desk.backfill(Only(wanted=lambda _, context: context.cwd != "/home/u/secret"))
+    assert desk.server.contents("command") == ["make b"]
+
+
+def test_a_new_database_gets_everything(desk: Desk) -> None:
+    """What has been read was read for another one."""
+    desk.script().commands("a")
+    desk.backfill()
+    desk.database.rename(desk.database.with_suffix(".old"))
+    desk.database.touch()
+    desk.server = Server()
+    assert desk.backfill()["new"] == 3
+
+
+@pytest.mark.parametrize("busy", [Unavailable("busy"), RemoteError(Unavailable("busy").to_wire())])
+def test_a_busy_server_is_asked_again(desk: Desk, busy: Exception) -> None:
+    """A moment's trouble must not end a run of minutes."""
+    desk.script().commands("a")
+    desk.server.fail = [busy, busy]
+    assert desk.backfill()["new"] == 3
+
+
+def test_a_server_that_stays_busy_ends_the_run(desk: Desk) -> None:
+    """What was not acknowledged is not written down as read."""
+    desk.script().commands("a")
+    desk.server.fail = [Unavailable("busy")] * limits.BACKFILL_ATTEMPTS
+    with pytest.raises(Unavailable):
+        desk.backfill()
+    assert desk.state().places == {}
+
+
+def test_a_refusal_is_not_repeated(desk: Desk) -> None:
+    """A store that cannot write will not do better the second time."""
+    desk.script().commands("a")
+    desk.server.fail = [Refusal("the disk is full"), None]
+    with pytest.raises(Refusal):
+        desk.backfill()
+    assert desk.server.fail == [None]
+
+
+def test_a_file_that_cannot_be_read_is_named(desk: Desk) -> None:
+    """And the others are read."""
+    desk.script("s-1").commands("a")
+    desk.script("s-2").commands("b")
+    state = desk.state()
+    files = backfill.find(str(desk.root), state)
+    files[0].path = str(desk.root)
+    work = Backfill(files, Only(), state, desk.server.call)
+    assert work.run()["files"] == 1 and list(work.unreadable) == [str(desk.root)]
+
+
+def test_the_state_is_for_its_owner(desk: Desk) -> None:
+    """It names every project that somebody worked on."""
+    desk.script().commands("a")
+    desk.backfill()
+    assert (desk.run / backfill.STATE).stat().st_mode & 0o777 == 0o600
+    assert "make a" not in (desk.run / backfill.STATE).read_text()

@@ -1,0 +1,351 @@
+"""What a session is told, by a server and without one."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import limits, paths
+from nudge.config import Settings
+from nudge.context import Context
+from nudge.errors import StorageFailed
+from nudge.history import store
+from nudge.storage.database import Database
+from nudge.usecases import inject
+from nudge.usecases.app import App
+from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.inject import Inject
+from nudge.usecases.inject_offline import offline
+from nudge.usecases.session import Session, open_session
+
+HERE = {"repo": "git:org/api", "cwd": "/code/api", "os": "linux"}
+WHY = "(no scope: applies everywhere)"
+
+
+class Machine:
+    """A runtime directory with a session's log and a history in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environ = {
+            "NUDGE_RUNTIME_DIR": str(directory), "HOME": str(directory), "NUDGE_CONFIG": str(directory / "config.toml"),
+        }  # fmt: skip
+
+    def session(self) -> Session:
+        return open_session(str(self.directory), Settings({}))
+
+    def hint(self, key: str, value: Any = "make it", **meta: Any) -> None:
+        """Logged by a server that has gone since."""
+        session = self.session()
+        decision = session.store.decide_set(session.clock.now(), "api", key, value, meta)
+        assert session.log is not None
+        session.log.append({**decision.change.to_record(), "t": session.clock.now()})
+        session.log.close()
+
+    def event(self, content: str, *, type: str = "command", project: str = "api", session: str = "old") -> None:
+        asyncio.run(self._record(content, type, project, session))
+
+    async def _record(self, content: str, type: str, project: str, session: str) -> None:
+        database = self.database()
+        event = {
+            "event_id": f"{session}-{content}", "session_id": session, "client": "codex", "cwd": f"/code/{project}", "project": project,
+            "timestamp": int(time.time()) - 300, "type": type, "content": content, "metadata": {},
+        }  # fmt: skip
+        await database.write(lambda connection: store.record(connection, event))
+        database.close()
+
+    def database(self) -> Database:
+        return Database.open(paths.database_file(self.environ), lock_path=str(self.directory / "db.lock"))
+
+    def told(self, session_id: str | None = "new", source: str | None = "startup", **context: Any) -> str:
+        return offline(self.environ, {**HERE, **context}, session_id, source).text
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    directory = tmp_path / "run"
+    directory.mkdir(mode=0o700)
+    return Machine(directory)
+
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def served(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[App, Ask]]:
+    """A server of this machine, and a way to ask it."""
+    for name, value in machine.environ.items():
+        monkeypatch.setenv(name, value)
+    app = App(machine.session())
+    database = machine.database()
+    app.history = database
+
+    def ask(**params: Any) -> dict[str, Any]:
+        given = Inject.model_validate({"context": HERE, **params})
+        told: dict[str, Any] = asyncio.run(inject.inject(app, given, Call()))
+        return told
+
+    yield app, ask
+    database.close()
+
+
+def noted(app: App) -> list[Any]:
+    assert app.history is not None
+    look = app.history.read(lambda connection: connection.execute("SELECT session_id, text FROM injections").fetchall())
+    found: list[Any] = asyncio.run(look)
+    return found
+
+
+# By a server
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
+    """One text from both halves; what each line is worth, and why, for whoever asks."""
+    app, ask = served
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q").change)
+    record(app, "make build")
+    told = ask(explain=explain)
+    assert f'- api/test: "pytest -q" {WHY}' in told["text"] and '5m command "make build"' in told["text"]
+    assert [item["kind"] for item in told["items"]] == (["hint", "observation"] if explain else [])
+
+
+def record(app: App, content: str, *, session: str = "old") -> None:
+    event = {
+        "event_id": f"{session}-{content}", "session_id": session, "client": "codex", "cwd": "/code/api", "project": "api",
+        "timestamp": int(time.time()) - 300, "type": "command", "content": content, "metadata": {},
+    }  # fmt: skip
+    assert app.history is not None
+    asyncio.run(app.history.write(lambda connection: store.record(connection, event)))
+
+
+def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
+    """Each real injection is stored for its session's trace; one that nobody was told, or that said nothing, is not."""
+    app, ask = served
+    assert ask(session_id="new")["text"] == "" and noted(app) == []
+    record(app, "ls")
+    ask()
+    ask(session_id="new", note=False)
+    assert noted(app) == []
+    told = ask(session_id="new")
+    assert noted(app) == [("new", told["text"])]
+
+
+def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the hints are told; and what cannot be kept is told nevertheless."""
+    app, ask = served
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q").change)
+
+    async def fail(*_: Any) -> Any:
+        raise StorageFailed("no")
+
+    monkeypatch.setattr(Database, "read", fail)
+    monkeypatch.setattr(Database, "write", fail)
+    assert "pytest -q" in ask(session_id="new")["text"]
+    app.history = None
+    assert "pytest -q" in ask(session_id="new")["text"]
+
+
+def test_only_the_best_variant(served: tuple[App, Ask]) -> None:
+    """Of several hints of one name, the one that a `get` would give; one that is not for here is not told."""
+    app, ask = served
+    for value, scope in (("everywhere", {}), ("here", {"repo": "git:org/api", "os": ["linux"]}), ("there", {"repo": "git:org/web"})):
+        app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", value, {"scope": scope}).change)
+    told = [line for line in ask()["text"].splitlines() if line.startswith("- api/test")]
+    assert len(told) == 1 and told[0].startswith('- api/test: "here" (')
+
+
+def test_secrets_stay(served: tuple[App, Ask]) -> None:
+    """A hint marked as secret is named without its value."""
+    app, ask = served
+    meta = {"sensitivity": "secret"}
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "token", "hunter2", meta).change)
+    text = ask()["text"]
+    assert "- api/token: [secret]" in text and "hunter2" not in text
+
+
+def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
+    """A scope that needs a variable makes the interface ask for it, as everywhere else; with the settings that are the caller's."""
+    app, _ = served
+    meta = {"scope": {"env_required": ["CI"]}}
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "x", meta).change)
+    with pytest.raises(EnvNeeded) as asked:
+        asyncio.run(inject.inject(app, Inject(context=HERE), Call(env={})))
+    assert asked.value.names == ["CI", "NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"]
+
+
+def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:
+    """Who tells repo or directory need not tell the project's name."""
+    app, ask = served
+    record(app, "ls")
+    assert "## Recent (api)" in ask(context={"repo": "git:org/api"})["text"]
+    assert "## Recent (api)" in ask(context={"cwd": "/somewhere/api"})["text"]
+    assert "## Other projects" in ask(context={"cwd": "/somewhere/web"})["text"]
+
+
+# Without one
+
+
+def test_nothing_there(machine: Machine) -> None:
+    """No log, no database: nothing to say, and nothing made."""
+    assert machine.told() == "" and list(machine.directory.iterdir()) == []
+
+
+def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook that looks for itself says what a server would have said."""
+    machine.hint("test", {"type": "command", "cmd": "pytest -q"}, tags=["x"], scope={"repo": "git:org/api"})
+    machine.hint("other", scope={"repo": "git:org/web"})
+    machine.event("make build")
+    machine.event("docker up", project="web", session="elsewhere")
+    by_itself = machine.told()
+    for name, value in machine.environ.items():
+        monkeypatch.setenv(name, value)
+    app = App(machine.session())
+    app.history = machine.database()
+    by_server = asyncio.run(inject.inject(app, Inject(context=HERE, session_id="new"), Call()))["text"]
+    app.history.close()
+    assert by_itself == by_server and '- api/test: "pytest -q" (repo git:org/api matched)' in by_itself
+
+
+def test_beside_a_server_that_does_not_answer(machine: Machine) -> None:
+    """The look works while another process has the database open, and sees what it committed."""
+    machine.event("make build")
+    held = machine.database()
+    try:
+        assert "make build" in machine.told()
+    finally:
+        held.close()
+
+
+def test_a_look_changes_nothing(machine: Machine) -> None:
+    """The log and the database have the same bytes and the same times after it."""
+    machine.hint("test")
+    machine.event("ls")
+
+    def state() -> dict[str, Any]:
+        files = (path for path in machine.directory.iterdir() if not path.name.endswith(("-shm", "-wal", ".lock")))
+        return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+    before = state()
+    assert machine.told() and state() == before
+
+
+def test_a_context_as_an_object(machine: Machine) -> None:
+    """A hook has resolved its context already; how a session starts may be unknown."""
+    machine.hint("test", scope={"repo": "git:org/api"})
+    made = offline(machine.environ, Context(repo="git:org/api"), None, None)
+    assert [item["id"] for item in made.items] == ["api/test"]
+
+
+def test_hints_of_an_ended_session(machine: Machine) -> None:
+    """When the grace has passed, those with a duration of their own are left, as after a server's start."""
+    machine.hint("short")
+    machine.hint("long", ttl="P1D")
+    assert "api/short" in machine.told()
+    machine.environ["NUDGE_SESSION_GRACE"] = "0"
+    assert "api/short" not in machine.told() and "api/long" in machine.told()
+
+
+def test_the_last_word_counts(machine: Machine) -> None:
+    """A hint that was changed is told as it is, one that was deleted or has expired is not."""
+    machine.hint("test", "old")
+    machine.hint("test", "new")
+    machine.hint("gone")
+    session = machine.session()
+    decision = session.store.decide_delete(session.clock.now(), "api", "gone")
+    assert session.log is not None
+    session.log.append(decision.change.to_record())
+    session.log.close()
+    text = machine.told()
+    assert '"new"' in text and '"old"' not in text and "api/gone" not in text
+
+
+def test_the_hooks_own_environment(machine: Machine) -> None:
+    """Scopes that ask for a variable are checked against the environment that the hook runs in."""
+    machine.hint("ci", scope={"env_match": {"CI": "1"}})
+    assert machine.told() == ""
+    machine.environ["CI"] = "1"
+    assert "api/ci" in machine.told()
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", b"SQLite format 3\0" + b"x" * 5_000])
+def test_a_broken_database(machine: Machine, damage: bytes) -> None:
+    """The hints are told whatever the database looks like."""
+    machine.hint("test")
+    Path(paths.database_file(machine.environ)).write_bytes(damage)
+    assert "api/test" in machine.told()
+
+
+@pytest.mark.parametrize("damage", ["torn", "newer", "garbage", "large"])
+def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The history is told whatever the log looks like; one that takes too long to read is not read."""
+    machine.event("make build")
+    machine.hint("test")
+    log = machine.directory / paths.CHANGE_LOG
+    if damage == "newer":
+        monkeypatch.setattr("nudge.storage.changelog.FORMAT", 0)
+    elif damage == "large":
+        monkeypatch.setattr(limits, "OFFLINE_LOG_BYTES", 10)
+    else:
+        log.write_bytes(log.read_bytes()[:-3] if damage == "torn" else b"\xff" * 100)
+    text = machine.told()
+    assert "make build" in text and "api/test" not in text
+
+
+def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query is broken off when its time is up; the hints are told."""
+    machine.event("make build")
+    machine.hint("test")
+    monkeypatch.setattr(limits, "LOOK_TIMEOUT", -1.0)
+    monkeypatch.setattr("nudge.usecases.inject_offline._STEPS", 1)
+    text = machine.told()
+    assert "api/test" in text and "make build" not in text
+
+
+@pytest.mark.parametrize("by", ["itself", "server"])
+def test_whose_rows_are_told(machine: Machine, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    """The settings say whether other projects are told of, and which of them never are."""
+    machine.event("secret work", project="vault")
+    machine.event("docker up", project="web", session="elsewhere")
+
+    def told(**settings: str) -> list[bool]:
+        text = _told_by(by, machine, monkeypatch, settings)
+        return ["secret work" in text, "docker up" in text]
+
+    assert told() == [True, True]
+    assert told(NUDGE_PRIVATE_PROJECTS="vault,other") == [False, True]
+    assert told(NUDGE_CROSS_PROJECT="0") == [False, False]
+
+
+def _told_by(by: str, machine: Machine, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> str:
+    environ = {**machine.environ, **settings}
+    if by == "itself":
+        return offline(environ, HERE, "new", "startup").text
+    with monkeypatch.context() as patch:
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        app = App(machine.session())
+        app.history = machine.database()
+        told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
+        app.history.close()
+    return str(told["text"])
+
+
+def test_what_a_hook_pays_for(machine: Machine) -> None:
+    """Nothing that a server is made of is loaded, with hints and a history both there."""
+    machine.hint("test")
+    machine.event("make build")
+    script = (
+        "import sys; from nudge.usecases.inject_offline import offline\n"
+        f"text = offline({machine.environ!r}, {HERE!r}, 'new', 'startup').text; assert 'make build' in text and 'api/test' in text\n"
+        "print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"mcp", "httptools", "pydantic", "asyncio", "logging", "http", "rich"} & {name.partition(".")[0] for name in loaded}
