@@ -26,6 +26,7 @@ serve: $(INSTALLED) ## Start the server here, with its own environment; Ctrl-C e
 
 test: $(INSTALLED_DEV) ## Lint, types and the test suite
 	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check --quiet
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 

@@ -1,6 +1,7 @@
 """What one agent did, the next one finds: hook events in, a search and a trace out.
 
-A client's hook pipes one JSON object into `nudge record` for each event; here a short session is told that way, looked up, and deleted.
+A client's hook pipes one JSON object into `nudge record` for each event; here a short session is told that way, looked
+up, and deleted.
 
     .venv/bin/python examples/history.py
 """
@@ -19,7 +20,9 @@ SESSION = "example-history"
 
 def nudge(*words: str, stdin: str = "") -> str:
     """The output of `nudge ...`, also where the command is not on PATH."""
-    return subprocess.run([sys.executable, "-m", "nudge", *words], check=True, capture_output=True, text=True, input=stdin).stdout
+    return subprocess.run(
+        [sys.executable, "-m", "nudge", *words], check=True, capture_output=True, text=True, input=stdin
+    ).stdout
 
 
 def record(event: str, **facts: Any) -> None:
@@ -34,8 +37,18 @@ def settle() -> None:
 
 def tell_a_session() -> None:
     record("UserPromptSubmit", prompt="Make the frobnicator pass its tests")
-    record("PostToolUseFailure", tool_name="Bash", tool_input={"command": "frobnicate --test"}, error="Exit code 3\nno device")
-    record("PostToolUse", tool_name="Bash", tool_input={"command": "FAKE_DEVICE=1 frobnicate --test"}, tool_response={"stdout": "ok"})
+    record(
+        "PostToolUseFailure",
+        tool_name="Bash",
+        tool_input={"command": "frobnicate --test"},
+        error="Exit code 3\nno device",
+    )
+    record(
+        "PostToolUse",
+        tool_name="Bash",
+        tool_input={"command": "FAKE_DEVICE=1 frobnicate --test"},
+        tool_response={"stdout": "ok"},
+    )
     settle()
 
 

@@ -47,7 +47,13 @@ def main() -> None:
     # One key, one value for each system, in one batch; gone after five minutes, since your hints are real.
     places = {"linux": "/home/me/proxy", "darwin": "/Users/me/proxy", "windows": "C:\\code\\proxy"}
     variants = [
-        request(number, "nudge.set_hint", **name, value={"type": "path", "abs": place}, meta={"ttl": "PT5M", "scope": {"os": [system]}})
+        request(
+            number,
+            "nudge.set_hint",
+            **name,
+            value={"type": "path", "abs": place},
+            meta={"ttl": "PT5M", "scope": {"os": [system]}},
+        )
         for number, (system, place) in enumerate(places.items())
     ]
     print("set:", *(f"v{answer['result']['hint']['version']}" for answer in rpc.post(variants)))

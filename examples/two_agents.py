@@ -1,6 +1,7 @@
 """Two agents on one machine: what one of them finds out, the other one knows.
 
-Each agent is a `nudge serve` on stdio, started as an MCP client starts it. The first becomes PRIMARY and holds the hints, the second a
+Each agent is a `nudge serve` on stdio, started as an MCP client starts it. The first becomes PRIMARY and holds the
+hints, the second a
 PROXY to it; with a Nudge server running already, both are PROXYs, and neither can tell.
 
     .venv/bin/python examples/two_agents.py
@@ -29,7 +30,9 @@ class Agent:
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
         """An MCP server ends when its client closes the pipe."""
         self._server.communicate()
 

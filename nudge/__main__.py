@@ -22,7 +22,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _record() -> None:
-    """Every tool call of every agent comes this way: no verbs, no parser, no collector, no tear-down of the interpreter."""
+    """Every tool call of every agent comes this way: no verbs, no parser, no collector, no tear-down of the
+    interpreter."""
     import gc
 
     gc.disable()

@@ -1,7 +1,9 @@
 """Time that counts a suspend and ignores a step of the wall clock.
 
-`Clock.now()` is Unix seconds: the wall clock read once, carried on by the kernel's boot clock. Every PRIMARY of one boot uses the
-same anchor (it is kept in the change log), so a day's step in either direction moves neither a TTL nor the order of two writes.
+`Clock.now()` is Unix seconds: the wall clock read once, carried on by the kernel's boot clock. Every PRIMARY of one
+boot uses the
+same anchor (it is kept in the change log), so a day's step in either direction moves neither a TTL nor the order of two
+writes.
 After a reboot the wall clock decides again.
 """
 

@@ -1,4 +1,5 @@
-"""Settings: environment first, then `config.toml`, then the default. One table: the README prints it, `nudge serve` has its flags."""
+"""Settings: environment first, then `config.toml`, then the default. One table: the README prints it, `nudge serve` has
+its flags."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def _ttl(raw: Any) -> str:
 
 
 class Setting:
-    """One line of the table: its name in `config.toml` (the environment has it as `NUDGE_NAME`), default, parser and meaning."""
+    """One line of the table: its name in `config.toml` (the environment has it as `NUDGE_NAME`), default, parser and
+    meaning."""
 
     __slots__ = ("default", "meaning", "name", "parse", "whose")
 
@@ -111,12 +113,29 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("port", limits.DEFAULT_PORT, _whole(1, 65_535), "TCP port to try first; the next free one is taken when it is in use"),
+    Setting(
+        "port",
+        limits.DEFAULT_PORT,
+        _whole(1, 65_535),
+        "TCP port to try first; the next free one is taken when it is in use",
+    ),
     Setting("max_hints", limits.MAX_HINTS, _whole(1, 100_000), "hints held at once"),
     Setting("secret_guard", True, _switch, "refuse values that look like credentials"),
-    Setting("default_ttl", "session", _ttl, "lifetime of a hint that is set without one: `session` or an ISO-8601 duration"),
-    Setting("session_grace", limits.SESSION_GRACE, _seconds, "seconds a session outlives its last process; 0 ends it with the process"),
-    Setting("idle_exit", limits.IDLE_EXIT, _seconds, "seconds without members and requests after which a detached server ends"),
+    Setting(
+        "default_ttl", "session", _ttl, "lifetime of a hint that is set without one: `session` or an ISO-8601 duration"
+    ),
+    Setting(
+        "session_grace",
+        limits.SESSION_GRACE,
+        _seconds,
+        "seconds a session outlives its last process; 0 ends it with the process",
+    ),
+    Setting(
+        "idle_exit",
+        limits.IDLE_EXIT,
+        _seconds,
+        "seconds without members and requests after which a detached server ends",
+    ),
     Setting("autostart", True, _switch, "start a server when a command needs one and none runs", CALLER),
     Setting("log_level", "warn", _level, "debug, info, warn or error"),
     Setting("off", False, _switch, "record and inject nothing", HOOK),
@@ -125,7 +144,11 @@ SETTINGS = (
     Setting("private_projects", (), _projects, "projects that are never told about elsewhere"),
     Setting("retention", {}, _days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting(
-        "tools", "default", _tools, "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable", CALLER
+        "tools",
+        "default",
+        _tools,
+        "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable",
+        CALLER,
     ),
 )
 
@@ -172,7 +195,8 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, str | None]:
-    """For whoever must go on in any case: the defaults stand in for settings that cannot be read, and why they cannot."""
+    """For whoever must go on in any case: the defaults stand in for settings that cannot be read, and why they
+    cannot."""
     try:
         return load(environ), None
     except SettingInvalid as error:

@@ -63,7 +63,9 @@ class Context:
         for name in raw:
             if name not in _PARSERS:
                 raise Invalid(f"is none of {', '.join(_PARSERS)}", field=_member(field, name))
-        return cls(**{name: _PARSERS[name](value, f"{field}.{name}") for name, value in raw.items() if value not in (None, "")})
+        return cls(
+            **{name: _PARSERS[name](value, f"{field}.{name}") for name, value in raw.items() if value not in (None, "")}
+        )
 
     def merged(self, defaults: Context) -> Context:
         """Field by field: what this one knows wins."""
@@ -109,7 +111,9 @@ def _parse_cwd(raw: object, field: str) -> str:
 
 @lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def _normal_cwd(path: str, field: str) -> str:
-    from nudge.security.paths import normalise_path  # late: a client, which resolves and does not parse, need not load it
+    from nudge.security.paths import (
+        normalise_path,
+    )  # late: a client, which resolves and does not parse, need not load it
 
     return normalise_path(path, field)
 
@@ -134,7 +138,8 @@ def _parse_os(raw: object, field: str) -> str:
 
 
 def _parse_env(raw: object, field: str) -> dict[str, str]:
-    """Values may be of any length (`PATH` is long): the size of the request bounds them, and they are compared, never kept."""
+    """Values may be of any length (`PATH` is long): the size of the request bounds them, and they are compared, never
+    kept."""
     if not isinstance(raw, dict):
         raise Invalid("must be an object of names and strings", field=field)
     for name, value in raw.items():
@@ -182,7 +187,8 @@ def resolve(cwd: str | None = None) -> Context:
 
 
 def working_directory() -> str | None:
-    """This process's directory, by the name that its shell has for it: that is the one which people write into a scope."""
+    """This process's directory, by the name that its shell has for it: that is the one which people write into a
+    scope."""
     try:
         here = os.getcwd()
     except OSError:
@@ -200,8 +206,13 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[str, Any] | None) -> str | None:
-    """Where the caller works: what it says, what its client says for this call, what its client said at start, where we stand."""
-    implied = _first_absolute(_codex_workspaces(meta)) or _first_absolute(environ.get("CLAUDE_PROJECT_DIR")) or working_directory()
+    """Where the caller works: what it says, what its client says for this call, what its client said at start, where we
+    stand."""
+    implied = (
+        _first_absolute(_codex_workspaces(meta))
+        or _first_absolute(environ.get("CLAUDE_PROJECT_DIR"))
+        or working_directory()
+    )
     chosen = explicit or implied
     if chosen and not _is_absolute(chosen):
         chosen = f"{implied}/{chosen}" if implied else None
@@ -209,10 +220,14 @@ def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[s
 
 
 def told_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str | None]:
-    """What an environment has for the names that a scope asks for, fit to be sent: None where one is not set, a value that is longer
+    """What an environment has for the names that a scope asks for, fit to be sent: None where one is not set, a value
+    that is longer
     than any that a scope may name is cut, a byte that is no text is `?`."""
     found = {name: environ.get(name) for name in names}
-    return {name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1].encode("utf-8", "replace").decode() for name, value in found.items()}
+    return {
+        name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1].encode("utf-8", "replace").decode()
+        for name, value in found.items()
+    }
 
 
 def _codex_workspaces(meta: Mapping[str, Any] | None) -> object:
@@ -261,7 +276,8 @@ def _slashed(path: str) -> str:
 
 @lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def normalise_repo(raw: str) -> str:
-    """One name for one repository: `git:org/repo` however it is cloned (the host is dropped), `file:///path` when it is local."""
+    """One name for one repository: `git:org/repo` however it is cloned (the host is dropped), `file:///path` when it is
+    local."""
     text = raw.lstrip()
     if len(text) > limits.MAX_REPO_CHARS or not _sayable(text):
         raise ValueError(f"must be printable and at most {limits.MAX_REPO_CHARS} characters")
@@ -304,7 +320,8 @@ def _remote_path(text: str) -> str:
 
 
 def project_of(repo: str | None, cwd: str | None) -> str | None:
-    """The short name people use: of the repository, else of the directory. In one spelling, as a remote's name has one."""
+    """The short name people use: of the repository, else of the directory. In one spelling, as a remote's name has
+    one."""
     if repo is None:
         name = _normalised(cwd).rpartition("/")[2].casefold() if cwd else ""
         return name if 0 < len(name) <= limits.MAX_REPO_CHARS else None
@@ -327,7 +344,9 @@ def _find_git_dir(folder: str) -> tuple[str, str] | None:
         marker = os.path.join(parent, ".git")
         if os.path.isfile(marker):
             pointed = _read(marker).rstrip("\r\n")
-            return (parent, os.path.join(parent, pointed.removeprefix(_POINTER))) if pointed.startswith(_POINTER) else None
+            return (
+                (parent, os.path.join(parent, pointed.removeprefix(_POINTER))) if pointed.startswith(_POINTER) else None
+            )
         if os.path.isfile(os.path.join(marker, "HEAD")):
             return parent, marker
         if os.path.basename(parent) != ".git" and _is_git_dir(parent):
@@ -337,7 +356,9 @@ def _find_git_dir(folder: str) -> tuple[str, str] | None:
 
 def _is_git_dir(folder: str) -> bool:
     """By what git itself looks for."""
-    return os.path.isfile(os.path.join(folder, "HEAD")) and all(os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs"))
+    return os.path.isfile(os.path.join(folder, "HEAD")) and all(
+        os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs")
+    )
 
 
 def _upwards(folder: str) -> Iterator[str]:
@@ -348,7 +369,8 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def _read_facts(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
-    """Work trees share the common directory, so its origin too; a relative one is read from the main tree, so that all agree."""
+    """Work trees share the common directory, so its origin too; a relative one is read from the main tree, so that all
+    agree."""
     git_dir = os.path.realpath(git_dir)
     common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
     if not os.path.isfile(os.path.join(git_dir, "HEAD")):
@@ -373,12 +395,15 @@ def _anchored(url: str, base: str) -> str:
 def _branch(git_dir: str) -> str | None:
     head = _read(os.path.join(git_dir, "HEAD")).rstrip("\r\n")
     name = head.removeprefix(_BRANCH_REF).strip()
-    unusable = name == head or name in ("", _REFTABLE_BRANCH) or len(name) > limits.MAX_BRANCH_CHARS or not _sayable(name)
+    unusable = (
+        name == head or name in ("", _REFTABLE_BRANCH) or len(name) > limits.MAX_BRANCH_CHARS or not _sayable(name)
+    )
     return None if unusable else name
 
 
 def _origin_url(config: str) -> str:
-    """The first `url` of `[remote "origin"]`, as git's own syntax spells it; other remotes may be other people's repositories."""
+    """The first `url` of `[remote "origin"]`, as git's own syntax spells it; other remotes may be other people's
+    repositories."""
     inside, lines = False, iter(config.split("\n"))
     for line in lines:
         entry = line.strip()
@@ -398,7 +423,8 @@ def _is_origin(header: str) -> bool:
 
 
 def _config_value(text: str, following: Iterator[str]) -> str:
-    """Unquoted, unescaped, without its comment; a final backslash takes the next line; outer blanks count in quotes only."""
+    """Unquoted, unescaped, without its comment; a final backslash takes the next line; outer blanks count in quotes
+    only."""
     text = text.strip()
     if _CONFIG_SYNTAX.isdisjoint(text):
         return text

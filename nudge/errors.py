@@ -1,4 +1,5 @@
-"""The one error tree. Each class carries its wire code; `reason` is the symbol a program tests, `message` the sentence a person reads."""
+"""The one error tree. Each class carries its wire code; `reason` is the symbol a program tests, `message` the sentence
+a person reads."""
 
 from __future__ import annotations
 
@@ -13,9 +14,12 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 WIRE_REASONS = {
-    PARSE_ERROR: "E_PARSE", INVALID_REQUEST: "E_REQUEST", METHOD_NOT_FOUND: "E_METHOD", INVALID_PARAMS: "E_PARAMS",
+    PARSE_ERROR: "E_PARSE",
+    INVALID_REQUEST: "E_REQUEST",
+    METHOD_NOT_FOUND: "E_METHOD",
+    INVALID_PARAMS: "E_PARAMS",
     INTERNAL_ERROR: "E_INTERNAL",
-}  # fmt: skip
+}
 """What JSON-RPC itself refuses, by the symbol that stands in `data.reason`."""
 
 
@@ -84,7 +88,8 @@ class WrongPort(Unavailable):
 
 
 class HandingOver(Unavailable):
-    """This server is PRIMARY no more; interfaces pass the call on, or ask the client to send it again, instead of failing it."""
+    """This server is PRIMARY no more; interfaces pass the call on, or ask the client to send it again, instead of
+    failing it."""
 
 
 class StorageFailed(NudgeError):
@@ -92,7 +97,8 @@ class StorageFailed(NudgeError):
 
 
 class RemoteError(NudgeError):
-    """An error that a PRIMARY answered with, rebuilt on the client's side; a newer PRIMARY may send reasons we do not know."""
+    """An error that a PRIMARY answered with, rebuilt on the client's side; a newer PRIMARY may send reasons we do not
+    know."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         data = dict(error.get("data") or {})

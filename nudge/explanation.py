@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def explain(matched: bool, score: float | None, components: Mapping[str, float], reasons: Sequence[str]) -> dict[str, Any]:
+def explain(
+    matched: bool, score: float | None, components: Mapping[str, float], reasons: Sequence[str]
+) -> dict[str, Any]:
     """`{"matched", "score", "components", "reasons"}`, rounded so that it reads well and costs few tokens."""
     return {
         "matched": matched,

@@ -10,7 +10,8 @@ from nudge.errors import StorageFailed
 
 
 def read_owned(path: str) -> bytes | None:
-    """Return the content of a regular file that only this user can write; None for anything else (a link, another owner)."""
+    """Return the content of a regular file that only this user can write; None for anything else (a link, another
+    owner)."""
     try:
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError:

@@ -1,6 +1,8 @@
-"""`nudge record`: one JSON object on stdin, for every event and client. Told to PRIMARY, or kept in the spool; silent when it worked.
+"""`nudge record`: one JSON object on stdin, for every event and client. Told to PRIMARY, or kept in the spool; silent
+when it worked.
 
-Exit code 0: stored, spooled, or nothing to store. 1: an error that the client shows and goes on. 2, where only a person reads it: the
+Exit code 0: stored, spooled, or nothing to store. 1: an error that the client shows and goes on. 2, where only a person
+reads it: the
 database is not usable.
 """
 
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 DONE, FAILED, BROKEN = 0, 1, 2
 
 _ENV_NEEDED = 428
-# Where Claude Code shows the text of exit code 2 to the user and does nothing else; elsewhere it blocks, or goes to the model.
+# Where Claude Code shows the text of exit code 2 to the user and does nothing else; elsewhere it blocks, or goes to the
+# model.
 _ONLY_SHOWN = ("SessionStart", "SessionEnd")
 
 
@@ -54,12 +57,15 @@ def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
         return _record(_payload(raw) if is_whole else _known_of(raw, environ), environ)
     except NudgeError as error:
         return _fail(error.message)
-    except Exception as error:  # a traceback in the middle of an agent's work helps nobody, and could quote what it must not
+    except (
+        Exception
+    ) as error:  # a traceback in the middle of an agent's work helps nobody, and could quote what it must not
         return _fail(f"cannot record this event ({type(error).__name__}); see: nudge doctor")
 
 
 def _read(stdin: BinaryIO | None) -> tuple[bytes, bool]:
-    """As much as is understood, and whether it is all. The rest is read too: a client that writes to a closed pipe reports an error."""
+    """As much as is understood, and whether it is all. The rest is read too: a client that writes to a closed pipe
+    reports an error."""
     if stdin is None or stdin.isatty():
         raise Invalid("a client's hook runs this, with its event as JSON on stdin; wire it with: nudge connect")
     raw = stdin.read(limits.MAX_HOOK_BYTES)
@@ -78,7 +84,9 @@ def _known_of(raw: bytes, environ: Mapping[str, str]) -> dict[str, Any]:
         directory = paths.runtime_dir(environ)
         paths.ensure_private_dir(directory)
         spool.count_dropped(directory)
-        raise Invalid(f"the event is larger than {limits.MAX_HOOK_BYTES // limits.MIB} MiB, and does not begin with what it is about")
+        raise Invalid(
+            f"the event is larger than {limits.MAX_HOOK_BYTES // limits.MIB} MiB, and does not begin with what it is about"
+        )
     return known | ({"prompt": up_to_unclosed(known["prompt"])} if isinstance(known.get("prompt"), str) else {})
 
 
@@ -144,7 +152,8 @@ def _keep(directory: str, event: dict[str, Any]) -> str:
 
 
 def _go_on_without(directory: str, event: dict[str, Any], environ: Mapping[str, str], problem: str) -> int:
-    """A spool that is full is emptied by a server. A session begins all the same: its client takes no context from a hook that fails."""
+    """A spool that is full is emptied by a server. A session begins all the same: its client takes no context from a
+    hook that fails."""
     _fail(problem)
     if event["type"] == "session_start":
         return DONE
@@ -168,9 +177,15 @@ class _Primary:
         self.answers = True
 
     def ask(self, method: str, params: dict[str, Any], request_id: str, patience: float) -> Any:
-        """The result; `Invalid` and `StorageFailed` when it says so, `NudgeError` for anything that may be different next time."""
+        """The result; `Invalid` and `StorageFailed` when it says so, `NudgeError` for anything that may be different
+        next time."""
         deadline = boot_seconds() + patience
-        headers = {"Nudge-Request-Id": request_id, "Nudge-Deadline": f"{deadline:.6f}", "Nudge-Client": self._client, "Nudge-Env": "ask"}
+        headers = {
+            "Nudge-Request-Id": request_id,
+            "Nudge-Deadline": f"{deadline:.6f}",
+            "Nudge-Client": self._client,
+            "Nudge-Env": "ask",
+        }
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         try:
             self._link = self._link or self._connect()
@@ -181,7 +196,9 @@ class _Primary:
             return _result(response.body)
         except NudgeError:
             raise
-        except Exception:  # gone, slow, handing over, or no Nudge at all: whatever it is, the event must not be lost with it
+        except (
+            Exception
+        ):  # gone, slow, handing over, or no Nudge at all: whatever it is, the event must not be lost with it
             self.answers = False
             raise Unavailable("no server answers") from None
 
@@ -215,7 +232,9 @@ def _result(body: bytes) -> Any:
 # What a session begins with
 
 
-def _begin_session(primary: _Primary, directory: str, event: dict[str, Any], context: Context, environ: Mapping[str, str]) -> None:
+def _begin_session(
+    primary: _Primary, directory: str, event: dict[str, Any], context: Context, environ: Mapping[str, str]
+) -> None:
     """Neither the context nor a server that does not start may fail the hook. Wired twice, a session is told once."""
     try:
         text = _injection(primary, event, context, environ) if spool.claim(directory, event["event_id"]) else ""
@@ -234,11 +253,14 @@ def _try_to_start_server(directory: str, environ: Mapping[str, str]) -> None:
 
 
 def _injection(primary: _Primary, event: dict[str, Any], context: Context, environ: Mapping[str, str]) -> str:
-    """PRIMARY's words; without one, a look of our own at what is stored: clients fire this event before they start their servers."""
+    """PRIMARY's words; without one, a look of our own at what is stored: clients fire this event before they start
+    their servers."""
     if primary.answers:
         params = {"session_id": event["session_id"], "source": event["start_source"], "context": context.to_wire()}
         try:
-            return str(primary.ask("nudge.inject", params, f"inject-{event['event_id']}", limits.INJECT_TIMEOUT)["text"])
+            return str(
+                primary.ask("nudge.inject", params, f"inject-{event['event_id']}", limits.INJECT_TIMEOUT)["text"]
+            )
         except (NudgeError, KeyError, TypeError):
             pass
     from nudge.usecases.inject_offline import offline  # late: it reads the database
@@ -246,7 +268,11 @@ def _injection(primary: _Primary, event: dict[str, Any], context: Context, envir
     made = offline(environ, context, event["session_id"], event["start_source"])
     if made.text:
         told = {"text": made.text, "items": made.items}
-        kept = {"event_id": f"told-{event['event_id']}"[:64], "session_id": event["session_id"], "timestamp": event["timestamp"]}
+        kept = {
+            "event_id": f"told-{event['event_id']}"[:64],
+            "session_id": event["session_id"],
+            "timestamp": event["timestamp"],
+        }
         _keep(paths.runtime_dir(environ), {**kept, "injection": told})
     return made.text
 

@@ -56,7 +56,9 @@ MAX_PATTERN_CHARS = 256  # a glob or a regex
 MAX_SCOPE_ITEMS = 20  # globs, repos, branches, names or allowed values in one scope field
 MAX_GLOB_ALTERNATIVES = 64
 MAX_GLOB_EXPANDED_CHARS = 2_048  # all alternatives together
-MAX_GLOB_WILDCARDS = 64  # of a scope's directories, all alternatives together: a check of the longest path stays under 10 ms
+MAX_GLOB_WILDCARDS = (
+    64  # of a scope's directories, all alternatives together: a check of the longest path stays under 10 ms
+)
 MAX_SCOPE_CHARS = 16 * KIB  # as JSON: thousands of hints keep theirs in memory
 GLOBS_CACHED = 2_048  # compiled, in memory
 SCOPES_CACHED = 2_048  # shared by the hints that have them
@@ -65,7 +67,9 @@ MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms
 MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
-MAX_ENV_NAMES = 1_000  # variables that all scopes together ask for: a caller may have to tell every one of them with one call
+MAX_ENV_NAMES = (
+    1_000  # variables that all scopes together ask for: a caller may have to tell every one of them with one call
+)
 MAX_COMMAND_WORDS = 1_000  # of one command, that are tried as names of files to ignore
 MAX_PATH_CHARS = 4_096
 MAX_REPO_CHARS = 512
@@ -191,8 +195,10 @@ MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 
 # The injection: what a session is told at its start
 MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
-# Of history: 20 + 10 rows and a few intents, about 50 lines, fit when their texts are of the usual length; where they are longer the
-# least of it goes first, but no failure and no commit. Hints do not count: what is known to work must not push out what happened.
+# Of history: 20 + 10 rows and a few intents, about 50 lines, fit when their texts are of the usual length; where they
+# are longer the
+# least of it goes first, but no failure and no commit. Hints do not count: what is known to work must not push out what
+# happened.
 INJECTION_CHARS = 3_000
 RECOVERY_INJECTION_CHARS = 4_200  # after `compact` and `clear`, which took an agent's context away: 30 + 15 rows
 INJECTED_HINTS = 10

@@ -1,4 +1,5 @@
-"""Where things live. From the home directory only: `TMPDIR` and `XDG_*` differ between a desktop, ssh, cron and a client that
+"""Where things live. From the home directory only: `TMPDIR` and `XDG_*` differ between a desktop, ssh, cron and a
+client that
 filters the environment, and two answers here would be two PRIMARYs."""
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ def config_file(environ: Mapping[str, str] = os.environ) -> str:
 
 def database_file(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, as the log."""
-    return _named(environ, "NUDGE_DB") or os.path.join(_named(environ, "NUDGE_RUNTIME_DIR") or _base("data"), "nudge.db")
+    return _named(environ, "NUDGE_DB") or os.path.join(
+        _named(environ, "NUDGE_RUNTIME_DIR") or _base("data"), "nudge.db"
+    )
 
 
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:
@@ -102,13 +105,16 @@ def log_dir(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def ensure_private_dir(path: str) -> None:
-    """Make `path` owner-only, or refuse it by name: a directory that somebody else controls could hand us to an impostor."""
+    """Make `path` owner-only, or refuse it by name: a directory that somebody else controls could hand us to an
+    impostor."""
     try:
         _make_dirs(path)
         check_private_dir(path)
         os.chmod(path, 0o700)
     except OSError as error:
-        raise StorageFailed(f"cannot use {path}: {error.strerror or error}; set NUDGE_RUNTIME_DIR to a directory of yours") from None
+        raise StorageFailed(
+            f"cannot use {path}: {error.strerror or error}; set NUDGE_RUNTIME_DIR to a directory of yours"
+        ) from None
 
 
 def _make_dirs(path: str) -> None:

@@ -50,7 +50,10 @@ class Switches:
         own = ["nudge on"] if len(here) > len(above) else []
         if not above:
             return Off("it is off for this project", *own) if own else None
-        return Off(f"it is off for all of {above[0]}", " && ".join([*(f"(cd {_quoted(place)} && nudge on)" for place in above), *own]))
+        return Off(
+            f"it is off for all of {above[0]}",
+            " && ".join([*(f"(cd {_quoted(place)} && nudge on)" for place in above), *own]),
+        )
 
     def without(self, context: Context) -> Switches:
         return Switches(self.all, (place for place in self.projects if not _is_own(place, context)))
@@ -74,7 +77,9 @@ def load(directory: str) -> Switches:
     except FileNotFoundError:
         return Switches()
     except (OSError, ValueError, TypeError, KeyError):
-        raise StorageFailed(f"{path} cannot be read; remove it, and turn recording off again where it should be off") from None
+        raise StorageFailed(
+            f"{path} cannot be read; remove it, and turn recording off again where it should be off"
+        ) from None
 
 
 def turn_off(directory: str, context: Context | None) -> Switches:
@@ -88,7 +93,8 @@ def turn_off(directory: str, context: Context | None) -> Switches:
 
 
 def turn_on(directory: str, context: Context | None) -> Switches:
-    """For one project, or with None for all of them. A switch of a directory above stays, since it is for more than this project;
+    """For one project, or with None for all of them. A switch of a directory above stays, since it is for more than
+    this project;
     then nothing is turned at all."""
     with _Changing(directory) as switches:
         left = Switches() if context is None else switches.without(context)
@@ -174,7 +180,9 @@ def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | N
     glob = next((glob for glob in settings.ignore if context.cwd and is_ignored(context.cwd, (glob,))), None)
     if glob is None:
         return None
-    return Off(f"this directory is one to ignore ({glob})", "unset NUDGE_IGNORE" if environ.get("NUDGE_IGNORE") else edit)
+    return Off(
+        f"this directory is one to ignore ({glob})", "unset NUDGE_IGNORE" if environ.get("NUDGE_IGNORE") else edit
+    )
 
 
 def _quoted(path: str) -> str:
@@ -196,7 +204,8 @@ def _is_configured(environ: Mapping[str, str]) -> bool:
 
 
 def is_ignored(path: str, globs: Iterable[str]) -> bool:
-    """As in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a pattern without a leading `/` or `~/` matches
+    """As in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a pattern without a leading `/` or `~/`
+    matches
     anywhere below the root, and one that matches a directory covers all that is in it."""
     path = path.replace("\\", "/")
     return any(re.match(_translated(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
@@ -214,7 +223,8 @@ def _translated(glob: str, home: str) -> str:
 
 
 def _covering(glob: str) -> str:
-    """All that is in a directory is asked for with the directory itself: whoever works in it has no other path to be told by."""
+    """All that is in a directory is asked for with the directory itself: whoever works in it has no other path to be
+    told by."""
     while (shorter := glob.rstrip("/").removesuffix("/**")) != glob:
         glob = shorter
     return glob

@@ -1,4 +1,5 @@
-"""How much to try: little with every test run and each time the same, so that a red run is about the change; much more, and at random,
+"""How much to try: little with every test run and each time the same, so that a red run is about the change; much more,
+and at random,
 in a soak."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Real processes for tests: one `Machine` is one runtime directory with everything that runs in it, and ends all of it."""
+"""Real processes for tests: one `Machine` is one runtime directory with everything that runs in it, and ends all of
+it."""
 
 from __future__ import annotations
 
@@ -116,9 +117,14 @@ class Machine:
         self.home.mkdir()
         self.runtime = str(self.base / "run")
         self.environ = {
-            "HOME": str(self.home), "PATH": os.environ["PATH"], "NUDGE_RUNTIME_DIR": self.runtime, "LANG": "C.UTF-8",
-            "NUDGE_PORT": str(20_000 + secrets.randbelow(40_000)), "NUDGE_LOG_LEVEL": "info", **environ,
-        }  # fmt: skip
+            "HOME": str(self.home),
+            "PATH": os.environ["PATH"],
+            "NUDGE_RUNTIME_DIR": self.runtime,
+            "LANG": "C.UTF-8",
+            "NUDGE_PORT": str(20_000 + secrets.randbelow(40_000)),
+            "NUDGE_LOG_LEVEL": "info",
+            **environ,
+        }
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def use_default_directory(self) -> None:
@@ -130,9 +136,14 @@ class Machine:
         self, *arguments: str, environ: Mapping[str, str], stdin: int = subprocess.PIPE, cwd: str | None = None
     ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*NUDGE, *arguments], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**self.environ, **environ}, cwd=cwd or str(self.base), start_new_session=True,
-        )  # fmt: skip
+            [*NUDGE, *arguments],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environ, **environ},
+            cwd=cwd or str(self.base),
+            start_new_session=True,
+        )
         self.processes.append(process)
         return process
 
@@ -144,11 +155,19 @@ class Machine:
         self.spawn("serve", "--http-only", *arguments, stdin=subprocess.DEVNULL, environ=environ)
         return self.ready()
 
-    def cli(self, *arguments: str, cwd: str | None = None, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+    def cli(
+        self, *arguments: str, cwd: str | None = None, stdin: str = "", **environ: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*NUDGE, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False,
-            env={**self.environ, **environ}, cwd=cwd or str(self.base),
-        )  # fmt: skip
+            [*NUDGE, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**self.environ, **environ},
+            cwd=cwd or str(self.base),
+        )
 
     def json(self, *arguments: str, **options: Any) -> Any:
         done = self.cli(*arguments, "--json", **options)

@@ -94,7 +94,9 @@ def _lines(pen: render.Pen, result: dict[str, Any], *, dry_run: bool) -> Iterato
         return
     transcripts = f"{result['files']:,} transcript{'s' if result['files'] != 1 else ''}"
     if not dry_run:
-        yield pen.done(f"{result['new']:,} new of {result['events']:,} events in {transcripts}, {result['seconds']:.1f} s")
+        yield pen.done(
+            f"{result['new']:,} new of {result['events']:,} events in {transcripts}, {result['seconds']:.1f} s"
+        )
         return
     width = render.widest(result["types"])
     yield from (f"{render.padded(name, width)}  {count:>9,}" for name, count in result["types"].items())

@@ -19,7 +19,9 @@ EXAMPLES = ("nudge backup", "nudge backup ~/backups/nudge.db")
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="a new file (in the folder backups beside the database)")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="a new file (in the folder backups beside the database)"
+    )
 
 
 def run(arguments: Namespace) -> int:

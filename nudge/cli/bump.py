@@ -37,5 +37,7 @@ def _line(pen: render.Pen, arguments: Namespace, result: dict[str, Any]) -> str:
     if "note" in result:
         return f"{pen.paint('bold', render.name_of(arguments.component, arguments.key))} stays as it is: {render.visible(result['note'])}"
     hint = result["hint"]
-    symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if arguments.delta < 0 else ("↑", "bumped", "now")
+    symbol, word, used = (
+        ("↓", "lowered", hint.get("last_used_at", "never")) if arguments.delta < 0 else ("↑", "bumped", "now")
+    )
     return f"{pen.paint('cyan', pen.symbol(symbol))} {word} frecency: use_count={hint.get('use_count', 0)} last_used_at={used}"

@@ -1,4 +1,5 @@
-"""`nudge complete`: what the completion scripts ask, at each press of Tab. It starts no server, and nothing makes it fail."""
+"""`nudge complete`: what the completion scripts ask, at each press of Tab. It starts no server, and nothing makes it
+fail."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class Line:
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("words", metavar="WORD", nargs="*", help="the words after nudge; the last is the unfinished one")
+    parser.add_argument(
+        "words", metavar="WORD", nargs="*", help="the words after nudge; the last is the unfinished one"
+    )
 
 
 def run(arguments: Namespace) -> int:

@@ -17,7 +17,8 @@ EXAMPLES = (
     "nudge completion fish > ~/.config/fish/completions/nudge.fish",
 )
 
-# A hint's name is a stranger's text, so it is quoted. Bash splits words at `:`, `=` and `@`: what it already has is cut off.
+# A hint's name is a stranger's text, so it is quoted. Bash splits words at `:`, `=` and `@`: what it already has is cut
+# off.
 _BASH = r"""
 _nudge() {
     local head="${COMP_LINE:0:COMP_POINT}" current candidate

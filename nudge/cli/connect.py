@@ -1,4 +1,5 @@
-"""`nudge connect`: wire a client's MCP server and hooks, after showing what that changes; alone, say which clients there are."""
+"""`nudge connect`: wire a client's MCP server and hooks, after showing what that changes; alone, say which clients
+there are."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 EXAMPLES = ("nudge connect", "nudge connect claude-code", "nudge connect codex --yes", "nudge connect cursor --print")
 
 _LATEST_SESSIONS = 50
-_NEXT = (("scan", "hints from the manifests of the repo you are in"), ("backfill", "history from the transcripts that Claude Code kept"))
+_NEXT = (
+    ("scan", "hints from the manifests of the repo you are in"),
+    ("backfill", "history from the transcripts that Claude Code kept"),
+)
 
 
 def configure(parser: Parser) -> None:
@@ -121,7 +125,8 @@ def _print(console: Console, wiring: Wiring) -> int:
 
 
 def _pieces(pieces: Mapping[str, str]) -> Iterator[str]:
-    """A heading only where there are several: one piece can then go straight into a file, whose name is told on the other stream."""
+    """A heading only where there are several: one piece can then go straight into a file, whose name is told on the
+    other stream."""
     for number, (path, text) in enumerate(pieces.items()):
         if len(pieces) > 1:
             yield f"{'' if number == 0 else chr(10)}{path}:"
@@ -134,7 +139,11 @@ def _pieces(pieces: Mapping[str, str]) -> Iterator[str]:
 def _list(console: Console, arguments: Namespace) -> int:
     seen = _last_events(arguments)
     rows = [_row(wiring, seen) for wiring in clients.ALL]
-    rows = [row for row in rows if row["installed"] or row["mcp"] or row["client"] in {wiring.name for wiring in clients.WIRED}]
+    rows = [
+        row
+        for row in rows
+        if row["installed"] or row["mcp"] or row["client"] in {wiring.name for wiring in clients.WIRED}
+    ]
     console.result({"clients": rows, "server": seen is not None}, _table(console.pen, rows, known=seen is not None))
     return exits.DONE
 
@@ -145,10 +154,13 @@ def _row(wiring: Wiring, seen: Mapping[str, int] | None) -> dict[str, Any]:
     found = plan.found(files_of_it)
     has_hooks = any(targets.HOOKS in target.parts for target in files_of_it)
     return {
-        "client": wiring.name, "title": wiring.title, "installed": _is_installed(wiring, place, files_of_it),
-        "mcp": targets.MCP in found, "hooks": targets.HOOKS in found if has_hooks else None,
+        "client": wiring.name,
+        "title": wiring.title,
+        "installed": _is_installed(wiring, place, files_of_it),
+        "mcp": targets.MCP in found,
+        "hooks": targets.HOOKS in found if has_hooks else None,
         "last_event_at": None if seen is None else seen.get(wiring.name),
-    }  # fmt: skip
+    }
 
 
 def _is_installed(wiring: Wiring, place: Place, files_of_it: Sequence[targets.Target]) -> bool:

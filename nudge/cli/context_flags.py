@@ -23,13 +23,17 @@ def add(parser: Parser) -> None:
     group.add_argument("--repo", help="git:org/repo, a clone URL or file:///path")
     group.add_argument("--branch", help="branch")
     group.add_argument("--os", choices=context.OS_NAMES, help="operating system")
-    group.add_argument("--env", type=pair, action="append", metavar="NAME=VALUE", help="environment variable (repeatable)")
+    group.add_argument(
+        "--env", type=pair, action="append", metavar="NAME=VALUE", help="environment variable (repeatable)"
+    )
 
 
 def read(arguments: Namespace) -> dict[str, Any]:
     """The context to send. The environment is not in it: the server asks for the names that a scope needs."""
     found = context.resolve(None if arguments.cwd is None else _directory(arguments.cwd)).to_wire()
-    known = found if arguments.cwd is not None else {name: text for name, text in found.items() if _is_sendable(name, text)}
+    known = (
+        found if arguments.cwd is not None else {name: text for name, text in found.items() if _is_sendable(name, text)}
+    )
     given = {name: getattr(arguments, name) for name in ("repo", "branch", "os")}
     return known | {name: value for name, value in given.items() if value is not None}
 
@@ -56,7 +60,8 @@ def _nowhere(path: str) -> Usage:
 
 
 def _is_sendable(name: str, found: Any) -> bool:
-    """A directory whose name is no text (a stray byte, a newline) is as good as unknown; it must not fail every command."""
+    """A directory whose name is no text (a stray byte, a newline) is as good as unknown; it must not fail every
+    command."""
     try:
         context.Context.parse({name: found})
     except Invalid:

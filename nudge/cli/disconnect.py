@@ -1,4 +1,5 @@
-"""`nudge disconnect`: take our entries out of a client's files, and nothing else; with --delete-data leave nothing of ours anywhere."""
+"""`nudge disconnect`: take our entries out of a client's files, and nothing else; with --delete-data leave nothing of
+ours anywhere."""
 
 from __future__ import annotations
 
@@ -91,7 +92,9 @@ def _delete_everything(console: Console, wirings: Sequence[Wiring], arguments: N
     owned = delete_data.find()
     if not console.as_json:
         console.show(_inventory(owned))
-    if not question.agreed("Disconnect every client, stop the server and delete all of this for good?", yes=arguments.yes):
+    if not question.agreed(
+        "Disconnect every client, stop the server and delete all of this for good?", yes=arguments.yes
+    ):
         console.remark("nothing was changed")
         return exits.REFUSED
     steps = _disconnect(console, wirings)
@@ -100,7 +103,10 @@ def _delete_everything(console: Console, wirings: Sequence[Wiring], arguments: N
     owned = delete_data.find()  # stopping has written the last of it
     delete_data.delete(owned)
     deleted = [belonging.path for belonging in owned]
-    told = [*_told(console.pen, steps), console.pen.done(f"deleted {render.counted(len(deleted), 'path')}; nothing of Nudge is left")]
+    told = [
+        *_told(console.pen, steps),
+        console.pen.done(f"deleted {render.counted(len(deleted), 'path')}; nothing of Nudge is left"),
+    ]
     console.result({**_result(steps), "deleted": deleted}, told)
     return exits.DONE
 
@@ -110,7 +116,9 @@ def _check_that_nothing_is_wired() -> None:
     records = Ledger()
     left = next(filter(os.path.lexists, records.paths), None)
     if left is not None:
-        raise StorageFailed(f"{files.shown(left)} may still be wired; nothing was deleted; look at it, then: rm {quote(records.path)}")
+        raise StorageFailed(
+            f"{files.shown(left)} may still be wired; nothing was deleted; look at it, then: rm {quote(records.path)}"
+        )
 
 
 def _inventory(owned: Sequence[Belonging]) -> Iterator[str]:

@@ -24,7 +24,9 @@ _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"}
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("--fix", action="store_true", help="mend what is safe: modes of our own files, leftovers of dead servers")
+    parser.add_argument(
+        "--fix", action="store_true", help="mend what is safe: modes of our own files, leftovers of dead servers"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -53,9 +55,16 @@ def _patient(arguments: Namespace) -> Patient:
         settings.port = arguments.port
     status, silent = _server()
     return Patient(
-        directory=paths.runtime_dir(), log_directory=paths.log_dir(), home=paths.home(), cwd=_cwd(), environ=os.environ,
-        settings=settings, settings_problem=problem, status=status, silent=silent,
-    )  # fmt: skip
+        directory=paths.runtime_dir(),
+        log_directory=paths.log_dir(),
+        home=paths.home(),
+        cwd=_cwd(),
+        environ=os.environ,
+        settings=settings,
+        settings_problem=problem,
+        status=status,
+        silent=silent,
+    )
 
 
 def _server() -> tuple[dict[str, Any] | None, str | None]:

@@ -23,14 +23,18 @@ if TYPE_CHECKING:
     from nudge.cli.parsing import Parser
 
 EXAMPLES = (
-    "nudge export > nudge-session.json", "nudge export -o hints.json --component http-proxy", "nudge export --reveal",
+    "nudge export > nudge-session.json",
+    "nudge export -o hints.json --component http-proxy",
+    "nudge export --reveal",
     "nudge export --all > history.jsonl",
-)  # fmt: skip
+)
 
 
 def configure(parser: Parser) -> None:
     parser.add_argument("--format", choices=("json",), default="json", help="the format (json)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file, readable by you alone (- is stdout)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file, readable by you alone (- is stdout)"
+    )
     parser.add_argument("--component", metavar="NAME", help="only this component")
     parser.add_argument("--reveal", action="store_true", help="with the values of secret hints")
     parser.add_argument("--all", action="store_true", help="the whole history instead, one JSON object a line")
@@ -69,7 +73,9 @@ def _opened(path: str | None) -> AbstractContextManager[IO[str]]:
     if path in (None, "-"):
         return nullcontext(sys.stdout)
     try:
-        return open(os.open(os.path.realpath(path or ""), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
+        return open(
+            os.open(os.path.realpath(path or ""), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+        )
     except OSError as error:
         raise StorageFailed(f"cannot write {path}: {error.strerror}; choose another place with -o") from None
 

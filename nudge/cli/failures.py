@@ -1,4 +1,5 @@
-"""A refusal as a person reads it: code, sentence and what to do next in one line; under a miss, what there is instead."""
+"""A refusal as a person reads it: code, sentence and what to do next in one line; under a miss, what there is
+instead."""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ def grouped_help() -> str:
 
 
 def _section(group: str) -> str:
-    rows = [f"  {verb.name:<11}{_with_aliases(verb)}" for verb in verbs.VERBS if verb.group == group and not verb.hidden]
+    rows = [
+        f"  {verb.name:<11}{_with_aliases(verb)}" for verb in verbs.VERBS if verb.group == group and not verb.hidden
+    ]
     return "\n".join([f"{group}:", *rows, ""])
 
 
@@ -81,7 +83,9 @@ def _wrong_flag(words: Sequence[str]) -> str | None:
     stray = next((flag for flag in _flags(words) if flag not in verbs.GLOBAL_FLAGS and flag != "--"), None)
     if stray is not None:
         return f"{stray} needs a verb before it; try: nudge --help"
-    lone = next((flag for flag, port in pairwise([*words, ""]) if flag in verbs.PORT_FLAGS and not port.isdecimal()), None)
+    lone = next(
+        (flag for flag, port in pairwise([*words, ""]) if flag in verbs.PORT_FLAGS and not port.isdecimal()), None
+    )
     return None if lone is None else f"{lone} needs a port; try: nudge {lone} 9000 status"
 
 

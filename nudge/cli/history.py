@@ -41,7 +41,9 @@ def _one_file(arguments: Namespace) -> int:
     result = connect(arguments).call("nudge.file_history", {"file_path": absolute(arguments.file), **params})
     console.result(result, _sessions(console.pen, result))
     if not result["sessions"] and not console.as_json:
-        console.remark(f"nothing is known of {render.visible(result['file_path'])}; nudge history lists files that were touched")
+        console.remark(
+            f"nothing is known of {render.visible(result['file_path'])}; nudge history lists files that were touched"
+        )
     return exits.DONE
 
 
@@ -59,7 +61,9 @@ def _sessions(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
 
 def _touches(pen: render.Pen, touches: list[dict[str, Any]], path: str) -> Iterator[str]:
     """The path is the same in every line; what else is told of a touch is not."""
-    rows = [{**touch, "content": "" if touch["content_preview"] == path else touch["content_preview"]} for touch in touches]
+    rows = [
+        {**touch, "content": "" if touch["content_preview"] == path else touch["content_preview"]} for touch in touches
+    ]
     return history_view.table(pen, rows, clock="%Y-%m-%d %H:%M", indent="  ")
 
 

@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 
     Observation = dict[str, Any]
 
-SHORT_ID = 8  # characters of a session's id that a table shows; as many as tell two sessions apart are enough to name one
+SHORT_ID = (
+    8  # characters of a session's id that a table shows; as many as tell two sessions apart are enough to name one
+)
 IDS_AT_ONCE = 50  # that one request may ask for
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_STYLES = {"command_error": "red", "git_commit": "green", "file_edit": "yellow", "file_write": "yellow", "user_prompt": "cyan"}
+_STYLES = {
+    "command_error": "red",
+    "git_commit": "green",
+    "file_edit": "yellow",
+    "file_write": "yellow",
+    "user_prompt": "cyan",
+}
 
 
 # Flags
@@ -89,7 +97,9 @@ def left_out() -> str | None:
 
 
 def add_window(parser: Parser, what: str) -> None:
-    parser.add_argument("--before", type=moment, metavar="WHEN", help=f"only {what} before: a date, an ISO time, or 7d for so long ago")
+    parser.add_argument(
+        "--before", type=moment, metavar="WHEN", help=f"only {what} before: a date, an ISO time, or 7d for so long ago"
+    )
     parser.add_argument("--after", type=moment, metavar="WHEN", help=f"only {what} after")
 
 
@@ -149,7 +159,9 @@ def quoted(text: str | None) -> str:
     return f'"{render.visible(" ".join((text or "").split()))}"'
 
 
-def table(pen: render.Pen, observations: Sequence[Observation], *, clock: str | None = None, indent: str = "") -> Iterator[str]:
+def table(
+    pen: render.Pen, observations: Sequence[Observation], *, clock: str | None = None, indent: str = ""
+) -> Iterator[str]:
     """`#42  2h ago  command_error  cargo test`; with `clock`, the time of day instead of the age."""
     return _table(pen, observations, [""] * len(observations), clock=clock, indent=indent)
 
@@ -162,7 +174,12 @@ def table_of_projects(pen: render.Pen, observations: Sequence[Observation], here
 
 
 def _table(
-    pen: render.Pen, observations: Sequence[Observation], marks: Sequence[str], *, clock: str | None = None, indent: str = ""
+    pen: render.Pen,
+    observations: Sequence[Observation],
+    marks: Sequence[str],
+    *,
+    clock: str | None = None,
+    indent: str = "",
 ) -> Iterator[str]:
     cells = [
         (f"#{number_of(one)}", local(one["timestamp"], clock) if clock else age(one["timestamp"]), _type(one), mark)

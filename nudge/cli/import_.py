@@ -44,7 +44,9 @@ def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     parts = _parts(_payload(*_source(arguments)))
     if arguments.mode == "replace" and len(parts) > 1:
-        raise Invalid("this is more than one step can replace; import it with --mode merge, or into a new session (nudge stop --forget)")
+        raise Invalid(
+            "this is more than one step can replace; import it with --mode merge, or into a new session (nudge stop --forget)"
+        )
     result = _import(connect(arguments), parts, arguments.mode)
     console.result(result, _lines(console.pen, result))
     return exits.DONE
@@ -55,18 +57,25 @@ def _import(client: Client, parts: list[Any], mode: str) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     for payload in parts:
         try:
-            results.append(client.call("nudge.import", {"payload": payload, "mode": mode}, patience=limits.LONG_CALL_TIMEOUT))
+            results.append(
+                client.call("nudge.import", {"payload": payload, "mode": mode}, patience=limits.LONG_CALL_TIMEOUT)
+            )
         except NudgeError as error:
             if results:
-                error.message += f"; {len(results)} of {len(parts)} parts were imported, and the same command goes on from there"
+                error.message += (
+                    f"; {len(results)} of {len(parts)} parts were imported, and the same command goes on from there"
+                )
             raise
-    counts = {name: sum(result[name] for result in results) for name, count in results[0].items() if isinstance(count, int)}
+    counts = {
+        name: sum(result[name] for result in results) for name, count in results[0].items() if isinstance(count, int)
+    }
     reasons = [reason for result in results for reason in result["reasons"]]
     return {**counts, "reasons": reasons[: limits.MAX_IMPORT_REASONS]}
 
 
 def _parts(payload: Any) -> list[Any]:
-    """The payload as often as it takes, each time with as many hints as one call may have; what is not shaped like one is the server's to
+    """The payload as often as it takes, each time with as many hints as one call may have; what is not shaped like one
+    is the server's to
     refuse."""
     import json
 
@@ -74,7 +83,9 @@ def _parts(payload: Any) -> list[Any]:
         return [payload]
     parts: list[Any] = []
     room = 0
-    entries = ((name, *entry) for name, component in payload["components"].items() for entry in component["hints"].items())
+    entries = (
+        (name, *entry) for name, component in payload["components"].items() for entry in component["hints"].items()
+    )
     for component, key, hints in entries:
         size = len(json.dumps([component, key, hints]))
         if size > room:
@@ -89,7 +100,10 @@ def _is_well_shaped(payload: Any) -> bool:
     components = payload.get("components") if isinstance(payload, dict) else None
     if not isinstance(components, dict):
         return False
-    return all(isinstance(part, dict) and list(part) == ["hints"] and isinstance(part["hints"], dict) for part in components.values())
+    return all(
+        isinstance(part, dict) and list(part) == ["hints"] and isinstance(part["hints"], dict)
+        for part in components.values()
+    )
 
 
 def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
@@ -126,7 +140,9 @@ def _limited(name: str, path: str | None) -> bytes:
     except OSError as error:
         raise Usage(f"cannot read {name}: {error.strerror}", "name a file that nudge export wrote") from None
     if len(content) > limits.MAX_IMPORT_FILE_BYTES:
-        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, which is more than hints can be")
+        raise Invalid(
+            f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, which is more than hints can be"
+        )
     return content
 
 

@@ -35,7 +35,9 @@ def run(arguments: Namespace) -> int:
     off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(arguments.cwd))
     if off is not None:
         console.result({"text": "", "items": []}, [])
-        console.remark(render.visible(f"recording and telling are off here, since {off.reason}; turn them on with: {off.cure}"))
+        console.remark(
+            render.visible(f"recording and telling are off here, since {off.reason}; turn them on with: {off.cure}")
+        )
         return exits.DONE
     params = {"source": arguments.source, "explain": arguments.explain, "context": context_flags.read(arguments)}
     result = connect(arguments).call("nudge.inject", params)

@@ -58,7 +58,11 @@ def _entry(pen: render.Pen, entry: dict[str, Any], width: int) -> str:
     mark = pen.paint("green", pen.symbol("●")) if entry["eligible"] else pen.paint("dim", pen.symbol("○"))
     key = render.padded(render.visible(entry["key"]), width)
     value = pen.clip(render.shown_value(entry["hint"]), width + 4)
-    return f"{mark} {pen.paint('bold', key)}  {value}" if entry["eligible"] else f"{mark} {pen.paint('dim', f'{key}  {value}')}"
+    return (
+        f"{mark} {pen.paint('bold', key)}  {value}"
+        if entry["eligible"]
+        else f"{mark} {pen.paint('dim', f'{key}  {value}')}"
+    )
 
 
 def _why(entry: dict[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""argparse with our manners: one line for a mistake, with what to type instead; no abbreviations; nothing costly imported."""
+"""argparse with our manners: one line for a mistake, with what to type instead; no abbreviations; nothing costly
+imported."""
 
 from __future__ import annotations
 
@@ -80,7 +81,12 @@ class Parser(argparse.ArgumentParser):
 
     def _is_ours(self, word: str) -> bool:
         known = self._option_string_actions
-        return word == "-" or word.partition("=")[0] in known or word[:2] in known or self._negative_number_matcher.match(word) is not None
+        return (
+            word == "-"
+            or word.partition("=")[0] in known
+            or word[:2] in known
+            or self._negative_number_matcher.match(word) is not None
+        )
 
     def _unknown(self, words: str, advice: str | None = None) -> tuple[str, str]:
         words = words.removeprefix("-- ")
@@ -95,7 +101,9 @@ class Parser(argparse.ArgumentParser):
 
 def add_global_flags(parser: Parser) -> None:
     common = parser.add_argument_group("anywhere on the line")
-    common.add_argument("-p", "--port", type=port, metavar="PORT", help="the server's port, when it is not the usual one")
+    common.add_argument(
+        "-p", "--port", type=port, metavar="PORT", help="the server's port, when it is not the usual one"
+    )
     common.add_argument("--json", action="store_true", help="print the exact result object")
     common.add_argument("-h", "--help", action="help", help="show this help")
     common.add_argument("--version", action="version", version=f"nudge {__version__}", help="print the version")
@@ -143,7 +151,8 @@ def items(text: str) -> list[str]:
 
 
 class Names:
-    """Like `items`, of names that are known, so that a shell can offer them; whether another may be meant, the server says."""
+    """Like `items`, of names that are known, so that a shell can offer them; whether another may be meant, the server
+    says."""
 
     __slots__ = ("known",)
 

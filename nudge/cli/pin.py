@@ -16,7 +16,9 @@ EXAMPLES = ("nudge pin 42", "nudge pin 42 43 44")
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("ids", metavar="ID", nargs="+", type=history_view.identity, help="observations, by their number")
+    parser.add_argument(
+        "ids", metavar="ID", nargs="+", type=history_view.identity, help="observations, by their number"
+    )
 
 
 def run(arguments: Namespace) -> int:

@@ -27,15 +27,26 @@ EXAMPLES = (
 )
 
 _DAY = 86_400
-_FILTERS = {"before": "before", "project": "project", "ids": "id", "type": "type", "older_than": "older_than", "search": "search"}
+_FILTERS = {
+    "before": "before",
+    "project": "project",
+    "ids": "id",
+    "type": "type",
+    "older_than": "older_than",
+    "search": "search",
+}
 
 
 def configure(parser: Parser) -> None:
     group = parser.add_argument_group("what is meant (all that are given must hold)")
-    group.add_argument("--before", type=history_view.moment, metavar="WHEN", help="before a date, an ISO time, or 7d for so long ago")
+    group.add_argument(
+        "--before", type=history_view.moment, metavar="WHEN", help="before a date, an ISO time, or 7d for so long ago"
+    )
     group.add_argument("--project", metavar="NAME", help="of this project")
     group.add_argument("--session", metavar="SESSION", help="of this session: last, an id, or the beginning of one")
-    group.add_argument("--id", type=history_view.identity, action="append", metavar="ID", help="this observation (repeatable)")
+    group.add_argument(
+        "--id", type=history_view.identity, action="append", metavar="ID", help="this observation (repeatable)"
+    )
     group.add_argument("--type", metavar="TYPE", help="of this type")
     group.add_argument("--older-than", type=_days, metavar="SPAN", help="older than so many days: 90d, 12w")
     group.add_argument("--search", metavar="QUERY", help="that this search finds, also in errors and descriptions")
@@ -65,7 +76,10 @@ def _params(arguments: Namespace, client: Client) -> dict[str, Any]:
     if arguments.session is not None:
         meant["session"] = history_view.find_session(client, arguments.session)
     if not meant:
-        raise Usage("say what is meant: --before, --project, --session, --id, --type, --older-than or --search", f"try: {EXAMPLES[1]}")
+        raise Usage(
+            "say what is meant: --before, --project, --session, --id, --type, --older-than or --search",
+            f"try: {EXAMPLES[1]}",
+        )
     return {**meant, "confirm": arguments.confirm}
 
 
@@ -84,7 +98,9 @@ def _lines(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
 
 def _copies(result: dict[str, Any]) -> str:
     prompts, told = result["prompts"], result["injections"]
-    counted = [render.counted(prompts, "prompt")] * bool(prompts) + [render.counted(told, "text") + " told at a start"] * bool(told)
+    counted = [render.counted(prompts, "prompt")] * bool(prompts) + [
+        render.counted(told, "text") + " told at a start"
+    ] * bool(told)
     return f", with {' and '.join(counted)}" if counted else ""
 
 

@@ -64,7 +64,9 @@ def _regex(arguments: Namespace) -> str | None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
     import re
 
-    return "(?i)" + re.escape(arguments.text) if arguments.text else ""  # nothing is no text to look for: the server refuses it
+    return (
+        "(?i)" + re.escape(arguments.text) if arguments.text else ""
+    )  # nothing is no text to look for: the server refuses it
 
 
 def _lines(pen: render.Pen, hits: list[dict[str, Any]]) -> Iterator[str]:

@@ -12,7 +12,8 @@ def somebody_is_there() -> bool:
 
 
 def agreed(question: str, *, yes: bool = False) -> bool:
-    """`--yes` answers it; without it and without a terminal nothing goes ahead. Asked on stderr: stdout is the result's."""
+    """`--yes` answers it; without it and without a terminal nothing goes ahead. Asked on stderr: stdout is the
+    result's."""
     if yes:
         return True
     if not somebody_is_there():

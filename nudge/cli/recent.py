@@ -28,5 +28,7 @@ def run(arguments: Namespace) -> int:
     found = connect(arguments).call("nudge.recent_context", params)
     console.result(found, history_view.table_of_projects(console.pen, found, project))
     if not found and not console.as_json:
-        console.remark("nothing is recorded here yet; wire a client with: nudge connect, or look at all with --all-projects")
+        console.remark(
+            "nothing is recorded here yet; wire a client with: nudge connect, or look at all with --all-projects"
+        )
     return exits.DONE

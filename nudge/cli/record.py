@@ -1,4 +1,5 @@
-"""`nudge record`: what clients' hooks run. `nudge record` alone never comes here (see `__main__`); help and mistakes do."""
+"""`nudge record`: what clients' hooks run. `nudge record` alone never comes here (see `__main__`); help and mistakes
+do."""
 
 from __future__ import annotations
 

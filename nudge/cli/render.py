@@ -1,4 +1,5 @@
-"""The words and colours that a person sees. Stored text is a stranger's: it passes `visible` before it reaches a terminal."""
+"""The words and colours that a person sees. Stored text is a stranger's: it passes `visible` before it reaches a
+terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def visible(text: str, *, lines: bool = False) -> str:
     if text.isprintable():
         return text
     kept = "\n\t" if lines else ""
-    return "".join(char if char in kept or char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char in kept or char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def columns(text: str) -> int:

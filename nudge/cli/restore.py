@@ -33,7 +33,9 @@ def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     path = absolute(arguments.file)
     found = restoring.examine(path)
-    if not question.agreed(f"Put {_counted(found)} in the place of the present history, which is kept?", yes=arguments.yes):
+    if not question.agreed(
+        f"Put {_counted(found)} in the place of the present history, which is kept?", yes=arguments.yes
+    ):
         console.remark("nothing was changed")
         return exits.REFUSED
     stopped = _stop(arguments)

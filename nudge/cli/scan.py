@@ -53,7 +53,12 @@ def run(arguments: Namespace) -> int:
 def _params(repo: str, read: manifests.Reading, *, dry_run: bool) -> dict[str, Any]:
     """An older server knows nothing of files that could not be read: it is told of them only where there are some."""
     unread = {"unread": read.unread[:MAX_UNREAD_MANIFESTS]} if read.unread else {}
-    return {"repo": repo, "found": [_entry(command) for command in read.found[:MAX_SCANNED]], "dry_run": dry_run, **unread}
+    return {
+        "repo": repo,
+        "found": [_entry(command) for command in read.found[:MAX_SCANNED]],
+        "dry_run": dry_run,
+        **unread,
+    }
 
 
 def _skipped(entry: dict[str, Any]) -> str:

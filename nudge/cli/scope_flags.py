@@ -28,7 +28,12 @@ def add(parser: Parser, everywhere: str) -> None:
     for flag, parse, metavar, help in _FLAGS:
         group.add_argument(flag, type=parse, action="extend", default=[], metavar=metavar, help=help)
     group.add_argument(
-        "--scope-env-match", type=pair, action="append", default=[], metavar="NAME=VALUE[,VALUE]", help="allowed values of one"
+        "--scope-env-match",
+        type=pair,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE[,VALUE]",
+        help="allowed values of one",
     )
     group.add_argument("--global", action="store_true", dest="everywhere", help=everywhere)
 

@@ -29,7 +29,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--limit", type=whole, metavar="N", help="at most so many (20)")
     parser.add_argument("--full", action="store_true", help="all there is about each, not a preview")
     parser.add_argument("--ids", action="store_true", help="ids only, one a line")
-    parser.add_argument("--order-by", choices=("relevance", "blended"), help="the best match first, or a blend with the newest")
+    parser.add_argument(
+        "--order-by", choices=("relevance", "blended"), help="the best match first, or a blend with the newest"
+    )
     history_view.add_window(parser, "what happened")
 
 
@@ -50,7 +52,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _params(arguments: Namespace) -> dict[str, Any]:
-    flags = history_view.given(arguments, obs_type="type", limit="limit", order_by="order_by", before="before", after="after")
+    flags = history_view.given(
+        arguments, obs_type="type", limit="limit", order_by="order_by", before="before", after="after"
+    )
     return {"query": arguments.query, **history_view.asked_of(arguments.project), **flags}
 
 

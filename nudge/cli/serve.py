@@ -32,10 +32,14 @@ def _add_setting(group: _ArgumentGroup, setting: Setting) -> None:
     """The text is kept as it was given, as the variable would have it; whether it can be meant is seen at once."""
     if setting.is_switch:
         words = f"do not {setting.meaning}" if setting.default else setting.meaning
-        group.add_argument(setting.flag, action="store_const", const=str(int(not setting.default)), dest=setting.name, help=words)
+        group.add_argument(
+            setting.flag, action="store_const", const=str(int(not setting.default)), dest=setting.name, help=words
+        )
     else:
         unit = setting.name.rpartition("_")[2].upper()
-        group.add_argument(setting.flag, type=_checked_by(setting), dest=setting.name, metavar=unit, help=setting.meaning)
+        group.add_argument(
+            setting.flag, type=_checked_by(setting), dest=setting.name, metavar=unit, help=setting.meaning
+        )
 
 
 def _checked_by(setting: Setting) -> Callable[[str], str]:

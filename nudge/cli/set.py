@@ -45,7 +45,9 @@ def configure(parser: Parser) -> None:
 
 def _add_value_flags(parser: Parser) -> None:
     group = parser.add_argument_group("value")
-    group.add_argument("--type", choices=("string", "command", "path", "template", "json"), help="what VALUE is (string)")
+    group.add_argument(
+        "--type", choices=("string", "command", "path", "template", "json"), help="what VALUE is (string)"
+    )
     group.add_argument("--shell", choices=("bash", "sh", "powershell", "cmd"), help="of a command")
     group.add_argument("--format", choices=("mustache", "handlebars", "jinja", "interpolate"), help="of a template")
     group.add_argument("--default", type=pair, action="append", metavar="NAME=VALUE", help="of a template (repeatable)")
@@ -63,7 +65,9 @@ def _add_meta_flags(parser: Parser) -> None:
     group.add_argument("--allow-secret", action="store_true", help="the same as --sensitivity secret")
     group.add_argument("--source", choices=_SOURCES, default="user", help="who says so (user)")
     group.add_argument("--added-by", metavar="NAME", help="such as agent:codex")
-    group.add_argument("--if-match-version", type=whole, metavar="N", help="only if it has this version now (0: none yet)")
+    group.add_argument(
+        "--if-match-version", type=whole, metavar="N", help="only if it has this version now (0: none yet)"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -80,7 +84,9 @@ def run(arguments: Namespace) -> int:
 
 
 def _lines(pen: render.Pen, arguments: Namespace, hint: dict[str, Any], *, narrowed: bool) -> Iterator[str]:
-    yield pen.done(f"upserted hint {pen.paint('bold', render.name_of(arguments.component, arguments.key))} (v{hint['version']})")
+    yield pen.done(
+        f"upserted hint {pen.paint('bold', render.name_of(arguments.component, arguments.key))} (v{hint['version']})"
+    )
     yield f"  score base: {render.score_base(hint)}"
     if scope := render.scope_of(hint):
         where = " (this repo; --global for everywhere)" if narrowed else ""
@@ -108,7 +114,9 @@ def _kind(arguments: Namespace) -> str:
     kind = arguments.type or next(iter(implied), "string")
     for other, flag in implied.items():
         if other != kind:
-            raise Usage(f"--{flag} belongs to a {other}, and this is a {kind}", f"leave out --{flag}, or add --type {other}")
+            raise Usage(
+                f"--{flag} belongs to a {other}, and this is a {kind}", f"leave out --{flag}, or add --type {other}"
+            )
     return str(kind)
 
 
@@ -116,7 +124,9 @@ def _stdin() -> str:
     """All of stdin but the newline that `echo` adds."""
     piped = sys.stdin.buffer.read(limits.MAX_VALUE_INPUT_BYTES + 1)
     if len(piped) > limits.MAX_VALUE_INPUT_BYTES:
-        raise Invalid(f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value")
+        raise Invalid(
+            f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value"
+        )
     try:
         return piped.decode().removesuffix("\n")
     except UnicodeDecodeError:
@@ -144,7 +154,9 @@ def _json(_: Namespace, text: str) -> dict[str, Any]:
     try:
         return {"data": strict_json.loads(text)}
     except (ValueError, RecursionError) as error:
-        raise Usage(f"VALUE is not JSON: {error}", """try: nudge set api ports '{"http": 8080}' --type json""") from None
+        raise Usage(
+            f"VALUE is not JSON: {error}", """try: nudge set api ports '{"http": 8080}' --type json"""
+        ) from None
 
 
 _BUILDERS = {"command": _command, "path": _path, "template": _template, "json": _json}

@@ -20,7 +20,9 @@ _FACTS = ("session_id", "project", "source_event", "tool_name", "file_path")
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("ids", metavar="ID", nargs="+", type=history_view.identity, help="observations, by their number")
+    parser.add_argument(
+        "ids", metavar="ID", nargs="+", type=history_view.identity, help="observations, by their number"
+    )
 
 
 def run(arguments: Namespace) -> int:

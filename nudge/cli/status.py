@@ -28,9 +28,21 @@ if TYPE_CHECKING:
 EXAMPLES = ("nudge status", "nudge status --json")
 
 FIELDS = (
-    "role", "pid", "port", "socket", "version", "started", "generation",
-    "session", "members", "hints", "durability", "spool", "owner", "recording",
-)  # fmt: skip
+    "role",
+    "pid",
+    "port",
+    "socket",
+    "version",
+    "started",
+    "generation",
+    "session",
+    "members",
+    "hints",
+    "durability",
+    "spool",
+    "owner",
+    "recording",
+)
 
 
 def configure(parser: Parser) -> None:
@@ -91,8 +103,9 @@ def _silent(pid: int) -> Unavailable:
     if holder.is_suspended(pid):
         return Unavailable(
             f"the server (pid {pid}) does not answer: it is suspended; wake it with: kill -CONT {pid}, "
-            "or end it with: nudge stop --force", pid=pid,
-        )  # fmt: skip
+            "or end it with: nudge stop --force",
+            pid=pid,
+        )
     return Unavailable(f"the server (pid {pid}) does not answer; end it with: nudge stop --force", pid=pid)
 
 
@@ -105,7 +118,9 @@ def _not_up(client: Client) -> Unavailable:
 
 def _lines(pen: render.Pen, status: Status) -> Iterator[str]:
     """What people ask for first, then whatever else this server says."""
-    ordered = [name for name in dict.fromkeys((*_FIRST, *status)) if name in status and _TOLD_WITH.get(name) not in status]
+    ordered = [
+        name for name in dict.fromkeys((*_FIRST, *status)) if name in status and _TOLD_WITH.get(name) not in status
+    ]
     width = render.widest(map(_label, ordered))
     for name in ordered:
         words = _TELLERS[name](status) if name in _TELLERS else _words(status[name])
@@ -137,7 +152,9 @@ def _session(status: Status) -> str:
     from nudge.usecases.measures import span
 
     session = status["session"]
-    since = f"{_words(session.get('id'))}, since {_moment(session.get('created'))} ({span(session.get('age') or 0)} ago)"
+    since = (
+        f"{_words(session.get('id'))}, since {_moment(session.get('created'))} ({span(session.get('age') or 0)} ago)"
+    )
     grace = session.get("grace")
     if status.get("durability") == "none":
         return f"{since}; ends with this process"
@@ -182,8 +199,12 @@ def _durability(status: Status) -> str:
     read_only = (status.get("session") or {}).get("read_only")
     if read_only:
         return f"read-only: {_words(read_only)}"
-    outlived = "server" if (status.get("session") or {}).get("grace") != 0 else "server while a process of the session lives"
-    meaning = {"process": f"hints outlive the {outlived}", "none": "hints live in the server's memory only"}.get(status["durability"])
+    outlived = (
+        "server" if (status.get("session") or {}).get("grace") != 0 else "server while a process of the session lives"
+    )
+    meaning = {"process": f"hints outlive the {outlived}", "none": "hints live in the server's memory only"}.get(
+        status["durability"]
+    )
     return f"{_words(status['durability'])}: {meaning}" if meaning else _words(status["durability"])
 
 
@@ -200,11 +221,28 @@ def _words(value: Any) -> str:
 
 
 _FIRST = (
-    "role", "pid", "owner", "version", "uptime", "session", "members", "hints", "log_bytes", "durability", "history", "recording", "spool",
+    "role",
+    "pid",
+    "owner",
+    "version",
+    "uptime",
+    "session",
+    "members",
+    "hints",
+    "log_bytes",
+    "durability",
+    "history",
+    "recording",
+    "spool",
     "last_error",
-)  # fmt: skip
+)
 _TOLD_WITH = {"client": "owner", "started": "uptime"}
 _TELLERS: dict[str, Callable[[Status], str]] = {
-    "owner": _owner, "uptime": _uptime, "session": _session, "members": _members, "log_bytes": _log_size, "durability": _durability,
+    "owner": _owner,
+    "uptime": _uptime,
+    "session": _session,
+    "members": _members,
+    "log_bytes": _log_size,
+    "durability": _durability,
     "history": _history,
-}  # fmt: skip
+}

@@ -28,7 +28,9 @@ EXAMPLES = ("nudge stop", "nudge stop --forget", "nudge stop --force")
 
 def configure(parser: Parser) -> None:
     parser.add_argument("--force", action="store_true", help="also one that lives inside a client, or does not answer")
-    parser.add_argument("--forget", action="store_true", help="end the session: its hints go (nudge import --previous has them)")
+    parser.add_argument(
+        "--forget", action="store_true", help="end the session: its hints go (nudge import --previous has them)"
+    )
 
 
 def run(arguments: Namespace) -> int:
@@ -50,7 +52,11 @@ def run(arguments: Namespace) -> int:
 def _fate(forget: bool) -> str:
     if forget:
         return "the session's hints are forgotten"
-    return "hints stay for the session" if _settings().session_grace else "the session ends with its last process (NUDGE_SESSION_GRACE=0)"
+    return (
+        "hints stay for the session"
+        if _settings().session_grace
+        else "the session ends with its last process (NUDGE_SESSION_GRACE=0)"
+    )
 
 
 def _settings() -> Settings:
@@ -61,9 +67,14 @@ def _settings() -> Settings:
 
 
 def _is_gone(client: Client, generation: str) -> bool:
-    """Wait for it, since the next command of a script may count on it; not for ever, since it finishes its calls first."""
+    """Wait for it, since the next command of a script may count on it; not for ever, since it finishes its calls
+    first."""
     give_up = time.monotonic() + limits.CALL_TIMEOUT
-    while not lock.is_free(_lock_path()) and (current := client.endpoint()) is not None and current.generation == generation:
+    while (
+        not lock.is_free(_lock_path())
+        and (current := client.endpoint()) is not None
+        and current.generation == generation
+    ):
         if time.monotonic() > give_up:
             return False
         time.sleep(_PAUSE)
@@ -134,5 +145,7 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
     except (OSError, NudgeError):  # the next server is there already, and has cleared them itself
         pass
     said = f"{'killed' if gone else 'killing'} the server (pid {published.pid}), which did not answer"
-    console.result({"stopping": True, "pid": published.pid, "killed": True}, [console.pen.done(f"{said}; {_fate(forget)}")])
+    console.result(
+        {"stopping": True, "pid": published.pid, "killed": True}, [console.pen.done(f"{said}; {_fate(forget)}")]
+    )
     return exits.DONE

@@ -1,4 +1,5 @@
-"""JSON from people, by the rules that the server has for the wire: what it would refuse must not become something else on the way."""
+"""JSON from people, by the rules that the server has for the wire: what it would refuse must not become something else
+on the way."""
 
 from __future__ import annotations
 

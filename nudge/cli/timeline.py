@@ -31,7 +31,9 @@ def run(arguments: Namespace) -> int:
     try:
         result = connect(arguments).call("nudge.timeline", params)
     except RemoteError as error:
-        raise NotFound(f"{error.message}; find one with: nudge search") if error.reason == NotFound.reason else error from None
+        raise (
+            NotFound(f"{error.message}; find one with: nudge search") if error.reason == NotFound.reason else error
+        ) from None
     console.result(result, _lines(console.pen, result))
     return exits.DONE
 

@@ -37,7 +37,9 @@ def run(arguments: Namespace) -> int:
 def _lines(pen: render.Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]:
     yield from _head(pen, trace)
     injections, prompts = trace.get("injections") or (), trace["prompts"]
-    clock = history_view.clock_of([trace["started_at"], *(entry["timestamp"] for entry in (*injections, *prompts, *_actions(prompts)))])
+    clock = history_view.clock_of(
+        [trace["started_at"], *(entry["timestamp"] for entry in (*injections, *prompts, *_actions(prompts)))]
+    )
     told = [(entry["timestamp"], 0, _told(pen, entry, clock, full=full)) for entry in injections]
     asked = [(entry["timestamp"], 1, _prompt(pen, entry, clock)) for entry in prompts]
     for _, _, lines in sorted([*told, *asked], key=lambda entry: entry[:2]):
@@ -52,7 +54,11 @@ def _head(pen: render.Pen, trace: dict[str, Any]) -> Iterator[str]:
     began, ended = trace["started_at"], trace.get("ended_at")
     yield f"{pen.paint('bold', render.visible(trace['session_id']))}  {render.visible(str(trace.get('project') or '-'))}"
     since = history_view.local(began)
-    yield f"{since} to {history_view.local(ended, history_view.clock_of([began, ended]))}" if ended else f"since {since}, still open"
+    yield (
+        f"{since} to {history_view.local(ended, history_view.clock_of([began, ended]))}"
+        if ended
+        else f"since {since}, still open"
+    )
     summary = trace.get("summary") or {}
     if summary.get("intent"):
         yield f"intent: {history_view.quoted(summary['intent'])}"

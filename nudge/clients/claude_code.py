@@ -1,4 +1,5 @@
-"""Claude Code: its own command adds the server, since it guards its state file itself; hooks go into the user's settings."""
+"""Claude Code: its own command adds the server, since it guards its state file itself; hooks go into the user's
+settings."""
 
 from __future__ import annotations
 

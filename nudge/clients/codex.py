@@ -21,4 +21,10 @@ def _targets(place: Place, launch: Launch) -> list[Target]:
     ]
 
 
-WIRING = Wiring("codex", "Codex", "codex", _targets, advice="Codex runs hooks only after you have trusted them: start it and open /hooks")
+WIRING = Wiring(
+    "codex",
+    "Codex",
+    "codex",
+    _targets,
+    advice="Codex runs hooks only after you have trusted them: start it and open /hooks",
+)

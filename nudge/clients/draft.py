@@ -1,4 +1,5 @@
-"""A text under edit that knows which stretches of it are still the original's, so that exactly the rest can be taken back."""
+"""A text under edit that knows which stretches of it are still the original's, so that exactly the rest can be taken
+back."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Draft:
         self.replace(start, end, "")
 
     def undo(self) -> list[Undo]:
-        """The steps from the text as it is now back to the original; nothing of the original is in them but what was replaced."""
+        """The steps from the text as it is now back to the original; nothing of the original is in them but what was
+        replaced."""
         steps: list[Undo] = []
         here = added = resumes = 0
         for piece in [*self._pieces, _Piece("", len(self._original))]:

@@ -1,4 +1,5 @@
-"""Configuration files of others: read as they are, replaced in one step, links and modes kept, and nothing of ours left beside them."""
+"""Configuration files of others: read as they are, replaced in one step, links and modes kept, and nothing of ours left
+beside them."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def shown(path: str) -> str:
 
 
 def _replace(target: str, content: bytes) -> None:
-    """By way of a file beside it, so that whoever reads sees the old text or the new one; of a link the file behind it."""
+    """By way of a file beside it, so that whoever reads sees the old text or the new one; of a link the file behind
+    it."""
     temporary = f"{target}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _NEW_FILE_MODE)
     try:

@@ -1,4 +1,5 @@
-"""Our hooks in a file that nests them as Claude Code does: event, groups, handlers. Codex and Gemini have the same nesting; Cursor has no
+"""Our hooks in a file that nests them as Claude Code does: event, groups, handlers. Codex and Gemini have the same
+nesting; Cursor has no
 groups."""
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def add(draft: Draft, handlers: Handlers, *, grouped: bool = True) -> None:
 
 
 def remove(draft: Draft) -> None:
-    """One handler at a time, since every removal moves the rest; groups, events and the whole that this empties go too."""
+    """One handler at a time, since every removal moves the rest; groups, events and the whole that this empties go
+    too."""
     while (found := next(_ours(draft.text), None)) is not None:
         event, _, array, index = found
         json_edit.remove_item(draft, array, index)
@@ -50,7 +52,10 @@ def _ours(text: str) -> Iterator[tuple[str, str, Node, int]]:
             elif handlers.kind == ARRAY:
                 for index, handler in enumerate(handlers.entries):
                     alone = len(handlers.entries) == 1
-                    yield from ((event, command, *((array, number) if alone else (handlers, index))) for command in _command(handler.node))
+                    yield from (
+                        (event, command, *((array, number) if alone else (handlers, index)))
+                        for command in _command(handler.node)
+                    )
 
 
 def _arrays(hooks: Node | None) -> Iterator[tuple[str, Node]]:

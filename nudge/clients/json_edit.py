@@ -1,4 +1,5 @@
-"""Changing one entry of a JSON text and not a byte around it: its indentation, line ends, comments and commas are taken as they are."""
+"""Changing one entry of a JSON text and not a byte around it: its indentation, line ends, comments and commas are taken
+as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How a client starts us: the executable as it is found on PATH, the server's command line, the hook's shell command."""
+"""How a client starts us: the executable as it is found on PATH, the server's command line, the hook's shell
+command."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _SHIM_DIRECTORY = "shims"
 _SHIM_OWNERS = ("pyenv", "asdf", "mise")
 
 _PASSING = re.compile(r"/uv/(?:archive|environments)-v\d+/|/pipx/\.cache/")  # of `uvx` and `pipx run`
-# A program that is gone, has lost its interpreter or its package can only be told by how it fails: what it says is held back until then.
+# A program that is gone, has lost its interpreter or its package can only be told by how it fails: what it says is held
+# back until then.
 _WHILE_IT_IS_THERE = (
     'e=$("$0" "$@" 2>&1 >&3 3>&-); c=$?; case $c:$e in 12[67]:*|1:*"No module named "?nudge*) exit 0;; esac; '
     '[ -z "$e" ] || printf "%s\\n" "$e" >&2; exit $c'
@@ -39,7 +41,8 @@ class Launch:
 
     @property
     def hook(self) -> str:
-        """Succeeds and says nothing where there is no Nudge any more. In words that sh, zsh and fish share: Codex takes the user's own
+        """Succeeds and says nothing where there is no Nudge any more. In words that sh, zsh and fish share: Codex takes
+        the user's own
         shell."""
         return f"exec /bin/sh -c '{_WHILE_IT_IS_THERE}' {shlex.quote(self.executable)} record 3>&1"
 
@@ -54,7 +57,9 @@ def find(environ: Mapping[str, str] = os.environ) -> Launch:
         raise Invalid("the command nudge is not on PATH; install it, for example with: uv tool install nudge-mcp")
     absolute = os.path.abspath(found)
     if _PASSING.search(absolute):
-        raise Invalid("this nudge runs from a cache that is emptied now and then; install it for good: uv tool install nudge-mcp")
+        raise Invalid(
+            "this nudge runs from a cache that is emptied now and then; install it for good: uv tool install nudge-mcp"
+        )
     return Launch(_behind_shim(absolute, environ) or absolute)
 
 
@@ -73,7 +78,12 @@ def _behind_shim(path: str, environ: Mapping[str, str]) -> str | None:
 def _asked(owner: str, environ: Mapping[str, str]) -> str | None:
     try:
         done = subprocess.run(
-            [owner, "which", NAME], env=dict(environ), capture_output=True, text=True, timeout=CLIENT_COMMAND_TIMEOUT, check=False
+            [owner, "which", NAME],
+            env=dict(environ),
+            capture_output=True,
+            text=True,
+            timeout=CLIENT_COMMAND_TIMEOUT,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -1,4 +1,5 @@
-"""What we did to which file, so that it can be undone to the byte: never a copy of it, only what we put in and what that replaced."""
+"""What we did to which file, so that it can be undone to the byte: never a copy of it, only what we put in and what
+that replaced."""
 
 from __future__ import annotations
 
@@ -48,7 +49,10 @@ class Ledger:
 
     def places(self) -> list[Place]:
         """A client may have been told to keep its files elsewhere when it was wired."""
-        return [Place.from_wire(dict(place)) for place in dict.fromkeys(tuple(mark.place.items()) for mark in self._marks.values())]
+        return [
+            Place.from_wire(dict(place))
+            for place in dict.fromkeys(tuple(mark.place.items()) for mark in self._marks.values())
+        ]
 
     def mark(self, path: str) -> Mark | None:
         return self._marks.get(path)
@@ -84,4 +88,6 @@ def _read(path: str) -> dict[str, Mark]:
 def _mark(raw: Any) -> Mark:
     undo = [(int(at), int(length), str(text)) for at, length, text in raw["undo"]]
     place = {str(name): str(value) for name, value in raw.get("place", {}).items()}
-    return Mark(str(raw["digest"]), undo, bool(raw["created"]), [str(directory) for directory in raw["directories"]], place)
+    return Mark(
+        str(raw["digest"]), undo, bool(raw["created"]), [str(directory) for directory in raw["directories"]], place
+    )

@@ -1,4 +1,5 @@
-"""OpenCode: the server in its configuration; it has no hooks but plugins, so a small one of ours tells `nudge record` what happens."""
+"""OpenCode: the server in its configuration; it has no hooks but plugins, so a small one of ours tells `nudge record`
+what happens."""
 
 from __future__ import annotations
 

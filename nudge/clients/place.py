@@ -28,7 +28,10 @@ class Place:
 
     def to_wire(self) -> dict[str, str]:
         """All that makes it another place than the next; nothing else of the environment."""
-        return {_HOME: self.home, **{name: moved for name in (CLAUDE, CODEX, GEMINI, XDG) if (moved := self.moved(name))}}
+        return {
+            _HOME: self.home,
+            **{name: moved for name in (CLAUDE, CODEX, GEMINI, XDG) if (moved := self.moved(name))},
+        }
 
     @classmethod
     def from_wire(cls, raw: Mapping[str, str]) -> Place:

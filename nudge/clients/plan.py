@@ -49,7 +49,9 @@ def disconnecting(targets: Sequence[Target], records: Ledger) -> list[Step]:
 
 def found(targets: Sequence[Target]) -> set[str]:
     """The parts that are wired now."""
-    return {part for target in targets if (text := files.read(target.path)) is not None for part in _guarded(target, text)}
+    return {
+        part for target in targets if (text := files.read(target.path)) is not None for part in _guarded(target, text)
+    }
 
 
 def difference(step: Step) -> Iterator[str]:
@@ -65,7 +67,9 @@ def apply(steps: Sequence[Step], records: Ledger) -> None:
     """All or, when a file is no longer what the plan was made for, nothing."""
     for step in steps:
         if files.read(step.path) != step.before:
-            raise StorageFailed(f"{files.shown(step.path)} has just been changed by somebody else; nothing was changed, try again")
+            raise StorageFailed(
+                f"{files.shown(step.path)} has just been changed by somebody else; nothing was changed, try again"
+            )
     for step in steps:
         _apply(step, records)
 
@@ -86,7 +90,9 @@ def _connecting(target: Target, text: str | None, records: Ledger, place: Place)
     except Malformed as error:
         raise _refused(target, error) from None
     directories = mark.directories if mark is not None else files.missing_directories(target.path)
-    made = Mark(ledger.digest(draft.text), draft.undo(), created=base is None, directories=directories, place=place.to_wire())
+    made = Mark(
+        ledger.digest(draft.text), draft.undo(), created=base is None, directories=directories, place=place.to_wire()
+    )
     return Step(target, text, draft.text, made)
 
 
@@ -105,7 +111,9 @@ def _disconnecting(target: Target, text: str | None, records: Ledger) -> Step | 
         return None
     mark = records.mark(target.path)
     after = mark.restored(text) if mark is not None and mark.fits(text) else _cleaned(target, text, mark)
-    return Step(target, text, after, directories=mark.directories if mark is not None else []) if after != text else None
+    return (
+        Step(target, text, after, directories=mark.directories if mark is not None else []) if after != text else None
+    )
 
 
 def _cleaned(target: Target, text: str, mark: Mark | None) -> str | None:
@@ -128,7 +136,9 @@ def _guarded(target: Target, text: str) -> set[str]:
 
 def _refused(target: Target, error: Malformed) -> Invalid:
     line = f", line {error.line}" if error.line is not None else ""
-    return Invalid(f"{files.shown(target.path)}{line}: {error.what}; nothing was changed; mend it, then run nudge again")
+    return Invalid(
+        f"{files.shown(target.path)}{line}: {error.what}; nothing was changed; mend it, then run nudge again"
+    )
 
 
 def _apply(step: Step, records: Ledger) -> None:
@@ -149,7 +159,12 @@ def _apply(step: Step, records: Ledger) -> None:
 def _run(command: Command) -> None:
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=CLIENT_COMMAND_TIMEOUT, check=False, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            timeout=CLIENT_COMMAND_TIMEOUT,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NudgeError(f"{' '.join(command)}: {error}") from None

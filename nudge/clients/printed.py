@@ -27,7 +27,10 @@ def _targets(key: str, *place_of_file: str, typed: bool = False) -> Callable[[Pl
 def _cursor(place: Place, launch: Launch) -> list[Target]:
     hooks = {event: {"command": launch.hook, "timeout": timeout(event)} for event in CURSOR_EVENTS}
     server = _targets("mcpServers", ".cursor", "mcp.json")
-    return [*server(place, launch), JsonFile(os.path.join(place.home, ".cursor", "hooks.json"), handlers=hooks, version=1)]
+    return [
+        *server(place, launch),
+        JsonFile(os.path.join(place.home, ".cursor", "hooks.json"), handlers=hooks, version=1),
+    ]
 
 
 def _application(name: str) -> tuple[str, ...]:

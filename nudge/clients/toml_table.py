@@ -1,6 +1,7 @@
 """One table of a TOML text, put last between two marks and taken out again.
 
-The marks are for people. The table itself is what counts: Codex rewrites this file and drops one mark, or puts a table of its own
+The marks are for people. The table itself is what counts: Codex rewrites this file and drops one mark, or puts a table
+of its own
 between them."""
 
 from __future__ import annotations
@@ -54,12 +55,16 @@ def _reads_as_table(text: str, parent: str, name: str) -> bool:
 
 
 def remove(text: str, parent: str, name: str) -> str:
-    """The text without the table, its own tables and the marks; refused when it is written some other way than as a table."""
+    """The text without the table, its own tables and the marks; refused when it is written some other way than as a
+    table."""
     before = parse(text)
     lines = _LINE.findall(text)
     ours = set(_ours(lines, parent, name))
     kept = "".join(line for number, line in enumerate(lines) if number not in ours)
-    if _without(parse(kept), parent, name) != _without(before, parent, name) or table(parse(kept), parent, name) is not None:
+    if (
+        _without(parse(kept), parent, name) != _without(before, parent, name)
+        or table(parse(kept), parent, name) is not None
+    ):
         raise Malformed(f"{parent}.{name} is not written as a table; take it out by hand")
     return kept
 
@@ -83,7 +88,10 @@ def _key(name: str) -> str:
 
 def _last_of_table(lines: list[str], begin: int, end: int) -> int:
     """Comments and empty lines at its end belong to what follows."""
-    return max((number for number in range(begin, end) if (line := lines[number].strip()) and not line.startswith("#")), default=begin)
+    return max(
+        (number for number in range(begin, end) if (line := lines[number].strip()) and not line.startswith("#")),
+        default=begin,
+    )
 
 
 def _without(document: dict[str, Any], parent: str, name: str) -> dict[str, Any]:
@@ -97,5 +105,8 @@ def _without(document: dict[str, Any], parent: str, name: str) -> dict[str, Any]
 
 
 def lines(entries: Mapping[str, Any]) -> list[str]:
-    """Strings and lists of them as TOML has them: JSON's spelling, but for the one character that only JSON leaves as it is."""
-    return [f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f") for key, value in entries.items()]
+    """Strings and lists of them as TOML has them: JSON's spelling, but for the one character that only JSON leaves as
+    it is."""
+    return [
+        f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f") for key, value in entries.items()
+    ]

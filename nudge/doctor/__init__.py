@@ -1,4 +1,5 @@
-"""`nudge doctor`: everything that has to be right around a server, looked at from outside. It starts nothing and needs no server."""
+"""`nudge doctor`: everything that has to be right around a server, looked at from outside. It starts nothing and needs
+no server."""
 
 from __future__ import annotations
 

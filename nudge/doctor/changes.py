@@ -33,16 +33,32 @@ def check_log(patient: Patient) -> Iterator[Finding]:
 
 def _contents(patient: Patient, path: str, contents: LogContents) -> Finding:
     length = os.path.getsize(path) if os.path.exists(path) else 0
-    at_rest = lock.is_free(os.path.join(patient.directory, paths.LOCK))  # a living server may be in the middle of a write
+    at_rest = lock.is_free(
+        os.path.join(patient.directory, paths.LOCK)
+    )  # a living server may be in the middle of a write
     if contents.newer:
-        return warn(_CHECK, "a newer Nudge wrote it; this one takes no changes until it is upgraded", "uv tool upgrade nudge-mcp")
+        return warn(
+            _CHECK,
+            "a newer Nudge wrote it; this one takes no changes until it is upgraded",
+            "uv tool upgrade nudge-mcp",
+        )
     if contents.header is None:
-        return fail(_CHECK, f"{path} is damaged; the next server begins a new session", f"mv {quote(path)} {quote(path + '.damaged')}")
+        return fail(
+            _CHECK,
+            f"{path} is damaged; the next server begins a new session",
+            f"mv {quote(path)} {quote(path + '.damaged')}",
+        )
     if contents.torn and at_rest:
         lost = size(length - contents.good_bytes)
-        return warn(_CHECK, f"its last {lost} are half a record, of which nobody was told; the next server drops them", "nudge ls")
+        return warn(
+            _CHECK,
+            f"its last {lost} are half a record, of which nobody was told; the next server drops them",
+            "nudge ls",
+        )
     if length > limits.LARGE_LOG_BYTES:
-        return warn(_CHECK, f"{size(length)} is more than compaction leaves", "nudge export > hints.json; nudge stop --forget")
+        return warn(
+            _CHECK, f"{size(length)} is more than compaction leaves", "nudge export > hints.json; nudge stop --forget"
+        )
     return ok(_CHECK, f"whole, {size(length)}")
 
 
@@ -60,7 +76,8 @@ def check_clock(patient: Patient) -> Iterator[Finding]:
 
 
 def _step(patient: Patient) -> float:
-    """How far the wall clock has moved from the session's, in whole seconds, since both clocks are read one after the other; 0 without a
+    """How far the wall clock has moved from the session's, in whole seconds, since both clocks are read one after the
+    other; 0 without a
     session of this boot."""
     try:
         contents = read_log(_path(patient))

@@ -74,7 +74,9 @@ def _socket(path: str) -> Finding:
         return fail("socket", f"{path} is not a socket of yours", f"rm {quote(path)}")
     mode = stat.S_IMODE(status.st_mode)
     if mode & 0o077:
-        return warn("socket", f"{path} is open to others ({mode:04o})", f"chmod 600 {quote(path)}", mending.chmod(path, 0o600))
+        return warn(
+            "socket", f"{path} is open to others ({mode:04o})", f"chmod 600 {quote(path)}", mending.chmod(path, 0o600)
+        )
     return ok("socket", f"{path} is yours alone")
 
 

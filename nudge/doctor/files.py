@@ -67,7 +67,11 @@ def check_files(patient: Patient) -> Iterator[Finding]:
     """One line when all is well; otherwise one for each file that is not."""
     if not os.path.isdir(patient.directory):
         return
-    wrong = [finding for name in _PLAIN_FILES if (finding := _file("files", os.path.join(patient.directory, name))) is not None]
+    wrong = [
+        finding
+        for name in _PLAIN_FILES
+        if (finding := _file("files", os.path.join(patient.directory, name))) is not None
+    ]
     yield from wrong or [ok("files", "what is in the directory is yours alone")]
 
 
@@ -91,7 +95,9 @@ def check_token(patient: Patient) -> Iterator[Finding]:
     if wrong is None and os.path.lexists(path):
         yield ok("token", f"{path} is yours alone")
     elif wrong is None and patient.status is not None:
-        yield fail("token", "the file is gone, and scripts cannot learn the token of the running server", "nudge stop --force")
+        yield fail(
+            "token", "the file is gone, and scripts cannot learn the token of the running server", "nudge stop --force"
+        )
     elif wrong is None:
         yield ok("token", "none yet; the first server makes one")
     else:
@@ -99,11 +105,14 @@ def check_token(patient: Patient) -> Iterator[Finding]:
 
 
 def _open_token(patient: Patient, path: str, wrong: Finding) -> Finding:
-    """One that others could write may be somebody else's word: it is not trusted, and made anew rather than repaired."""
+    """One that others could write may be somebody else's word: it is not trusted, and made anew rather than
+    repaired."""
     if wrong.fix is None or not os.lstat(path).st_mode & _OTHERS_WRITE:
         return fail("token", wrong.message, wrong.mend or "", wrong.fix)
     fix = mending.remove(path) if lock.is_free(os.path.join(patient.directory, paths.LOCK)) else None
-    return fail("token", f"{path} is writable by others; it is not trusted", f"nudge stop --force; rm {quote(path)}", fix)
+    return fail(
+        "token", f"{path} is writable by others; it is not trusted", f"nudge stop --force; rm {quote(path)}", fix
+    )
 
 
 def check_leftovers(patient: Patient) -> Iterator[Finding]:

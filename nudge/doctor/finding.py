@@ -24,7 +24,13 @@ class Finding:
     fix: Fix | None = field(default=None, compare=False, repr=False)
 
     def to_wire(self) -> dict[str, Any]:
-        return {"check": self.check, "level": self.level, "message": self.message, "mend": self.mend, "fixable": self.fix is not None}
+        return {
+            "check": self.check,
+            "level": self.level,
+            "message": self.message,
+            "mend": self.mend,
+            "fixable": self.fix is not None,
+        }
 
 
 def ok(check: str, message: str) -> Finding:

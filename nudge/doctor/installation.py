@@ -25,7 +25,9 @@ def check_versions(patient: Patient) -> Iterator[Finding]:
     if is_newer(__version__, running):
         yield warn("versions", f"the server is {running}, this is {__version__}", "nudge stop --force")
     elif is_newer(running, __version__):
-        yield warn("versions", f"the server is {running}, this is still {__version__}", f"uv tool upgrade {_DISTRIBUTION}")
+        yield warn(
+            "versions", f"the server is {running}, this is still {__version__}", f"uv tool upgrade {_DISTRIBUTION}"
+        )
     else:
         beside = f"; clients have also started {', '.join(others)}, which works" if others else ""
         yield ok("versions", f"server and command are both {__version__}{beside}")
@@ -34,7 +36,11 @@ def check_versions(patient: Patient) -> Iterator[Finding]:
 def check_installations(patient: Patient) -> Iterator[Finding]:
     found = _programs(patient.environ)
     if not found:
-        yield warn("installation", "no nudge on PATH: a client that is told to start it will not find it", _on_path(sys.executable))
+        yield warn(
+            "installation",
+            "no nudge on PATH: a client that is told to start it will not find it",
+            _on_path(sys.executable),
+        )
     elif len(found) > 1:
         yield warn("installation", f"several on PATH, the first is used: {', '.join(found)}", _uninstall(found[1]))
     else:
@@ -94,7 +100,11 @@ def check_sqlite(patient: Patient) -> Iterator[Finding]:
     if _has_full_text_search():
         yield ok("sqlite", f"{sqlite3.sqlite_version} with FTS5")
     else:
-        yield warn("sqlite", f"{sqlite3.sqlite_version} lacks FTS5; hints do not need it, history does", "uv python install 3.12")
+        yield warn(
+            "sqlite",
+            f"{sqlite3.sqlite_version} lacks FTS5; hints do not need it, history does",
+            "uv python install 3.12",
+        )
 
 
 def _has_full_text_search() -> bool:

@@ -37,6 +37,7 @@ def clear(directory: str) -> Fix:
 
 
 def _clear(directory: str) -> str:
-    """Endpoint, sockets and half-written files in one go, under the lock: the second finding that asks for it finds nothing."""
+    """Endpoint, sockets and half-written files in one go, under the lock: the second finding that asks for it finds
+    nothing."""
     cleared = leftovers.clear(directory)
     return f"cleared {', '.join(cleared)}" if cleared else ""

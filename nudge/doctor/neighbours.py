@@ -1,4 +1,5 @@
-"""What else is wired into the coding agents: other memory tools that inject text too, and Nudge itself more than once."""
+"""What else is wired into the coding agents: other memory tools that inject text too, and Nudge itself more than
+once."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from nudge.doctor.finding import Finding, Patient, edit, ok, warn
 
 _NAMED = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|serena|byterover|server-memory"
 _IN_A_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_NAMED})(?![a-z0-9])", re.IGNORECASE)
-_IN_A_NAME = re.compile(rf"(?<![a-z0-9])(?:{_NAMED}|memory)(?![a-z0-9])", re.IGNORECASE)  # in a command `memory` may be a limit
+_IN_A_NAME = re.compile(
+    rf"(?<![a-z0-9])(?:{_NAMED}|memory)(?![a-z0-9])", re.IGNORECASE
+)  # in a command `memory` may be a limit
 _OURS = ("nudge", "nudge-mcp")
 
 
@@ -50,7 +53,9 @@ def check_wiring(patient: Patient) -> Iterator[Finding]:
     for client, by_name in ours.items():
         if len(by_name) > 1:
             *_, last = by_name.values()
-            yield warn("wiring", f"{client} starts Nudge more than once: {', '.join(by_name)} ({last.file})", last.remove)
+            yield warn(
+                "wiring", f"{client} starts Nudge more than once: {', '.join(by_name)} ({last.file})", last.remove
+            )
         else:
             yield ok("wiring", f"{client} starts it as {next(iter(by_name))}")
     if not ours:
@@ -97,7 +102,9 @@ def _claude_servers(patient: Patient) -> Iterator[Wiring]:
         local = _table(_table(settings, "projects"), folder)
         yield from _servers("Claude Code", file, _table(local, "mcpServers"), "claude mcp remove {name} -s local")
         shared = os.path.join(folder, ".mcp.json")
-        yield from _servers("Claude Code", shared, _table(_load(shared), "mcpServers"), "claude mcp remove {name} -s project")
+        yield from _servers(
+            "Claude Code", shared, _table(_load(shared), "mcpServers"), "claude mcp remove {name} -s project"
+        )
 
 
 def _codex(patient: Patient) -> Iterator[Wiring]:

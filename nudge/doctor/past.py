@@ -46,7 +46,8 @@ def _soundness(path: str) -> Finding:
 
 
 def _log_beside(path: str) -> Finding:
-    """SQLite's own log is folded in by whoever writes; a large one means that nobody does, or that a reader never ends."""
+    """SQLite's own log is folded in by whoever writes; a large one means that nobody does, or that a reader never
+    ends."""
     log = f"{path}-wal"
     length = os.path.getsize(log) if os.path.exists(log) else 0
     if length > limits.LARGE_LOG_BYTES:
@@ -73,7 +74,11 @@ def check_spool(patient: Patient) -> Iterator[Finding]:
     counts = spool.counts(patient.directory)
     if counts["files"] and patient.status is None and patient.silent is None:
         starter = "nudge ls" if patient.settings.autostart else "nudge serve"
-        yield warn("spool", f"{counts['files']} events wait for a server, which starts with any command that needs one", starter)
+        yield warn(
+            "spool",
+            f"{counts['files']} events wait for a server, which starts with any command that needs one",
+            starter,
+        )
     else:
         yield ok("spool", f"{counts['files']} events wait")
     if counts["dropped"]:

@@ -22,7 +22,9 @@ def check_port(patient: Patient) -> Iterator[Finding]:
     elif patient.status is None:
         yield _ahead_of_a_server(wanted)
     elif listening is None:
-        yield warn("port", f"the server found no free port from {wanted} on; only the socket is served", _who_has(wanted))
+        yield warn(
+            "port", f"the server found no free port from {wanted} on; only the socket is served", _who_has(wanted)
+        )
     elif not proves_itself(listening, endpoint.read_token(patient.directory)):
         yield warn("port", f"what answers on {listening} cannot prove that it knows the token", _who_has(listening))
     elif listening == wanted or is_free(wanted):

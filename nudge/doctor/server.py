@@ -13,7 +13,9 @@ from nudge.ipc import lock
 
 def check_settings(patient: Patient) -> Iterator[Finding]:
     if patient.settings_problem is not None:
-        yield fail("settings", patient.settings_problem, _where_it_is_set(patient, patient.settings_problem.partition(":")[0]))
+        yield fail(
+            "settings", patient.settings_problem, _where_it_is_set(patient, patient.settings_problem.partition(":")[0])
+        )
         return
     odd = list(_odd_settings(patient))
     yield from odd or [ok("settings", "readable")]
@@ -21,7 +23,9 @@ def check_settings(patient: Patient) -> Iterator[Finding]:
 
 def _odd_settings(patient: Patient) -> Iterator[Finding]:
     if not patient.settings.autostart:
-        yield warn("settings", "autostart is off: no command starts a server", _where_it_is_set(patient, "NUDGE_AUTOSTART"))
+        yield warn(
+            "settings", "autostart is off: no command starts a server", _where_it_is_set(patient, "NUDGE_AUTOSTART")
+        )
     if patient.settings.unknown:
         file = paths.config_file(patient.environ)
         yield warn("settings", f"{file} sets what is no setting: {', '.join(patient.settings.unknown)}", edit(file))
@@ -40,7 +44,9 @@ def check_server(patient: Patient) -> Iterator[Finding]:
         yield ok("server", "none runs; one starts with the next command that needs it")
     else:
         troubles = list(_troubles(patient.status))
-        yield from troubles or [ok("server", f"answers (pid {patient.status.get('pid')}, {patient.status.get('owner')})")]
+        yield from troubles or [
+            ok("server", f"answers (pid {patient.status.get('pid')}, {patient.status.get('owner')})")
+        ]
 
 
 def _troubles(status: Mapping[str, Any]) -> Iterator[Finding]:

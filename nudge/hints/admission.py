@@ -89,7 +89,9 @@ class Admission:
         growth = _growth(index, change)
         for component, added in growth.items():
             if added > 0 and index.size(component) + added > limits.MAX_HINTS_PER_COMPONENT:
-                return _quota("hints per component", limits.MAX_HINTS_PER_COMPONENT, f"delete some of {component}, or split it")
+                return _quota(
+                    "hints per component", limits.MAX_HINTS_PER_COMPONENT, f"delete some of {component}, or split it"
+                )
         new = sum((index.size(name) + added > 0) - (index.size(name) > 0) for name, added in growth.items())
         if new > 0 and index.component_count() + new > limits.MAX_COMPONENTS:
             return _quota("components", limits.MAX_COMPONENTS, "delete the hints of one that is no longer needed")
@@ -111,7 +113,8 @@ def _growth(index: HintIndex, change: Change) -> Counter[str]:
 
 
 def _asks_too_much(index: HintIndex, change: Change) -> bool:
-    """Whether scopes would ask for more variables than before, and for too many. What is freed is looked at only when it matters."""
+    """Whether scopes would ask for more variables than before, and for too many. What is freed is looked at only when
+    it matters."""
     asked = frozenset().union(*(hint.scope.env_names for hint in change.puts))
     if len(asked - index.env_names()) <= max(limits.MAX_ENV_NAMES - len(index.env_names()), 0):
         return False

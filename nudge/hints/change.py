@@ -1,4 +1,5 @@
-"""What a write does to the store, as a value: decided first, logged, then applied; a log replayed is the store again."""
+"""What a write does to the store, as a value: decided first, logged, then applied; a log replayed is the store
+again."""
 
 from __future__ import annotations
 

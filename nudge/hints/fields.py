@@ -1,4 +1,5 @@
-"""The checks that the fields of a hint share. Each names the field it refuses, and none repeats the value it was given."""
+"""The checks that the fields of a hint share. Each names the field it refuses, and none repeats the value it was
+given."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ SOURCES = ("user", "agent", "tool-output", "file-import")
 
 
 def parse_meta(raw: object, field: str = "meta") -> dict[str, Any]:
-    """Only what was given, which null is not: a default that is written down could never change. An empty scope is no scope."""
+    """Only what was given, which null is not: a default that is written down could never change. An empty scope is no
+    scope."""
     given = parse_object({} if raw is None else raw, field, tuple(_PARSERS))
     meta = {name: _PARSERS[name](given[name], f"{field}.{name}") for name in _PARSERS if given.get(name) is not None}
     if not meta.get("scope", True):

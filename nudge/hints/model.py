@@ -114,7 +114,8 @@ class Hint:
 
 
 def next_version(held: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
-    """The hint that takes the place of `held`: what it says is new, its history goes on, and its time never stands still."""
+    """The hint that takes the place of `held`: what it says is new, its history goes on, and its time never stands
+    still."""
     if held is None:
         return Hint.of(component, key, value, meta, created_at=microseconds(now), updated_at=microseconds(now))
     return Hint.of(
@@ -122,7 +123,9 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
         key,
         value,
         meta,
-        version=min(held.version + 1, limits.MAX_VERSION),  # only an import can bring it there; beyond, nothing could read it back
+        version=min(
+            held.version + 1, limits.MAX_VERSION
+        ),  # only an import can bring it there; beyond, nothing could read it back
         created_at=held.created_at,
         updated_at=microseconds(max(now, held.updated_at + 1e-6)),
         last_used_at=held.last_used_at,
@@ -132,14 +135,20 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
 
 def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     """Where each text stands, for the reasons of a search; kept apart, so that `^` and `$` mean one of them."""
-    labelled = [("component", component), ("key", key), ("value", search_text(value)), ("reason", meta.get("reason", ""))]
+    labelled = [
+        ("component", component),
+        ("key", key),
+        ("value", search_text(value)),
+        ("reason", meta.get("reason", "")),
+    ]
     return (*((label, text) for label, text in labelled if text), *(("tag", tag) for tag in meta.get("tags", ())))
 
 
 def hint_from_wire(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
     """The inverse of `to_wire`, for input from anywhere: checked by the rules of a `set`; what is missing starts now.
 
-    A clock elsewhere may run ahead. Here nothing was set or used later than now, or a TTL, which starts at the last set, would not
+    A clock elsewhere may run ahead. Here nothing was set or used later than now, or a TTL, which starts at the last
+    set, would not
     end in its time, and every later `set` would have to be later still."""
     given = parse_object(raw, path, _WIRE_FIELDS)
     latest = microseconds(now)

@@ -1,4 +1,5 @@
-"""When a long walk over hints should pause. Counted in text too: a hundred hints may be eight kilobytes or eight hundred."""
+"""When a long walk over hints should pause. Counted in text too: a hundred hints may be eight kilobytes or eight
+hundred."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 @lru_cache(maxsize=limits.SCOPES_CACHED)
 def _shared(key: str) -> Scope:
-    """Thousands of hints have one repo's scope: they share one object, which saves memory and the time to replay a log."""
+    """Thousands of hints have one repo's scope: they share one object, which saves memory and the time to replay a
+    log."""
     content = json.loads(key)
     return Scope({name: content[name] for name in _GATES if name in content}, key)
 

@@ -72,7 +72,8 @@ def _parse_regex(raw: object) -> Regex:
 def search(
     index: HintIndex, now: float, filters: Filters, context: Context, limit: int
 ) -> Generator[None, None, dict[str, Any]]:
-    """Works on the hints of the moment it starts: what is written during a pause changes nothing. After its first step it reads
+    """Works on the hints of the moment it starts: what is written during a pause changes nothing. After its first step
+    it reads
     nothing else, so that the rest may run on another thread."""
     candidates = list(filters.candidates(index))
     yield
@@ -89,7 +90,8 @@ def search(
 def _sift(
     candidates: list[Hint], now: float, filters: Filters, context: Context, limit: int
 ) -> Generator[None, None, tuple[list[Ranked], list[Refused]]]:
-    """The best that apply here, and the nearest of those that do not: both lists stay short, as a sort of thousands at the end
+    """The best that apply here, and the nearest of those that do not: both lists stay short, as a sort of thousands at
+    the end
     would be one long step."""
     found: list[Ranked] = []
     refused: list[Refused] = []

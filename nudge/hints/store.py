@@ -1,4 +1,5 @@
-"""The hint store: pure and in memory. A write is decided here, logged by the caller, then applied; nothing else changes it."""
+"""The hint store: pure and in memory. A write is decided here, logged by the caller, then applied; nothing else changes
+it."""
 
 from __future__ import annotations
 
@@ -55,14 +56,21 @@ class HintStore:
         self._index.apply(change)
 
     def apply_in_steps(self, change: Change) -> Generator[None, None, None]:
-        """`apply` for thousands of hints: readers see all of it or nothing. No other change may be applied meanwhile."""
+        """`apply` for thousands of hints: readers see all of it or nothing. No other change may be applied
+        meanwhile."""
         replaced, self._index = self._index, (yield from self._index.with_change(change))
         yield from replaced.dismantle()
 
     # Writes
 
     def decide_set(
-        self, now: float, component: object, key: object, value: object, meta: object = None, if_match_version: int | None = None
+        self,
+        now: float,
+        component: object,
+        key: object,
+        value: object,
+        meta: object = None,
+        if_match_version: int | None = None,
     ) -> Decision:
         name, label = parse_name(component, "component"), parse_name(key, "key")
         parsed = completed({**self._default_ttl, **parse_meta(meta)})
@@ -104,7 +112,12 @@ class HintStore:
         return transfer.decide_import(self._index, self._admission, now, payload, mode)
 
     def decide_sync(
-        self, now: float, scope: object, added_by: object, found: Iterable[sync.Found], keeps: sync.Keeps = sync.keep_none
+        self,
+        now: float,
+        scope: object,
+        added_by: object,
+        found: Iterable[sync.Found],
+        keeps: sync.Keeps = sync.keep_none,
     ) -> Decision:
         tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
         owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
@@ -150,7 +163,9 @@ class HintStore:
             yield
         return {"components": _counted(held), "hints": hints}
 
-    def export(self, now: float, *, component: object = None, reveal: bool = False) -> Generator[None, None, dict[str, Any]]:
+    def export(
+        self, now: float, *, component: object = None, reveal: bool = False
+    ) -> Generator[None, None, dict[str, Any]]:
         """What is live at the first step; secrets without their value unless they are to be revealed."""
         chosen = self._index if component is None else self._index.component(parse_name(component, "component"))
         components = yield from transfer.export_components([hint for hint in chosen if hint.live_at(now)], reveal)
@@ -163,7 +178,9 @@ class HintStore:
         hints = self._index.component(component) if key is None else self._index.shelf(component, key)
         return frozenset(name for hint in hints for name in hint.scope.env_names)
 
-    def _best(self, now: float, component: object, key: object, context: Context | None) -> Generator[None, None, Ranked]:
+    def _best(
+        self, now: float, component: object, key: object, context: Context | None
+    ) -> Generator[None, None, Ranked]:
         """Pauses after each variant: one may have patterns that take milliseconds, and there may be two hundred."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         checked = []
@@ -194,7 +211,9 @@ def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:
     parse_whole(expected, "if_match_version", 0, limits.MAX_VERSION)
     actual = held.version if held else 0
     if expected != actual:
-        raise Conflict(f"{new.component}/{new.key} {_mismatch(expected, actual)}, then retry", expected=expected, actual=actual)
+        raise Conflict(
+            f"{new.component}/{new.key} {_mismatch(expected, actual)}, then retry", expected=expected, actual=actual
+        )
 
 
 def _mismatch(expected: int, actual: int) -> str:

@@ -16,7 +16,9 @@ from nudge.hints.scope import Scope
 from nudge.hints.value import fresh, parse_value
 
 Found = tuple[object, object, object, object]  # component, key, value, meta
-Keeps = Callable[[Hint, Hint | None], bool]  # whether a hint of the tool's own stays as it is, against what was found in its place
+Keeps = Callable[
+    [Hint, Hint | None], bool
+]  # whether a hint of the tool's own stays as it is, against what was found in its place
 
 _SOURCE = "tool-output"
 _WITHHELD = "[REDACTED:secret]"
@@ -58,7 +60,9 @@ class _Report:
         return {**lists, "unchanged": self.unchanged, **({"skipped": self.skipped} if self.skipped else {})}
 
 
-def decide_sync(index: HintIndex, admission: Admission, now: float, owner: Owner, found: Iterable[Found], keeps: Keeps) -> Decision:
+def decide_sync(
+    index: HintIndex, admission: Admission, now: float, owner: Owner, found: Iterable[Found], keeps: Keeps
+) -> Decision:
     report = _Report()
     wanted = _admitted(_read(found, owner, now), admission, report)
     settled = [_settle(index.live(identity, now), new, now, owner, keeps, report) for identity, new in wanted.items()]
@@ -88,7 +92,9 @@ def _admitted(wanted: dict[Identity, Hint], admission: Admission, report: _Repor
     for identity, hint in wanted.items():
         finding = admission.secret_in(hint)
         if finding:
-            report.skipped.append({"component": hint.component, "key": hint.key, "reason": f"{finding.field} {finding.phrase()}"})
+            report.skipped.append(
+                {"component": hint.component, "key": hint.key, "reason": f"{finding.field} {finding.phrase()}"}
+            )
         else:
             admitted[identity] = hint
     return admitted

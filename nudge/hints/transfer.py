@@ -46,7 +46,12 @@ def export_components(hints: list[Hint], reveal: bool) -> Generator[None, None, 
 
 
 def payload_of(components: dict[str, Any], session_id: str, created_at: float) -> dict[str, Any]:
-    return {"schema_version": SCHEMA_VERSION, "created_at": iso(created_at), "session_id": session_id, "components": components}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "created_at": iso(created_at),
+        "session_id": session_id,
+        "components": components,
+    }
 
 
 def _exported(hint: Hint, reveal: bool) -> dict[str, Any]:
@@ -116,7 +121,8 @@ def _settle(index: HintIndex, now: float, incoming: list[_Incoming], mode: str) 
 
 
 def _numbered_after(held: Hint, new: Hint) -> Hint:
-    """A number that somebody has seen here never comes to mean something else: who has it in hand must be told of the change."""
+    """A number that somebody has seen here never comes to mean something else: who has it in hand must be told of the
+    change."""
     changed = held.value != new.value or held.meta != new.meta
     return replace(new, version=min(max(new.version, held.version + changed), limits.MAX_VERSION))
 
@@ -132,7 +138,8 @@ def _why_it_stays(held: Hint | None, new: _Incoming, mode: str) -> str | None:
 
 
 def _unnamed(index: HintIndex, incoming: list[_Incoming]) -> Generator[None, None, list[Hint]]:
-    """What a payload that replaces everything takes away. A hint that it names and cannot bring, such as a secret that was exported
+    """What a payload that replaces everything takes away. A hint that it names and cannot bring, such as a secret that
+    was exported
     without its value, is not among them."""
     named = {one.hint.identity for one in incoming}
     yield
@@ -179,7 +186,11 @@ def _entries(components: object) -> Iterator[tuple[str, str, object, str]]:
     for component, content, at in _members(components, "payload.components"):
         hints = require(parse_object(content, at, ("hints",)), "hints", at)
         for key, raw, path in _members(hints, f"{at}.hints"):
-            several = [(variant, f"{path}[{nth}]") for nth, variant in enumerate(raw)] if isinstance(raw, list) else [(raw, path)]
+            several = (
+                [(variant, f"{path}[{nth}]") for nth, variant in enumerate(raw)]
+                if isinstance(raw, list)
+                else [(raw, path)]
+            )
             yield from ((component, key, variant, place) for variant, place in several)
 
 

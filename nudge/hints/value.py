@@ -64,7 +64,8 @@ def search_text(value: Any) -> str:
 
 
 def _leaves(content: Any) -> Iterator[str]:
-    """Strings, names of members too; a member that holds a string also as `name=value`, the form in which credentials show."""
+    """Strings, names of members too; a member that holds a string also as `name=value`, the form in which credentials
+    show."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
@@ -99,7 +100,9 @@ def _path(raw: dict[str, Any], field: str) -> dict[str, Any]:
     text = parse_text(require(raw, "abs", field), f"{field}.abs", limits.MAX_PATH_CHARS, least=1)
     path: dict[str, Any] = {"abs": normalise_path(text, f"{field}.abs")}
     if "os" in raw:
-        path["os"] = parse_list(raw["os"], f"{field}.os", len(OS_NAMES), lambda name, at: parse_choice(name, at, OS_NAMES))
+        path["os"] = parse_list(
+            raw["os"], f"{field}.os", len(OS_NAMES), lambda name, at: parse_choice(name, at, OS_NAMES)
+        )
     return path
 
 

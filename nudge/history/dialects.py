@@ -1,4 +1,5 @@
-"""The hooks of Gemini CLI and Cursor, in Claude Code's words. Both from their documentation only: no payload of theirs has been seen."""
+"""The hooks of Gemini CLI and Cursor, in Claude Code's words. Both from their documentation only: no payload of theirs
+has been seen."""
 
 from __future__ import annotations
 
@@ -43,7 +44,11 @@ CURSOR_EVENTS = {
 
 
 def is_cursor(payload: Mapping[str, Any]) -> bool:
-    return "cursor_version" in payload or "conversation_id" in payload or str(payload.get("hook_event_name")) in CURSOR_EVENTS
+    return (
+        "cursor_version" in payload
+        or "conversation_id" in payload
+        or str(payload.get("hook_event_name")) in CURSOR_EVENTS
+    )
 
 
 def translated(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,7 +87,11 @@ def _from_cursor(payload: Mapping[str, Any]) -> dict[str, Any]:
 def _own_tool(name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Cursor's hooks for one tool each have that tool's facts at the top."""
     if name == "afterShellExecution":
-        return {"tool_name": "Shell", "tool_input": {"command": payload.get("command")}, "tool_response": payload.get("output")}
+        return {
+            "tool_name": "Shell",
+            "tool_input": {"command": payload.get("command")},
+            "tool_response": payload.get("output"),
+        }
     if name == "afterFileEdit":
         return {"tool_name": "Edit", "tool_input": {"file_path": payload.get("file_path")}}
     if name == "afterMCPExecution":

@@ -1,6 +1,7 @@
 """What a session is told at its start: eligible hints, what was wanted here before, what was done here, and elsewhere.
 
-Stored text is a stranger's. Each piece of it becomes one quoted line under a header that calls it a record: it can neither end its
+Stored text is a stranger's. Each piece of it becomes one quoted line under a header that calls it a record: it can
+neither end its
 line or its quotes, nor hide a character, nor close the tag that a client wraps the whole in.
 """
 
@@ -35,7 +36,8 @@ _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # printable to 
 
 
 class Digest:
-    """`items` are the lines that start with a dash, in their order: what each is about, its score, and why it is there."""
+    """`items` are the lines that start with a dash, in their order: what each is about, its score, and why it is
+    there."""
 
     __slots__ = ("items", "text")
 
@@ -48,7 +50,9 @@ class _Line:
 
     __slots__ = ("item", "kept", "rank", "text")
 
-    def __init__(self, text: str, rank: float | None, identity: int | str, kind: str, score: float, reason: str) -> None:
+    def __init__(
+        self, text: str, rank: float | None, identity: int | str, kind: str, score: float, reason: str
+    ) -> None:
         self.text, self.rank, self.kept = f"- {text}", rank, True
         self.item = {"id": identity, "kind": kind, "score": round(score, 4), "reason": reason}
 
@@ -61,10 +65,18 @@ class _Section:
 
 
 def build(
-    connection: Connection | None, *, project: str | None, session_id: str | None, now: float, source: str,
-    hints: Sequence[dict[str, Any]], cross_project: bool = True, private: frozenset[str] = frozenset(),
-) -> Digest:  # fmt: skip
-    """`hints` are rows of name, value (None for a secret), score and reasons, the best first. Without a connection they are all."""
+    connection: Connection | None,
+    *,
+    project: str | None,
+    session_id: str | None,
+    now: float,
+    source: str,
+    hints: Sequence[dict[str, Any]],
+    cross_project: bool = True,
+    private: frozenset[str] = frozenset(),
+) -> Digest:
+    """`hints` are rows of name, value (None for a secret), score and reasons, the best first. Without a connection they
+    are all."""
     known = _Section("Hints for here", _hint_lines(hints))
     sections: list[_Section] = []
     if connection is not None:
@@ -90,9 +102,15 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterable[_Line]:
 def _own(seen: past.Past, project: str, source: str) -> list[_Section]:
     most = limits.RECOVERED_ROWS if source in RECOVERIES else limits.INJECTED_ROWS
     rows = seen.of_project(project)
-    intents = [_intent_line(place, intent, seen.now) for place, intent in enumerate(seen.intents(rows, limits.INJECTED_INTENTS))]
+    intents = [
+        _intent_line(place, intent, seen.now)
+        for place, intent in enumerate(seen.intents(rows, limits.INJECTED_INTENTS))
+    ]
     chosen = seen.chosen(rows, most)
-    table = [_row_line(seen, row, None if row.type in LASTING else (place + 1) / most, "observation") for place, row in enumerate(chosen)]
+    table = [
+        _row_line(seen, row, None if row.type in LASTING else (place + 1) / most, "observation")
+        for place, row in enumerate(chosen)
+    ]
     return [_Section("Recent Intents", intents), _Section(f"Recent ({named(project)})", table)]
 
 
@@ -100,7 +118,11 @@ def _foreign(seen: past.Past, project: str | None, source: str, private: frozens
     """A line of another project goes before one of this project that stands as far down."""
     most = limits.RECOVERED_FOREIGN if source in RECOVERIES else limits.INJECTED_FOREIGN
     chosen = seen.chosen(seen.of_others(private | {project}), most)
-    return [_Section("Other projects", [_row_line(seen, row, (place + 2) / most, "foreign") for place, row in enumerate(chosen)])]
+    return [
+        _Section(
+            "Other projects", [_row_line(seen, row, (place + 2) / most, "foreign") for place, row in enumerate(chosen)]
+        )
+    ]
 
 
 def _intent_line(place: int, intent: past.Intent, now: float) -> _Line:
@@ -108,7 +130,14 @@ def _intent_line(place: int, intent: past.Intent, now: float) -> _Line:
     age = ago(now - intent.timestamp)
     text = f"[{_brief(age)}] {quoted(intent.content, limits.INJECTED_INTENT_CHARS)} -> {actions} #{intent.id}"
     score = half_life(now - intent.timestamp)
-    return _Line(text, (place + 1) / limits.INJECTED_INTENTS, intent.id, "intent", score, f"a prompt that led to {actions}, {age}")
+    return _Line(
+        text,
+        (place + 1) / limits.INJECTED_INTENTS,
+        intent.id,
+        "intent",
+        score,
+        f"a prompt that led to {actions}, {age}",
+    )
 
 
 def _row_line(seen: past.Past, row: Row, rank: float | None, kind: str) -> _Line:

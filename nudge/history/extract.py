@@ -1,4 +1,5 @@
-"""What a hook event means: zero or one observation, by rules alone. One payload in, one event out, redacted before it exists."""
+"""What a hook event means: zero or one observation, by rules alone. One payload in, one event out, redacted before it
+exists."""
 
 from __future__ import annotations
 
@@ -26,7 +27,14 @@ CLIENTS = ("claude-code", "codex", "gemini", "cursor", "opencode")
 # Known, and without anything to remember: the tool's end says what its start said, and a turn's end says nothing.
 IGNORED_EVENTS = frozenset(
     (
-        *("PreToolUse", "PostToolBatch", "PermissionRequest", "PermissionDenied", "PreModelRequest", "UserPromptExpansion"),
+        *(
+            "PreToolUse",
+            "PostToolBatch",
+            "PermissionRequest",
+            "PermissionDenied",
+            "PreModelRequest",
+            "UserPromptExpansion",
+        ),
         *("Stop", "StopFailure", "SubagentStart", "SubagentStop", "Interrupt", "TeammateIdle", "MessageDisplay"),
         *("Setup", "InstructionsLoaded", "ConfigChange", "CwdChanged", "FileChanged", "DirectoryAdded"),
         *("WorktreeCreate", "WorktreeRemove", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult"),
@@ -40,7 +48,8 @@ _HOMES = ((".claude", "claude-code"), (".codex", "codex"), (".gemini", "gemini")
 
 
 def extract(payload: Mapping[str, Any], *, now: float, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """The event that a payload tells; None when it tells nothing worth keeping. `repo` and `project` are the caller's to add."""
+    """The event that a payload tells; None when it tells nothing worth keeping. `repo` and `project` are the caller's
+    to add."""
     said = understood(payload)
     for field in _REQUIRED:
         _require(said, field)
@@ -142,7 +151,8 @@ def _require(said: Mapping[str, Any], field: str) -> None:
 
 
 def _fitting(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Within what the store takes, by giving up what takes most; ids and marks of redaction need the rest of the room."""
+    """Within what the store takes, by giving up what takes most; ids and marks of redaction need the rest of the
+    room."""
     while len(json.dumps(metadata)) > limits.MAX_METADATA_CHARS - limits.KIB:
         largest = max(metadata, key=lambda name: len(json.dumps(metadata[name])))
         metadata = {**metadata, largest: TOO_LONG}
@@ -163,7 +173,8 @@ def _failed_tool(said: Mapping[str, Any]) -> Seen:
 
 
 def _prompt(said: Mapping[str, Any]) -> Seen | None:
-    """What a client tells its model under the user's name is not the user's word. A private prompt stays as a place in the order."""
+    """What a client tells its model under the user's name is not the user's word. A private prompt stays as a place in
+    the order."""
     prompt = text_of(said, "prompt")
     for name in _CLIENTS_OWN:
         prompt = _without(name, prompt)
@@ -171,7 +182,8 @@ def _prompt(said: Mapping[str, Any]) -> Seen | None:
 
 
 def _without(name: str, text: str) -> str:
-    """Without the blocks of that name. A tag that is never closed is a word, unless the text begins with it: then it is cut short."""
+    """Without the blocks of that name. A tag that is never closed is a word, unless the text begins with it: then it is
+    cut short."""
     if not _is_named(name, text):
         return text
     kept, place = [], 0
@@ -250,11 +262,16 @@ def _prompt_id(said: Mapping[str, Any]) -> str:
 
 
 def _event_id(said: Mapping[str, Any], found: Seen, now: float) -> str:
-    """The same for a plugin and a hook that tell the same, so that it is stored once; random where the client gives nothing to go by."""
+    """The same for a plugin and a hook that tell the same, so that it is stored once; random where the client gives
+    nothing to go by."""
     name = text_of(said, "hook_event_name")
     if found.type == "user_prompt":
         # A turn of Codex can be steered by a second prompt.
-        parts = [_prompt_id(said), name, "" if text_of(said, "prompt_id") else text_of(said, "prompt")] if _prompt_id(said) else []
+        parts = (
+            [_prompt_id(said), name, "" if text_of(said, "prompt_id") else text_of(said, "prompt")]
+            if _prompt_id(said)
+            else []
+        )
     elif found.type.startswith("session_"):
         # All that the client tells: two resumes in a row differ in more than their time.
         parts = [name, json.dumps(said, sort_keys=True), str(int(now) // limits.SESSION_EVENT_BUCKET)]
@@ -269,7 +286,8 @@ def _digest(parts: list[str]) -> str:
 
 
 def _sha256() -> Callable[[bytes], Any]:
-    """`hashlib` loads OpenSSL, which costs a hook more than all else it does; the interpreter's own module has the same digest."""
+    """`hashlib` loads OpenSSL, which costs a hook more than all else it does; the interpreter's own module has the same
+    digest."""
     try:
         from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

@@ -1,7 +1,9 @@
 """Deleting: what a person asks to be gone, and what has outlived its retention.
 
-An observation leaves copies: in the prompt it records, the summary of its session, the texts that sessions were told. Neither a purge
-nor retention leaves them behind. A purge by words also finds what no search shows: the text of errors, subjects and descriptions, and
+An observation leaves copies: in the prompt it records, the summary of its session, the texts that sessions were told.
+Neither a purge
+nor retention leaves them behind. A purge by words also finds what no search shows: the text of errors, subjects and
+descriptions, and
 copies whose observation has gone before them.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
@@ -40,18 +42,29 @@ class Purge:
     __slots__ = ("_conditions", "match", "names_observations")
 
     def __init__(
-        self, *, now: float, before: int | None = None, project: str | None = None, session: str | None = None,
-        ids: Sequence[int] | None = None, obs_type: str | None = None, older_than: int | None = None, search: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        now: float,
+        before: int | None = None,
+        project: str | None = None,
+        session: str | None = None,
+        ids: Sequence[int] | None = None,
+        obs_type: str | None = None,
+        older_than: int | None = None,
+        search: str | None = None,
+    ) -> None:
         check_type(obs_type, "type")
         given = (before, project, session, ids, obs_type, older_than, search)
         if all(value is None for value in given):
             raise Invalid("needs at least one of before, project, session, ids, type, older_than, search")
         self._conditions: list[tuple[str, Any]] = [
-            ("timestamp < ?", before), ("{project} = ?", project), ("session_id = ?", session), ("obs_type = ?", obs_type),
+            ("timestamp < ?", before),
+            ("{project} = ?", project),
+            ("session_id = ?", session),
+            ("obs_type = ?", obs_type),
             ("timestamp < ?", None if older_than is None else int(now) - older_than * DAY),
             ("id IN (SELECT value FROM json_each(?))", None if ids is None else json.dumps(list(ids))),
-        ]  # fmt: skip
+        ]
         self.match = None if search is None else to_match(search)
         self.names_observations = ids is not None or obs_type is not None
 
@@ -62,7 +75,8 @@ class Purge:
 
 
 class Doomed:
-    """What a purge takes: observations (id, session, type, prompt, pinned), prompts, injections, sessions of which nothing would be
+    """What a purge takes: observations (id, session, type, prompt, pinned), prompts, injections, sessions of which
+    nothing would be
     left; `retold` are those that have to be summed up anew."""
 
     __slots__ = ("injections", "observations", "prompts", "retold", "sessions")
@@ -83,9 +97,12 @@ class Doomed:
     def told(self) -> dict[str, Any]:
         counts = Counter(row[2] for row in self.observations)
         return {
-            "total": counts.total(), "counts": dict(sorted(counts.items())), "pinned": sum(row[4] for row in self.observations),
-            "prompts": len(self.prompts), "injections": len(self.injections),
-        }  # fmt: skip
+            "total": counts.total(),
+            "counts": dict(sorted(counts.items())),
+            "pinned": sum(row[4] for row in self.observations),
+            "prompts": len(self.prompts),
+            "injections": len(self.injections),
+        }
 
 
 def count(connection: Connection, meant: Purge, find: Find) -> dict[str, Any]:
@@ -94,7 +111,8 @@ def count(connection: Connection, meant: Purge, find: Find) -> dict[str, Any]:
 
 
 def purge(connection: Connection, meant: Purge, now: float, find: Find) -> dict[str, Any]:
-    """Delete them and every copy of what they said. The file itself is scrubbed after the commit, by whoever holds it."""
+    """Delete them and every copy of what they said. The file itself is scrubbed after the commit, by whoever holds
+    it."""
     doomed = Doomed(connection, meant, find)
     _delete(connection, "observations", [row[0] for row in doomed.observations])
     for table, gone in (("prompts", doomed.prompts), ("injections", doomed.injections), ("sessions", doomed.sessions)):
@@ -114,7 +132,9 @@ def _observations(connection: Connection, meant: Purge, find: Find) -> list[Any]
     found = {row[0] for row in connection.execute(indexed, [*values, meant.match])}
     rows = connection.execute(f"SELECT id, content, file_path, metadata FROM observations WHERE {where}", values)
     found.update(find(meant.match, ((row[0], f"{row[1]}\n{_said_in(row[3])}", row[2]) for row in rows)))
-    return list(connection.execute(f"{wanted} id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)).fetchall())
+    return list(
+        connection.execute(f"{wanted} id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(found)),)).fetchall()
+    )
 
 
 def _said_in(metadata: str) -> str:
@@ -159,7 +179,9 @@ def _told(items: str, text: str) -> Iterator[int]:
 def _emptied(connection: Connection, leaving: Mapping[str, int]) -> set[str]:
     """A session of which nothing is left goes as well."""
     held = "SELECT count(*) FROM observations WHERE session_id = ?"
-    return {session for session, number in leaving.items() if connection.execute(held, (session,)).fetchone()[0] == number}
+    return {
+        session for session, number in leaving.items() if connection.execute(held, (session,)).fetchone()[0] == number
+    }
 
 
 def _sessions_of(connection: Connection, prompts: Iterable[int]) -> set[str]:
@@ -179,15 +201,20 @@ def _delete(connection: Connection, table: str, ids: Sequence[int | str]) -> Non
 
 def _sum_up_anew(connection: Connection, sessions: Iterable[str], now: float) -> None:
     """A summary neither names nor counts what is gone."""
-    connection.executemany("UPDATE sessions SET summary = NULL WHERE id = ?", [(session_id,) for session_id in sessions])
+    connection.executemany(
+        "UPDATE sessions SET summary = NULL WHERE id = ?", [(session_id,) for session_id in sessions]
+    )
     settle(connection, now)
 
 
 # Retention
 
 
-def sweep(connection: Connection, now: float, retention: Mapping[str, int], most: int = limits.SWEEP_PORTION) -> dict[str, int]:
-    """Delete up to `most` observations older than the days their type is kept, never a pinned one; how many of each type.
+def sweep(
+    connection: Connection, now: float, retention: Mapping[str, int], most: int = limits.SWEEP_PORTION
+) -> dict[str, int]:
+    """Delete up to `most` observations older than the days their type is kept, never a pinned one; how many of each
+    type.
     Fewer than `most` in all: nothing is left to do, and what nothing refers to any more has gone as well."""
     settle(connection, now)
     deleted: dict[str, int] = {}
@@ -211,7 +238,8 @@ def sweep(connection: Connection, now: float, retention: Mapping[str, int], most
 
 
 def _forget_prompts(connection: Connection, before: int) -> set[str]:
-    """A prompt keeps its words as long as its observation. Its place stays while anything refers to it, so that what one prompt led to
+    """A prompt keeps its words as long as its observation. Its place stays while anything refers to it, so that what
+    one prompt led to
     still stands together. The sessions to which one belonged."""
     gone = "timestamp < ? AND NOT EXISTS (SELECT 1 FROM observations WHERE prompt_id = prompts.id"
     silent = f"content <> '' AND {gone} AND obs_type = 'user_prompt')"

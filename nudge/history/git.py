@@ -17,15 +17,21 @@ _OPTION = rf"""\s+(?:-[cC]\s+(?:{_QUOTED}|[^\s"'-])(?:{_QUOTED}|[^\s"'])*+|-\S*+
 _SHELL = r"\b(?:ba|da|z)?sh\s+-[a-z]*c\s+"
 _AS_ANOTHER = r"(?:sudo|env)(?:\s+-\S+(?:\s+(?!git\b)\w+(?=\s))?){0,4}"
 _BEGINS = rf"""(?:^|[;&|(){{}}\n`]|\b(?:then|do|else|time|{_AS_ANOTHER})\s|{_SHELL}["'])\s*(?:\w+=[^\s;&|]*\s+)*(?:[\w.~/-]{{0,200}}/)?"""
-# What a shell does not run: the character behind a backslash, a comment, a quotation. But it may be another shell's line.
+# What a shell does not run: the character behind a backslash, a comment, a quotation. But it may be another shell's
+# line.
 _SAID = rf"""(?s)\\.|(?<!\S)#[^\n]*|({_SHELL})?("(?:[^"\\]|\\.)*+"|'[^']*+')"""
 _ARGUMENTS = rf"""((?:{_QUOTED}|[^;&|\n"'])*+)"""
 _COMMAND = rf"""{_BEGINS}git(?:{_OPTION})*\s+(commit|push)(?=[\s;&|)"']|$){_ARGUMENTS}"""
-_WITHOUT_EFFECT = {"commit": r"\s(?:--dry-run|--porcelain|--short|--long|--help|-h)\b", "push": r"\s(?:--dry-run|-n|--help|-h)\b"}
+_WITHOUT_EFFECT = {
+    "commit": r"\s(?:--dry-run|--porcelain|--short|--long|--help|-h)\b",
+    "push": r"\s(?:--dry-run|-n|--help|-h)\b",
+}
 
 _COMMITTED = r"(?m)^\[([^\]\n]{1,256}?)(?: \(root-commit\))? ([0-9a-f]{4,64})\] (.*)$"
 _CHANGED = r"(\d+) files? changed(?:, (\d+) insertions?\(\+\))?(?:, (\d+) deletions?\(-\))?"
-_DONE_NOTHING = r"(?m)\b(?:nothing (?:added )?to commit|no changes added to commit)\b|^(?:fatal|error): |^ ! \[|^Aborting commit"
+_DONE_NOTHING = (
+    r"(?m)\b(?:nothing (?:added )?to commit|no changes added to commit)\b|^(?:fatal|error): |^ ! \[|^Aborting commit"
+)
 _PUSHED = r"(?m)^\s*(?:[+*=-]\s+)?(?:[0-9a-f]{4,64}\.{2,3}([0-9a-f]{4,64})|\[new branch\])\s+(\S+) -> (\S+)"
 
 
@@ -39,8 +45,10 @@ class Found:
 def read(command: str, output: str, *, succeeded: bool) -> Found | None:
     """A commit or a push that happened; None for anything else.
 
-    That it happened is known from what git printed. Where it printed nothing, success is taken for it, unless the command holds a text
-    of its own (`<<`), in which `git commit` may be just words and a quote an apostrophe, or ends well whatever git did (`||`).
+    That it happened is known from what git printed. Where it printed nothing, success is taken for it, unless the
+    command holds a text
+    of its own (`<<`), in which `git commit` may be just words and a quote an apostrophe, or ends well whatever git did
+    (`||`).
     """
     command = command[: limits.REDACTED_AT_ONCE]
     run = command if "<<" in command else re.sub(_SAID, _what_is_run, command)

@@ -21,9 +21,24 @@ if TYPE_CHECKING:
 
 
 OBS_TYPES = (
-    "file_read", "file_write", "file_edit", "command", "command_error", "search", "user_prompt", "session_start", "session_end",
-    "session_compact", "mcp_call", "git_commit", "git_push", "task_spawn", "web_fetch", "web_search", "tool_other",
-)  # fmt: skip
+    "file_read",
+    "file_write",
+    "file_edit",
+    "command",
+    "command_error",
+    "search",
+    "user_prompt",
+    "session_start",
+    "session_end",
+    "session_compact",
+    "mcp_call",
+    "git_commit",
+    "git_push",
+    "task_spawn",
+    "web_fetch",
+    "web_search",
+    "tool_other",
+)
 CHANGES = ("file_write", "file_edit")
 SESSION_TYPES = ("session_start", "session_end", "session_compact")  # they belong to no prompt
 NO_ACTION = (*SESSION_TYPES, "user_prompt")  # what happened without the agent doing anything
@@ -62,9 +77,22 @@ class Event:
     """What a hook saw, checked: whatever comes over the wire or out of a spool file passes here before it is stored."""
 
     __slots__ = (
-        "client", "content", "cwd", "event_id", "file_path", "files", "metadata", "project", "prompt_id", "repo", "session_id",
-        "source_event", "timestamp", "tool_name", "type",
-    )  # fmt: skip
+        "client",
+        "content",
+        "cwd",
+        "event_id",
+        "file_path",
+        "files",
+        "metadata",
+        "project",
+        "prompt_id",
+        "repo",
+        "session_id",
+        "source_event",
+        "timestamp",
+        "tool_name",
+        "type",
+    )
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.event_id = _name(raw, "event_id", limits.MAX_EVENT_ID_CHARS)
@@ -72,7 +100,10 @@ class Event:
         self.timestamp = _seconds(raw.get("timestamp"))
         self.type = _type(raw.get("type"))
         self.client = raw.get("client") if raw.get("client") in CLIENTS else "unknown"
-        self.content = _text(raw, "content", limits.MAX_PROMPT_CHARS if self.type == "user_prompt" else limits.MAX_CONTENT_CHARS) or ""
+        self.content = (
+            _text(raw, "content", limits.MAX_PROMPT_CHARS if self.type == "user_prompt" else limits.MAX_CONTENT_CHARS)
+            or ""
+        )
         self.cwd, self.repo, self.project = _text(raw, "cwd"), _text(raw, "repo"), _project(raw)
         self.source_event, self.tool_name = _text(raw, "source_event"), _text(raw, "tool_name")
         self.file_path, self.prompt_id = _text(raw, "file_path"), _text(raw, "prompt_id")
@@ -115,7 +146,8 @@ def _project(raw: Mapping[str, Any]) -> str | None:
 
 
 def storable(text: str) -> str:
-    """SQLite keeps UTF-8: halves of a surrogate pair have no form there, and a NUL would end the text for its functions."""
+    """SQLite keeps UTF-8: halves of a surrogate pair have no form there, and a NUL would end the text for its
+    functions."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,4 +1,5 @@
-"""What the beginning of an event tells when there is more of it than is read: a client names the session, the event, the tool and the
+"""What the beginning of an event tells when there is more of it than is read: a client names the session, the event,
+the tool and the
 path before it comes to the contents of a file."""
 
 from __future__ import annotations

@@ -36,7 +36,20 @@ def weight(obs_type: str) -> float:
 class Row:
     """An observation; `times` counts those that say the same, of which this is the newest."""
 
-    __slots__ = ("content", "cwd", "facts", "id", "path", "project", "prompt_id", "score", "session_id", "times", "timestamp", "type")
+    __slots__ = (
+        "content",
+        "cwd",
+        "facts",
+        "id",
+        "path",
+        "project",
+        "prompt_id",
+        "score",
+        "session_id",
+        "times",
+        "timestamp",
+        "type",
+    )
 
     def __init__(self, row: Sequence[Any], now: float) -> None:
         self.id, self.timestamp, self.session_id, self.prompt_id, self.project, self.type, self.path, self.content = row
@@ -72,18 +85,24 @@ class Past:
         """Newest first."""
         found = self._connection.execute(
             "SELECT id, timestamp, session_id, prompt_id, project, obs_type, file_path, substr(content, 1, 500) FROM observations"
-            " WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?", (project, most),
-        )  # fmt: skip
+            " WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?",
+            (project, most),
+        )
         return [Row(row, self.now) for row in found if row[2] != self._left_out]
 
     def of_others(self, excluded: Collection[str | None]) -> list[Row]:
         """From the projects that were worked on last."""
         found = self._connection.execute(
             "SELECT project, max(started_at) FROM (SELECT project, started_at FROM sessions ORDER BY started_at DESC LIMIT ?)"
-            " WHERE project IS NOT NULL GROUP BY project ORDER BY 2 DESC", (limits.FOREIGN_SESSIONS,),
-        )  # fmt: skip
+            " WHERE project IS NOT NULL GROUP BY project ORDER BY 2 DESC",
+            (limits.FOREIGN_SESSIONS,),
+        )
         projects = [row[0] for row in found if row[0] not in excluded]
-        return [row for project in projects[: limits.FOREIGN_PROJECTS] for row in self.of_project(project, limits.FOREIGN_CANDIDATES)]
+        return [
+            row
+            for project in projects[: limits.FOREIGN_PROJECTS]
+            for row in self.of_project(project, limits.FOREIGN_CANDIDATES)
+        ]
 
     def chosen(self, rows: Iterable[Row], most: int) -> list[Row]:
         """The best by score, one for each subject; of those what changed or failed comes first, then by score."""
@@ -103,18 +122,24 @@ class Past:
         for row in rows:
             if row.prompt_id is not None:
                 actions[row.prompt_id] = actions.get(row.prompt_id, 0) + (row.type not in NO_ACTION)
-                (own if row.type == "user_prompt" else first)[row.prompt_id] = row.id  # newest first, so what stays is the oldest
+                (own if row.type == "user_prompt" else first)[row.prompt_id] = (
+                    row.id
+                )  # newest first, so what stays is the oldest
         wanted = [prompt_id for prompt_id, count in actions.items() if count][: 2 * most]
         found = self._connection.execute(
             "SELECT id, timestamp, content FROM prompts WHERE id IN (SELECT value FROM json_each(?)) AND source = 'user' AND content <> ''"
-            " ORDER BY timestamp DESC, id DESC", (json.dumps(wanted),),
-        )  # fmt: skip
+            " ORDER BY timestamp DESC, id DESC",
+            (json.dumps(wanted),),
+        )
         ids = {**first, **own}
         return [Intent(ids[prompt], when, said, actions[prompt]) for prompt, when, said in found][:most]
 
     def _complete(self, rows: Sequence[Row]) -> None:
         """What only chosen rows need: where their session worked, and what is known of a failure or a commit."""
-        places = self._mapped("SELECT id, cwd FROM sessions WHERE id IN (SELECT value FROM json_each(?))", [row.session_id for row in rows])
+        places = self._mapped(
+            "SELECT id, cwd FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
+            [row.session_id for row in rows],
+        )
         told = [row.id for row in rows if row.type in LASTING]
         facts = self._mapped("SELECT id, metadata FROM observations WHERE id IN (SELECT value FROM json_each(?))", told)
         for row in rows:

@@ -1,6 +1,7 @@
 """The query language of search: FTS5's own, in which a plain phrase with `-`, `.`, `/` or `:` in it means its words.
 
-FTS5 takes barewords of letters and digits only and calls everything else a syntax error, in words that help nobody. So the text is
+FTS5 takes barewords of letters and digits only and calls everything else a syntax error, in words that help nobody. So
+the text is
 parsed here: operators stay operators, every word is quoted, and what cannot be understood is refused with its place.
 """
 
@@ -37,7 +38,8 @@ def _wrong(what: str, at: int) -> Invalid:
 
 
 class _Token:
-    """`kind` is `phrase`, `filter`, `near`, an operator, or the character itself; `sql` is its form in the expression."""
+    """`kind` is `phrase`, `filter`, `near`, an operator, or the character itself; `sql` is its form in the
+    expression."""
 
     __slots__ = ("at", "kind", "sql", "wordy")
 
@@ -149,7 +151,8 @@ def _has_word(text: str) -> bool:
 
 
 class _Parser:
-    """As FTS5 binds: side by side first, then NOT, AND, OR. What holds no word at all (`--`, `->`) counts for nothing."""
+    """As FTS5 binds: side by side first, then NOT, AND, OR. What holds no word at all (`--`, `->`) counts for
+    nothing."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens

@@ -30,7 +30,10 @@ def get(connection: Connection, ids: Sequence[int]) -> list[dict[str, Any]]:
         raise Invalid("ids array must not be empty")
     if len(ids) > limits.MAX_OBSERVATION_IDS:
         raise Invalid(f"must have at most {limits.MAX_OBSERVATION_IDS} items", field="ids")
-    found = {row[0]: observation(row) for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)}
+    found = {
+        row[0]: observation(row)
+        for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)
+    }
     return [found[identity] for identity in ids if identity in found]
 
 
@@ -44,26 +47,40 @@ def timeline(
     told = observation(row)
     here = (told["session_id"], told["timestamp"], told["id"])
     around = f"SELECT {COLUMNS} FROM observations WHERE session_id = ? AND (timestamp, id)"
-    earlier = connection.execute(f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*here, before)).fetchall()
+    earlier = connection.execute(
+        f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*here, before)
+    ).fetchall()
     later = connection.execute(f"{around} > (?, ?) ORDER BY timestamp, id LIMIT ?", (*here, after)).fetchall()
-    return {"anchor": told, "before": [observation(row) for row in reversed(earlier)], "after": [observation(row) for row in later]}
+    return {
+        "anchor": told,
+        "before": [observation(row) for row in reversed(earlier)],
+        "after": [observation(row) for row in later],
+    }
 
 
 # One session
 
 
-def trace(connection: Connection, session_id: str, before: int | None = None, after: int | None = None) -> dict[str, Any]:
-    """A session's prompts with what each led to. Both bounds are exclusive, and hold for prompts and observations alike."""
-    row = connection.execute("SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)).fetchone()
+def trace(
+    connection: Connection, session_id: str, before: int | None = None, after: int | None = None
+) -> dict[str, Any]:
+    """A session's prompts with what each led to. Both bounds are exclusive, and hold for prompts and observations
+    alike."""
+    row = connection.execute(
+        "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
     if row is None:
         raise NotFound(f"session not found: {session_id}")
     window = _window(before, after)
     return {
-        "session_id": session_id, "project": row[0], "started_at": row[1], "ended_at": row[2],
+        "session_id": session_id,
+        "project": row[0],
+        "started_at": row[1],
+        "ended_at": row[2],
         "summary": stored_or_made(connection, session_id, row[3]),
         "prompts": _prompts(connection, session_id, window),
         "injections": _injections(connection, session_id, window),
-    }  # fmt: skip
+    }
 
 
 def _window(before: int | None, after: int | None) -> tuple[int, int]:
@@ -74,28 +91,36 @@ def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -
     rows = connection.execute(
         "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE own.prompt_id = prompts.id"
         " AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ? AND timestamp > ? AND timestamp < ?"
-        " ORDER BY timestamp, id", (session_id, *window),
-    ).fetchall()  # fmt: skip
+        " ORDER BY timestamp, id",
+        (session_id, *window),
+    ).fetchall()
     led_to, orphans = _actions(connection, session_id, window)
     told = [
         {
-            "prompt_id": row[0], "timestamp": row[1], "source": row[2], "content": row[3],
-            "observation_count": len(led_to.get(row[0], ())), "observations": led_to.get(row[0], []),
+            "prompt_id": row[0],
+            "timestamp": row[1],
+            "source": row[2],
+            "content": row[3],
+            "observation_count": len(led_to.get(row[0], ())),
+            "observations": led_to.get(row[0], []),
         }
         for row in rows
-    ]  # fmt: skip
+    ]
     return _interleaved(told, [(row[1], row[4]) for row in rows], orphans)
 
 
-def _actions(connection: Connection, session_id: str, window: tuple[int, int]) -> tuple[dict[int, list[Any]], list[Any]]:
+def _actions(
+    connection: Connection, session_id: str, window: tuple[int, int]
+) -> tuple[dict[int, list[Any]], list[Any]]:
     """By prompt, and those without one. A prompt's own observation is the prompt, and is not told twice."""
     led_to: dict[int, list[Any]] = {}
     orphans: list[Any] = []
     rows = connection.execute(
         f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}), is_pinned FROM observations"
         " WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT (obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"
-        " ORDER BY timestamp, id", (session_id, *window),
-    )  # fmt: skip
+        " ORDER BY timestamp, id",
+        (session_id, *window),
+    )
     for prompt_id, *row in rows:
         (orphans if prompt_id is None else led_to.setdefault(prompt_id, [])).append(_action(row))
     return led_to, orphans
@@ -104,15 +129,20 @@ def _actions(connection: Connection, session_id: str, window: tuple[int, int]) -
 def _action(row: Row) -> dict[str, Any]:
     identity, timestamp, obs_type, file_path, preview, is_pinned = row
     return {
-        "id": identity, "timestamp": timestamp, "obs_type": obs_type, "file_path": file_path, "content_preview": preview,
+        "id": identity,
+        "timestamp": timestamp,
+        "obs_type": obs_type,
+        "file_path": file_path,
+        "content_preview": preview,
         "is_pinned": bool(is_pinned),
-    }  # fmt: skip
+    }
 
 
 def _interleaved(
     prompts: list[dict[str, Any]], moments: list[tuple[int, int]], orphans: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap. A moment is a time and an
+    """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap. A moment
+    is a time and an
     observation's id, which orders what happened within one second: a session begins before its first prompt."""
     gaps = {
         place: list(group)
@@ -127,9 +157,13 @@ def _interleaved(
 
 def _by_the_system(orphans: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "prompt_id": None, "timestamp": orphans[0]["timestamp"], "source": "system", "content": "",
-        "observation_count": len(orphans), "observations": orphans,
-    }  # fmt: skip
+        "prompt_id": None,
+        "timestamp": orphans[0]["timestamp"],
+        "source": "system",
+        "content": "",
+        "observation_count": len(orphans),
+        "observations": orphans,
+    }
 
 
 def _injections(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
@@ -151,7 +185,11 @@ _TOUCHES = """WITH touches(id) AS (
 
 
 def file_history(
-    connection: Connection, file_path: str, before: int | None = None, after: int | None = None, limit: int = limits.DEFAULT_HISTORY_LIMIT
+    connection: Connection,
+    file_path: str,
+    before: int | None = None,
+    after: int | None = None,
+    limit: int = limits.DEFAULT_HISTORY_LIMIT,
 ) -> dict[str, Any]:
     """The latest touches, by session: the session touched last comes first, its touches in the order of time."""
     after, before = _window(before, after)
@@ -173,27 +211,38 @@ def _touching(connection: Connection, session_id: str, rows: list[Row]) -> dict[
         "SELECT project, started_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     return {
-        "session_id": session_id, "project": project, "started_at": started_at,
+        "session_id": session_id,
+        "project": project,
+        "started_at": started_at,
         "summary_intent": intent(connection, session_id) if summary is None else json.loads(summary).get("intent"),
         "touches": [_touch(row) for row in rows],
-    }  # fmt: skip
+    }
 
 
 def _touch(row: Row) -> dict[str, Any]:
     _, identity, timestamp, obs_type, preview, prompt, is_pinned = row
     return {
-        "observation_id": identity, "timestamp": timestamp, "obs_type": obs_type, "content_preview": preview,
-        "prompt_content": prompt, "is_pinned": bool(is_pinned),
-    }  # fmt: skip
+        "observation_id": identity,
+        "timestamp": timestamp,
+        "obs_type": obs_type,
+        "content_preview": preview,
+        "prompt_content": prompt,
+        "is_pinned": bool(is_pinned),
+    }
 
 
 # All of it
 
 
 def sessions(
-    connection: Connection, *, project: str | None = None, prefix: str = "", hidden: frozenset[str] = frozenset(),
-    limit: int = limits.DEFAULT_SESSIONS_LIMIT, offset: int = 0,
-) -> list[dict[str, Any]]:  # fmt: skip
+    connection: Connection,
+    *,
+    project: str | None = None,
+    prefix: str = "",
+    hidden: frozenset[str] = frozenset(),
+    limit: int = limits.DEFAULT_SESSIONS_LIMIT,
+    offset: int = 0,
+) -> list[dict[str, Any]]:
     """The latest started first, none of the projects `hidden`; `prefix` is the beginning of a session's id."""
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
@@ -201,20 +250,24 @@ def sessions(
         " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
         " AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1) ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
         (project, prefix, limit, offset, json.dumps(sorted(hidden))),
-    ).fetchall()  # fmt: skip
+    ).fetchall()
     return [_session(connection, row) for row in rows]
 
 
 def _session(connection: Connection, row: Row) -> dict[str, Any]:
     names = ("session_id", "project", "repo", "cwd", "client", "started_at", "ended_at")
     return {
-        **dict(zip(names, row, strict=False)), "last_event_at": row[9], "observation_count": row[8],
+        **dict(zip(names, row, strict=False)),
+        "last_event_at": row[9],
+        "observation_count": row[8],
         "summary": stored_or_made(connection, row[0], row[7]),
-    }  # fmt: skip
+    }
 
 
 def stats(connection: Connection) -> dict[str, Any]:
-    by_type = dict(connection.execute("SELECT obs_type, count(*) FROM observations GROUP BY obs_type ORDER BY obs_type").fetchall())
+    by_type = dict(
+        connection.execute("SELECT obs_type, count(*) FROM observations GROUP BY obs_type ORDER BY obs_type").fetchall()
+    )
     tables = ("sessions", "prompts", "injections")
     counts = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
     return {"observations": sum(by_type.values()), "by_type": by_type, **counts}
@@ -230,10 +283,13 @@ _JSON_FIELDS = ("summary", "metadata", "items")
 
 
 def export(connection: Connection, after: str | None = None, limit: int = limits.EXPORT_PAGE) -> dict[str, Any]:
-    """One page of everything, and where the next begins: `kind:id` of the last row, or of the last kind that is finished."""
+    """One page of everything, and where the next begins: `kind:id` of the last row, or of the last kind that is
+    finished."""
     kind, start = _place(after)
     table, columns = _EXPORTED[kind]
-    rows = connection.execute(f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit)).fetchall()
+    rows = connection.execute(
+        f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit)
+    ).fetchall()
     following = f"{kind}:{rows[-1][0]}" if len(rows) == limit else _kind_after(kind)
     return {"rows": [_exported(kind, columns.split(", "), row) for row in rows], "next": following}
 
@@ -253,4 +309,7 @@ def _kind_after(kind: str) -> str | None:
 
 def _exported(kind: str, names: Sequence[str], row: Row) -> dict[str, Any]:
     told = dict(zip(names, row, strict=True))
-    return {"kind": kind, **{name: json.loads(told[name]) if name in _JSON_FIELDS and told[name] else told[name] for name in names}}
+    return {
+        "kind": kind,
+        **{name: json.loads(told[name]) if name in _JSON_FIELDS and told[name] else told[name] for name in names},
+    }

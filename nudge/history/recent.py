@@ -1,6 +1,7 @@
 """What mattered lately: recency, kind and project in one score, and each file once.
 
-A score falls with age, so the newest rows of every type, merged by the best score they could have, come out in the order of their
+A score falls with age, so the newest rows of every type, merged by the best score they could have, come out in the
+order of their
 scores. Only as many rows are read as could win, however large the history is.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
@@ -29,14 +30,23 @@ _WITH_PROJECT, _WITHOUT = (0.5, 0.3, 0.2), (0.6, 0.4, 0.0)
 
 def score(row_type: str, age: float, same_project: bool, *, project_given: bool) -> float:
     recency, kind, project = _WITH_PROJECT if project_given else _WITHOUT
-    return recency * half_life(age) + kind * TYPE_WEIGHTS.get(row_type, OTHER_TYPES) + project * (1.0 if same_project else OTHER_PROJECTS)
+    return (
+        recency * half_life(age)
+        + kind * TYPE_WEIGHTS.get(row_type, OTHER_TYPES)
+        + project * (1.0 if same_project else OTHER_PROJECTS)
+    )
 
 
 def recent(
-    connection: Connection, *, project: str | None, now: float, limit: int = limits.DEFAULT_RECENT_LIMIT,
+    connection: Connection,
+    *,
+    project: str | None,
+    now: float,
+    limit: int = limits.DEFAULT_RECENT_LIMIT,
     hidden: frozenset[str] = frozenset(),
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Best first, with `score`, none of the projects `hidden`. A project of which nothing is known has no recent context, not somebody
+) -> list[dict[str, Any]]:
+    """Best first, with `score`, none of the projects `hidden`. A project of which nothing is known has no recent
+    context, not somebody
     else's."""
     if project is not None and not _is_known(connection, project):
         return []
@@ -57,7 +67,8 @@ def _is_known(connection: Connection, project: str) -> bool:
 
 
 class _Stream:
-    """Rows, the newest first. `bound` is the most that a row of that age can score here; `exact` what it does score, or None for a row
+    """Rows, the newest first. `bound` is the most that a row of that age can score here; `exact` what it does score, or
+    None for a row
     that another stream tells."""
 
     __slots__ = ("_now", "_project", "_rows", "_type")
@@ -85,9 +96,13 @@ class _Stream:
         return score(obs_type, self._now - row[1], self._type is None, project_given=self._project is not None)
 
 
-def _by_score(connection: Connection, project: str | None, now: float) -> Iterator[tuple[float, int, str | None, str | None]]:
-    """Every observation as (score, id, file, project), best first, newer first among equals: those of the project in one stream, those
-    of all others in one for each type. The head of a stream waits under its bound; a row that scores less goes back under its score."""
+def _by_score(
+    connection: Connection, project: str | None, now: float
+) -> Iterator[tuple[float, int, str | None, str | None]]:
+    """Every observation as (score, id, file, project), best first, newer first among equals: those of the project in
+    one stream, those
+    of all others in one for each type. The head of a stream waits under its bound; a row that scores less goes back
+    under its score."""
     heap: list[tuple[float, int, int, Any, _Stream | None]] = []
 
     def push(value: float, row: Any, stream: _Stream | None) -> None:

@@ -54,14 +54,16 @@ def without_private(text: str) -> str:
 
 
 def sayable(text: str) -> str:
-    """Without NUL, which ends a text for C, and without halves of a surrogate pair, which JSON can spell and UTF-8 cannot carry."""
+    """Without NUL, which ends a text for C, and without halves of a surrogate pair, which JSON can spell and UTF-8
+    cannot carry."""
     if text.isascii():
         return text.replace("\0", "")
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def redact_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Every text in it, however deep. An id is random by nature, so there only what has the shape of a known credential goes."""
+    """Every text in it, however deep. An id is random by nature, so there only what has the shape of a known credential
+    goes."""
     return {name: _identity(value) if name in _IDENTITIES else _leaf(value) for name, value in event.items()}
 
 

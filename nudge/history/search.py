@@ -35,9 +35,15 @@ class Filter:
     ) -> None:
         check_type(obs_type)
         given = (
-            ("o.project = ?", project), ("o.obs_type = ?", obs_type), ("o.timestamp < ?", before), ("o.timestamp > ?", after),
-            ("coalesce(o.project NOT IN (SELECT value FROM json_each(?)), 1)", json.dumps(sorted(hidden)) if hidden else None),
-        )  # fmt: skip
+            ("o.project = ?", project),
+            ("o.obs_type = ?", obs_type),
+            ("o.timestamp < ?", before),
+            ("o.timestamp > ?", after),
+            (
+                "coalesce(o.project NOT IN (SELECT value FROM json_each(?)), 1)",
+                json.dumps(sorted(hidden)) if hidden else None,
+            ),
+        )
         self._parts = [part for part, value in given if value is not None]
         self.values = [value for _, value in given if value is not None]
 
@@ -47,18 +53,30 @@ class Filter:
 
 
 def search(
-    connection: Connection, query: str, *, project: str | None = None, obs_type: str | None = None, before: int | None = None,
-    after: int | None = None, order_by: str = "relevance", limit: int = limits.DEFAULT_SEARCH_LIMIT, offset: int = 0,
-    now: float = 0.0, full: bool = False, hidden: frozenset[str] = frozenset(),
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Matches as index entries, or whole with `full`, none of the projects `hidden`; `now` counts for the order `blended` only."""
+    connection: Connection,
+    query: str,
+    *,
+    project: str | None = None,
+    obs_type: str | None = None,
+    before: int | None = None,
+    after: int | None = None,
+    order_by: str = "relevance",
+    limit: int = limits.DEFAULT_SEARCH_LIMIT,
+    offset: int = 0,
+    now: float = 0.0,
+    full: bool = False,
+    hidden: frozenset[str] = frozenset(),
+) -> list[dict[str, Any]]:
+    """Matches as index entries, or whole with `full`, none of the projects `hidden`; `now` counts for the order
+    `blended` only."""
     match, only = to_match(query), Filter(project, obs_type, before, after, hidden)
     if order_by == "blended":
         ids = _blended(connection, match, only, now)[offset : offset + limit]
         rows = _fetch(connection, ids, _FULL if full else _INDEX)
     else:
         rows = connection.execute(
-            f"SELECT {_FULL if full else _INDEX} {_FOUND}{only.sql} ORDER BY f.rank LIMIT ? OFFSET ?", (match, *only.values, limit, offset)
+            f"SELECT {_FULL if full else _INDEX} {_FOUND}{only.sql} ORDER BY f.rank LIMIT ? OFFSET ?",
+            (match, *only.values, limit, offset),
         ).fetchall()
     return [observation(row) if full else dict(zip(_INDEX_NAMES, row, strict=True)) for row in rows]
 
@@ -84,5 +102,8 @@ def _blended(connection: Connection, match: str, only: Filter, now: float) -> li
 
 
 def _fetch(connection: Connection, ids: Sequence[int], columns: str) -> list[Any]:
-    rows = {row[0]: row for row in connection.execute(f"SELECT {columns} FROM observations AS o WHERE o.id IN ({marks(ids)})", ids)}
+    rows = {
+        row[0]: row
+        for row in connection.execute(f"SELECT {columns} FROM observations AS o WHERE o.id IN ({marks(ids)})", ids)
+    }
     return [rows[identity] for identity in ids]

@@ -45,8 +45,9 @@ def _last_event(connection: Connection, session_id: str) -> int:
     """A session whose events were all duplicates, or are deleted, is as old as its start."""
     row = connection.execute(
         "SELECT coalesce((SELECT max(timestamp) FROM observations WHERE session_id = :id),"
-        " (SELECT started_at FROM sessions WHERE id = :id), 0)", {"id": session_id},
-    ).fetchone()  # fmt: skip
+        " (SELECT started_at FROM sessions WHERE id = :id), 0)",
+        {"id": session_id},
+    ).fetchone()
     return int(row[0])
 
 
@@ -94,8 +95,9 @@ def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
     """Each command that failed, once, with the observation in which it then passed, if it did."""
     rows = connection.execute(
         "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = 'command_error'"
-        " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?", (session_id, limits.MAX_SUMMARY_ITEMS),
-    ).fetchall()  # fmt: skip
+        " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?",
+        (session_id, limits.MAX_SUMMARY_ITEMS),
+    ).fetchall()
     return [
         {"command": command, "id": failed_id, "passed": _passed(connection, session_id, command, timestamp, failed_id)}
         for command, failed_id, timestamp in rows
@@ -127,6 +129,7 @@ def _hash(metadata: dict[str, Any]) -> str | None:
 
 def _counts(connection: Connection, session_id: str) -> dict[str, int]:
     rows = connection.execute(
-        "SELECT obs_type, count(*) FROM observations WHERE session_id = ? GROUP BY obs_type ORDER BY obs_type", (session_id,)
+        "SELECT obs_type, count(*) FROM observations WHERE session_id = ? GROUP BY obs_type ORDER BY obs_type",
+        (session_id,),
     )
     return dict(rows.fetchall())

@@ -1,6 +1,8 @@
-"""What an agent's tool call means. Names as Claude Code and Codex send them, and as Gemini CLI, Cursor and OpenCode document them.
+"""What an agent's tool call means. Names as Claude Code and Codex send them, and as Gemini CLI, Cursor and OpenCode
+document them.
 
-Kept is what was asked for and how it ended: never a file's text, never a tool's output, but for the two ends of an error.
+Kept is what was asked for and how it ended: never a file's text, never a tool's output, but for the two ends of an
+error.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class Seen:
 
     __slots__ = ("content", "metadata", "path", "type")
 
-    def __init__(self, type: str, content: str, *, path: str | None = None, metadata: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, type: str, content: str, *, path: str | None = None, metadata: dict[str, Any] | None = None
+    ) -> None:
         self.type, self.content, self.path, self.metadata = type, content, path, metadata or {}
 
 
@@ -62,7 +66,9 @@ class ToolCall:
         """What it printed, to be read here and kept nowhere."""
         if isinstance(self.response, str):
             return self.response
-        return "\n".join(filter(None, (text_of(_object(self.response), name) for name in ("stdout", "stderr", "output"))))
+        return "\n".join(
+            filter(None, (text_of(_object(self.response), name) for name in ("stdout", "stderr", "output")))
+        )
 
 
 def text_of(source: Mapping[str, Any], name: str) -> str:
@@ -119,8 +125,16 @@ def _command(call: ToolCall) -> Seen:
         if call.error is None:
             metadata["error"] = head_and_tail(printed, limits.MAX_ERROR_CHARS)
         # What failed came after the commit.
-        return Seen("command_error", content, metadata=metadata | (found.metadata if found and "subject" in found.metadata else {}))
-    return Seen(found.type, content, metadata=metadata | found.metadata) if found else Seen("command", content, metadata=metadata)
+        return Seen(
+            "command_error",
+            content,
+            metadata=metadata | (found.metadata if found and "subject" in found.metadata else {}),
+        )
+    return (
+        Seen(found.type, content, metadata=metadata | found.metadata)
+        if found
+        else Seen("command", content, metadata=metadata)
+    )
 
 
 def _by_git(command: str, printed: str, *, succeeded: bool) -> git.Found | None:
@@ -141,14 +155,16 @@ def command_line(call: ToolCall) -> str:
 
 
 def _exit_code(call: ToolCall) -> int | None:
-    """None is "not known": Codex does not tell, and neither does a command that was interrupted or goes on in the background."""
+    """None is "not known": Codex does not tell, and neither does a command that was interrupted or goes on in the
+    background."""
     if call.error is not None:
         found = _EXIT_CODE.match(call.error)
         return int(found[1]) if found else None
     for name in ("exit_code", "exitCode"):
         if type(code := call.returned(name)) is int:
             return code
-    # What Claude Code reports as success ended with 0, unless it says how else it read the code (`grep` without a match).
+    # What Claude Code reports as success ended with 0, unless it says how else it read the code (`grep` without a
+    # match).
     unclear = any(call.returned(name) for name in ("interrupted", "backgroundTaskId", "returnCodeInterpretation"))
     return 0 if isinstance(call.returned("stdout"), str) and not unclear else None
 
@@ -158,7 +174,9 @@ def _exit_code(call: ToolCall) -> int | None:
 
 def _read(call: ToolCall) -> Seen:
     file = _object(call.returned("file"))
-    lines = {name: value for name in ("startLine", "numLines", "totalLines") if isinstance(value := file.get(name), int)}
+    lines = {
+        name: value for name in ("startLine", "numLines", "totalLines") if isinstance(value := file.get(name), int)
+    }
     return _file("file_read", call, {"lines": lines} if lines else {})
 
 
@@ -187,7 +205,8 @@ def _file(type: str, call: ToolCall, metadata: dict[str, Any]) -> Seen:
 
 
 def _patch(call: ToolCall) -> Seen:
-    """Codex edits files by a patch that names them in its own headers. All of them are said: a search for the last finds it too."""
+    """Codex edits files by a patch that names them in its own headers. All of them are said: a search for the last
+    finds it too."""
     found = patched(call)
     files = _fitting(dict.fromkeys(os.path.normpath(os.path.join(call.cwd, name)) for _, name in found))
     if not files:
@@ -201,7 +220,10 @@ def _fitting(files: Iterable[str]) -> list[str]:
     """As many as one observation has room for."""
     kept: list[str] = []
     for path in files:
-        if len(kept) == limits.MAX_PATCHED_FILES or sum(map(len, kept)) + len(kept) + len(path) > limits.MAX_CONTENT_CHARS:
+        if (
+            len(kept) == limits.MAX_PATCHED_FILES
+            or sum(map(len, kept)) + len(kept) + len(path) > limits.MAX_CONTENT_CHARS
+        ):
             break
         kept.append(path)
     return kept
@@ -220,7 +242,9 @@ def _search(call: ToolCall) -> Seen:
     pattern = shortened(call.argument("pattern", "query", "glob_pattern", "regex"), limits.MAX_COMMAND_CHARS)
     place = call.path(*FOLDER_NAMES)
     content = " in ".join(filter(None, (pattern, place))) or call.name
-    return Seen("search", content, metadata={name: text for name, text in (("pattern", pattern), ("path", place)) if text})
+    return Seen(
+        "search", content, metadata={name: text for name, text in (("pattern", pattern), ("path", place)) if text}
+    )
 
 
 def _task(call: ToolCall) -> Seen:
@@ -230,7 +254,9 @@ def _task(call: ToolCall) -> Seen:
     return Seen(
         "task_spawn",
         ": ".join(filter(None, (description, prompt))) or call.name,
-        metadata={name: text[: limits.MAX_LABEL_CHARS] for name, text in metadata.items() if isinstance(text, str) and text},
+        metadata={
+            name: text[: limits.MAX_LABEL_CHARS] for name, text in metadata.items() if isinstance(text, str) and text
+        },
     )
 
 
@@ -260,11 +286,18 @@ def _mcp_call(call: ToolCall) -> Seen:
 def _other(call: ToolCall) -> Seen:
     arguments = _short_arguments(call.arguments)
     path = call.path(*PATH_NAMES[:-1])
-    return Seen("tool_other", _described(call.name, arguments), path=path, metadata={"arguments": arguments} if arguments else {})
+    return Seen(
+        "tool_other",
+        _described(call.name, arguments),
+        path=path,
+        metadata={"arguments": arguments} if arguments else {},
+    )
 
 
 def _described(name: str, arguments: Mapping[str, Any]) -> str:
-    return shortened(" ".join([name, *(f"{key}={value}" for key, value in arguments.items())]), limits.MAX_COMMAND_CHARS)
+    return shortened(
+        " ".join([name, *(f"{key}={value}" for key, value in arguments.items())]), limits.MAX_COMMAND_CHARS
+    )
 
 
 def _short_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:

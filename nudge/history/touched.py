@@ -1,6 +1,7 @@
 """Which paths an event is about, so that a person may have some of them ignored.
 
-Read from what the client says, not from what is kept of it: that is cut to a size, and redacted. Loaded only where something is
+Read from what the client says, not from what is kept of it: that is cut to a size, and redacted. Loaded only where
+something is
 to be ignored.
 """
 
@@ -49,7 +50,8 @@ def _of_known_tool(call: tools.ToolCall) -> Iterator[str]:
 
 
 def _of_command(command: str) -> Iterator[str]:
-    """Any word may be a file of the directory it runs in; of a command that holds a whole text, the first ones, and what has a slash."""
+    """Any word may be a file of the directory it runs in; of a command that holds a whole text, the first ones, and
+    what has a slash."""
     words = dict.fromkeys(_BETWEEN_WORDS.split(_HOME.sub("~", command)))
     for number, word in enumerate(words):
         if "://" not in word and ("/" in word or (word and number < limits.MAX_COMMAND_WORDS)):

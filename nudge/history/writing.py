@@ -20,7 +20,8 @@ _LATE = 60  # seconds by which an action may seem older than the prompt that it 
 
 
 def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
-    """The new observation's id; None when the event is known, or repeats one of a moment ago. The caller holds the transaction."""
+    """The new observation's id; None when the event is known, or repeats one of a moment ago. The caller holds the
+    transaction."""
     event = Event(raw)
     if not is_new_event(connection, event.event_id, event.timestamp):
         return None
@@ -43,16 +44,27 @@ def is_new_event(connection: Connection, event_id: str, timestamp: int) -> bool:
 
 def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
     row = (
-        event.session_id, prompt_id, event.timestamp, event.project, event.type, event.source_event, event.tool_name,
-        event.file_path, event.content, event.metadata,
-    )  # fmt: skip
+        event.session_id,
+        prompt_id,
+        event.timestamp,
+        event.project,
+        event.type,
+        event.source_event,
+        event.tool_name,
+        event.file_path,
+        event.content,
+        event.metadata,
+    )
     added = connection.execute(
         "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event, tool_name, file_path, content,"
-        f" metadata) VALUES ({marks(row)})", row,
-    )  # fmt: skip
+        f" metadata) VALUES ({marks(row)})",
+        row,
+    )
     observation_id = int(added.lastrowid)
     for path in event.files:
-        connection.execute("INSERT INTO touched_files (observation_id, file_path) VALUES (?, ?)", (observation_id, path))
+        connection.execute(
+            "INSERT INTO touched_files (observation_id, file_path) VALUES (?, ?)", (observation_id, path)
+        )
     return observation_id
 
 
@@ -60,19 +72,28 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
 
 
 def _keep_session(connection: Connection, event: Event) -> None:
-    """Any event may be the first that arrives of a session; the earliest one dates it, and what comes after its end reopens it."""
+    """Any event may be the first that arrives of a session; the earliest one dates it, and what comes after its end
+    reopens it."""
     row = connection.execute(
-        "SELECT project, repo, cwd, client, started_at, ended_at, summary FROM sessions WHERE id = ?", (event.session_id,)
+        "SELECT project, repo, cwd, client, started_at, ended_at, summary FROM sessions WHERE id = ?",
+        (event.session_id,),
     ).fetchone()
     if row is None:
         _begin_session(connection, event)
         return
     project, repo, cwd, client, started_at, ended_at, summary = row
-    resumed = ended_at is not None and (ended_at < event.timestamp or (ended_at == event.timestamp and event.type == "session_start"))
+    resumed = ended_at is not None and (
+        ended_at < event.timestamp or (ended_at == event.timestamp and event.type == "session_start")
+    )
     kept = (
-        project or event.project, repo or event.repo, cwd or event.cwd, event.client if client == "unknown" else client,
-        min(started_at, event.timestamp), None if resumed else ended_at, None,
-    )  # fmt: skip
+        project or event.project,
+        repo or event.repo,
+        cwd or event.cwd,
+        event.client if client == "unknown" else client,
+        min(started_at, event.timestamp),
+        None if resumed else ended_at,
+        None,
+    )
     if kept != (project, repo, cwd, client, started_at, ended_at, summary):
         connection.execute(
             "UPDATE sessions SET project = ?, repo = ?, cwd = ?, client = ?, started_at = ?, ended_at = ?, summary = ? WHERE id = ?",
@@ -90,7 +111,8 @@ def _begin_session(connection: Connection, event: Event) -> None:
 
 
 def _repeats(connection: Connection, event: Event) -> bool:
-    """Agents read the same file, and search for the same thing, again and again; within five minutes that is one observation.
+    """Agents read the same file, and search for the same thing, again and again; within five minutes that is one
+    observation.
     Two searches of one directory are the same only when they look for the same."""
     if event.type == "search" or (event.type == "file_read" and event.file_path is None):
         alike, value = "content = ?", event.content
@@ -99,7 +121,8 @@ def _repeats(connection: Connection, event: Event) -> bool:
     else:
         return False
     window = (event.timestamp - limits.DEDUPLICATION_WINDOW, event.timestamp + limits.DEDUPLICATION_WINDOW)
-    # The plus sign keeps SQLite to the index over session and time: one path may have been read a hundred thousand times.
+    # The plus sign keeps SQLite to the index over session and time: one path may have been read a hundred thousand
+    # times.
     found = connection.execute(
         f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp BETWEEN ? AND ? AND +obs_type = ? AND +{alike} LIMIT 1",
         (event.session_id, *window, event.type, value),
@@ -111,7 +134,8 @@ def _repeats(connection: Connection, event: Event) -> bool:
 
 
 def _prompt_of(connection: Connection, event: Event) -> int | None:
-    """The prompt that the client names, else the latest one before; what arrives later than its actions claims them then."""
+    """The prompt that the client names, else the latest one before; what arrives later than its actions claims them
+    then."""
     if event.type in SESSION_TYPES:
         return None
     return _named_prompt(connection, event) or _prompt_at(connection, event)
@@ -157,7 +181,13 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
         f" AND +obs_type NOT IN ({marks(NO_ACTION)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE named.id = observations.prompt_id"
         " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
-        (prompt_id, event.session_id, event.timestamp, limits.MAX_TIMESTAMP + 1 if until is None else until, *NO_ACTION),
+        (
+            prompt_id,
+            event.session_id,
+            event.timestamp,
+            limits.MAX_TIMESTAMP + 1 if until is None else until,
+            *NO_ACTION,
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""The client that the CLI, the hooks and scripts written in Python share: one call, sent again under the same id until it is answered."""
+"""The client that the CLI, the hooks and scripts written in Python share: one call, sent again under the same id until
+it is answered."""
 
 from __future__ import annotations
 
@@ -31,16 +32,23 @@ class Client:
     __slots__ = ("_autostart", "_directory", "_env", "_port")
 
     def __init__(
-        self, *, environ: Mapping[str, str] = os.environ, env: Mapping[str, str] | None = None,
-        port: int | None = None, autostart: bool = True,
-    ) -> None:  # fmt: skip
-        """`environ` says where the server is; `env`, where that is another, what a scope is told that asks for a variable."""
+        self,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        env: Mapping[str, str] | None = None,
+        port: int | None = None,
+        autostart: bool = True,
+    ) -> None:
+        """`environ` says where the server is; `env`, where that is another, what a scope is told that asks for a
+        variable."""
         self._env = environ if env is None else env
         self._directory = paths.runtime_dir(environ)
         self._port = port
         self._autostart = autostart
 
-    def call(self, method: str, params: Mapping[str, Any], *, start: bool = True, patience: float = limits.CALL_TIMEOUT) -> Any:
+    def call(
+        self, method: str, params: Mapping[str, Any], *, start: bool = True, patience: float = limits.CALL_TIMEOUT
+    ) -> Any:
         """The operation's result, or its error raised. A lost answer is asked for again under the same request id.
 
         `patience`: how long one PRIMARY may take; more only where the work is long by nature (a backup, a purge)."""
@@ -111,7 +119,8 @@ class Client:
 
 
 def _encoded(method: str, params: Mapping[str, Any]) -> bytes:
-    """A command line can hold any bytes; Python carries those that are no text as halves of a pair, which no server takes."""
+    """A command line can hold any bytes; Python carries those that are no text as halves of a pair, which no server
+    takes."""
     try:
         return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, ensure_ascii=False).encode()
     except UnicodeEncodeError:

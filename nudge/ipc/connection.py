@@ -1,8 +1,10 @@
-"""One HTTP/1.1 connection to PRIMARY over a raw socket. `http.client` would cost every hook and every `nudge get` 25 ms."""
+"""One HTTP/1.1 connection to PRIMARY over a raw socket. `http.client` would cost every hook and every `nudge get` 25
+ms."""
 
 from __future__ import annotations
 
-import _socket  # what is under `socket`, which turns hundreds of numbers into enums first: a tenth of the time that a hook takes
+# what is under `socket`, which turns hundreds of numbers into enums first: a tenth of the time that a hook takes
+import _socket
 import os
 import sys
 
@@ -63,7 +65,12 @@ class Connection:
         self.socket.close()
 
     def send(self, path: str, body: bytes, headers: Mapping[str, str], *, method: str = "POST") -> None:
-        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            "Host: localhost",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+        ]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         head = "\r\n".join(lines) + "\r\n" + self._credentials + "\r\n"
         unsent = memoryview(head.encode("latin-1") + body)
@@ -72,7 +79,8 @@ class Connection:
             unsent = unsent[self._send_some(unsent, deadline) :]
 
     def _send_some(self, data: memoryview, deadline: float) -> int:
-        """How much of it went out. Answers that come meanwhile are taken in: while nobody does, PRIMARY does not read on either."""
+        """How much of it went out. Answers that come meanwhile are taken in: while nobody does, PRIMARY does not read
+        on either."""
         try:
             self.socket.setblocking(False)
             return self.socket.send(data)
@@ -98,7 +106,8 @@ class Connection:
         return response
 
     def take(self) -> Response | None:
-        """An answer that is already complete in the buffer. A long one comes in hundreds of pieces, and is not looked at for each."""
+        """An answer that is already complete in the buffer. A long one comes in hundreds of pieces, and is not looked
+        at for each."""
         end = self._buffer.find(b"\r\n\r\n") if len(self._buffer) >= self._awaited else -1
         if end < 0:
             return None
@@ -128,7 +137,9 @@ class Connection:
             raise Lost
         self._buffer += received
 
-    def exchange(self, path: str, body: bytes, headers: Mapping[str, str], deadline: float, *, method: str = "POST") -> Response:
+    def exchange(
+        self, path: str, body: bytes, headers: Mapping[str, str], deadline: float, *, method: str = "POST"
+    ) -> Response:
         self.send(path, body, headers, method=method)
         return self.receive(deadline)
 

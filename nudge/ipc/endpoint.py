@@ -1,4 +1,5 @@
-"""The endpoint file: where the PRIMARY is, published by the PRIMARY itself. It is a sign-post, never a proof: only the lock is."""
+"""The endpoint file: where the PRIMARY is, published by the PRIMARY itself. It is a sign-post, never a proof: only the
+lock is."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ class Endpoint:
         self.generation, self.version, self.state = generation, version, state
 
     def to_wire(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("pid", "port", "socket", "started", "generation", "version", "state")}
+        return {
+            name: getattr(self, name) for name in ("pid", "port", "socket", "started", "generation", "version", "state")
+        }
 
 
 def read(directory: str) -> Endpoint | None:

@@ -29,9 +29,11 @@ _PASSED_ON_PREFIXES = ("LC_", "NUDGE_", "PYTHON")
 def connect(
     directory: str, *, start: bool = True, patience: float = limits.START_TIMEOUT, port: int | None = None
 ) -> Connection:
-    """An open connection to the PRIMARY. With `start`, one is started when the lock is free, on `port` if that is given.
+    """An open connection to the PRIMARY. With `start`, one is started when the lock is free, on `port` if that is
+    given.
 
-    An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is waited for.
+    An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is
+    waited for.
     """
     began = boot_seconds()
     pause = _FIRST_PAUSE
@@ -97,7 +99,8 @@ def _check_patience(waited: float, patience: float, published: Endpoint | None, 
 def spawn_detached(
     directory: str, *, successor_of: str | None = None, port: int | None = None, auth: bool = True
 ) -> subprocess.Popen[bytes]:
-    """Start `nudge serve --detach` on its own: own session, no descriptor of ours, root as directory, a bare environment.
+    """Start `nudge serve --detach` on its own: own session, no descriptor of ours, root as directory, a bare
+    environment.
 
     Our settings travel in that environment."""
     import subprocess
@@ -108,16 +111,24 @@ def spawn_detached(
     command += [] if successor_of is None else ["--successor", successor_of]
     with open(os.devnull, "rb") as nothing, _start_report(directory) as report:
         child = subprocess.Popen(
-            command, cwd="/", stdin=nothing, stdout=nothing, stderr=report, env=_passed_on(os.environ),
-            close_fds=True, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd="/",
+            stdin=nothing,
+            stdout=nothing,
+            stderr=report,
+            env=_passed_on(os.environ),
+            close_fds=True,
+            start_new_session=True,
+        )
     _reap_later(child)
     return child
 
 
 def _start_report(directory: str):  # type: ignore[no-untyped-def]
     """Where a server that cannot start says why."""
-    fd = os.open(os.path.join(directory, paths.START_REPORT), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600)
+    fd = os.open(
+        os.path.join(directory, paths.START_REPORT), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600
+    )
     return open(fd, "wb")
 
 

@@ -1,4 +1,5 @@
-"""Whom a pid in the endpoint file really names, asked before anybody is killed for it: the kernel gives numbers out again."""
+"""Whom a pid in the endpoint file really names, asked before anybody is killed for it: the kernel gives numbers out
+again."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
     from nudge.ipc.endpoint import Endpoint
 
-_STARTED_BEFORE, _STARTED_AFTER = 60.0, 2.0  # seconds between a process's start and the moment it announces itself, at most
+_STARTED_BEFORE, _STARTED_AFTER = (
+    60.0,
+    2.0,
+)  # seconds between a process's start and the moment it announces itself, at most
 _NAME = "nudge"
 
 
@@ -30,7 +34,8 @@ class Process:
 
 
 def kill(directory: str, published: Endpoint) -> None:
-    """End the server that the endpoint names, or raise why the process of that number is not the one; then nobody is killed."""
+    """End the server that the endpoint names, or raise why the process of that number is not the one; then nobody is
+    killed."""
     target = _open_pid(published.pid)
     try:
         doubt = doubt_about(directory, published)
@@ -131,7 +136,8 @@ def _is_listed(pid: int, inode: int) -> bool:
     return (str(pid), str(inode)) in held
 
 
-# Elsewhere: the system does not tell who holds a lock, but a number that was given out again belongs to a younger process
+# Elsewhere: the system does not tell who holds a lock, but a number that was given out again belongs to a younger
+# process
 
 
 def _from_ps(pid: int) -> Process | None:
@@ -140,7 +146,9 @@ def _from_ps(pid: int) -> Process | None:
 
     command = ["ps", "-o", "uid=,lstart=,command=", "-p", str(pid)]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False, env={"LC_ALL": "C", "PATH": os.defpath})
+        told = subprocess.run(
+            command, capture_output=True, text=True, timeout=5, check=False, env={"LC_ALL": "C", "PATH": os.defpath}
+        )
         uid, *when, words = told.stdout.split(None, 6)
         started = time.mktime(time.strptime(" ".join(when), "%a %b %d %H:%M:%S %Y"))
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -163,7 +171,8 @@ def _started_together(published: Endpoint, process: Process) -> bool:
 
 
 def _open_pid(pid: int) -> int | None:
-    """A descriptor that goes on naming this very process, whatever becomes of its number between the look and the kill."""
+    """A descriptor that goes on naming this very process, whatever becomes of its number between the look and the
+    kill."""
     if not hasattr(os, "pidfd_open") or pid <= 0:
         return None
     try:

@@ -26,7 +26,8 @@ def names(directory: str) -> list[str]:
 
 
 def clear(directory: str) -> list[str]:
-    """Remove them and withdraw a stale endpoint, holding the lock meanwhile; the names. Refused while a server holds it."""
+    """Remove them and withdraw a stale endpoint, holding the lock meanwhile; the names. Refused while a server holds
+    it."""
     held = lock.FileLock(os.path.join(directory, paths.LOCK))
     if not held.acquire():
         raise StorageFailed("a server holds the lock; its files are not touched")

@@ -1,7 +1,9 @@
 """File locks that the kernel keeps: whoever dies, however it dies, lets go.
 
-`flock` directly rather than through a library: the thin path must be able to ask "is it free?" with the standard library, and the
-question must be put to the very same lock that PRIMARY holds. A lock file is never unlinked, and its descriptor is never inherited.
+`flock` directly rather than through a library: the thin path must be able to ask "is it free?" with the standard
+library, and the
+question must be put to the very same lock that PRIMARY holds. A lock file is never unlinked, and its descriptor is
+never inherited.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import sys
 
 TYPE_CHECKING = False
 
-_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NOINHERIT", 0)
+_OPEN_FLAGS = (
+    os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NOINHERIT", 0)
+)
 
 if sys.platform == "win32":
     import msvcrt
@@ -54,7 +58,8 @@ class FileLock:
         return True
 
     def holds_path(self) -> bool:
-        """Whether the path still names the file we hold: if not, somebody removed it and another process may lock a new one."""
+        """Whether the path still names the file we hold: if not, somebody removed it and another process may lock a new
+        one."""
         return self.fd is not None and _same_file(self.fd, self.path)
 
     def release(self) -> None:
@@ -71,7 +76,8 @@ def _same_file(fd: int, path: str) -> bool:
 
 
 def is_free(path: str, *, shared: bool = True) -> bool:
-    """Whether nobody holds the lock. Asked with a shared lock, so that many may ask at once; a taker retries (see `role`).
+    """Whether nobody holds the lock. Asked with a shared lock, so that many may ask at once; a taker retries (see
+    `role`).
     With `shared=False`, whether nobody holds even a share of it."""
     probe = FileLock(path)
     try:

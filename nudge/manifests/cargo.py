@@ -54,7 +54,11 @@ def _workspace_of(place: Place) -> Place | None:
         if above is place and "workspace" in manifest:
             return None
         workspace, inner = table(manifest, "workspace"), place.rel[len(above.rel) :].lstrip("/")
-        if above is not place and _matches(workspace.get("members"), inner) and not _matches(workspace.get("exclude"), inner):
+        if (
+            above is not place
+            and _matches(workspace.get("members"), inner)
+            and not _matches(workspace.get("exclude"), inner)
+        ):
             return above
     return None
 

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nudge import limits
-from nudge.manifests import cargo, compose, go_mod, justfile, jvm, makefile, package_json, python_project, taskfile, workflows
+from nudge.manifests import (
+    cargo,
+    compose,
+    go_mod,
+    justfile,
+    jvm,
+    makefile,
+    package_json,
+    python_project,
+    taskfile,
+    workflows,
+)
 from nudge.manifests.model import KEYS, Claim, Found, folded
 from nudge.manifests.tree import Place, Tree
 from nudge.security.secrets import find_secret

@@ -116,7 +116,9 @@ def _gradle_tasks(text: str) -> dict[str, tuple[str, int]]:
     tasks = {"build": ("build", 1), "test": ("test", 1)}
     for number, line in enumerate(text.split("\n"), 1):
         for statement in _statements(line):
-            if "apply false" in statement or statement.lstrip().startswith("//"):  # named for subprojects, or not at all
+            if "apply false" in statement or statement.lstrip().startswith(
+                "//"
+            ):  # named for subprojects, or not at all
                 continue
             for given in (tasks_of for plugin, tasks_of in _GRADLE_PLUGINS.items() if plugin.search(statement)):
                 for key, task in given.items():

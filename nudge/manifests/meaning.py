@@ -13,8 +13,29 @@ _RUNNERS = frozenset(
 _RUN_WORDS = ("run", "run-script")
 # Consecutive words, a program's directory left out. Formatters come first: `ruff format` is no linter.
 _PHRASES = {
-    "format": ("cargo fmt", "gofmt", "go fmt", "prettier", "black", "isort", "ruff format", "dotnet format", "clang-format"),
-    "lint": ("cargo clippy", "go vet", "golangci-lint", "eslint", "flake8", "pylint", "ruff", "mypy", "pre-commit", "rubocop"),
+    "format": (
+        "cargo fmt",
+        "gofmt",
+        "go fmt",
+        "prettier",
+        "black",
+        "isort",
+        "ruff format",
+        "dotnet format",
+        "clang-format",
+    ),
+    "lint": (
+        "cargo clippy",
+        "go vet",
+        "golangci-lint",
+        "eslint",
+        "flake8",
+        "pylint",
+        "ruff",
+        "mypy",
+        "pre-commit",
+        "rubocop",
+    ),
     "test": (
         *("cargo test", "cargo nextest run", "go test", "mix test", "dotnet test", "manage.py test", "runtests.py"),
         *("-m unittest", "pytest", "py.test", "tox", "nox", "jest", "vitest", "ctest", "rspec", "phpunit"),
@@ -35,7 +56,13 @@ def meaning(cmd: str) -> str | None:
     words = _words(cmd)
     if not words or words[0] in _SETS_UP | _SHELL_SYNTAX or not _NOT_FOR_A_DESK.isdisjoint(words):
         return None
-    key = _by_target(words) if words[0] in _RUNNERS else _by_goal(words) if words[0] in _GOAL_RUNNERS else _by_phrase(words)
+    key = (
+        _by_target(words)
+        if words[0] in _RUNNERS
+        else _by_goal(words)
+        if words[0] in _GOAL_RUNNERS
+        else _by_phrase(words)
+    )
     # A formatter that only looks is a linter.
     return "lint" if key == "format" and not _ONLY_CHECKS.isdisjoint(words) else key
 

@@ -22,7 +22,8 @@ TARGETS: Names = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A command that runs from the root of the repo; `cwd` is the directory of the package it is for, `.` for the root."""
+    """A command that runs from the root of the repo; `cwd` is the directory of the package it is for, `.` for the
+    root."""
 
     component: str
     key: str

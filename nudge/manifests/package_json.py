@@ -43,7 +43,9 @@ def read(place: Place) -> Iterator[Claim]:
         return
     text, manager, package = place.text(_FILE) or "", package_manager(place), package_name(place)
     for key, name in best_names(scripts, _SCRIPTS):
-        yield Claim(key, _typed(manager, place.rel, name), Rank.SCRIPT, place.rel, place.path(_FILE), _line(text, name), package)
+        yield Claim(
+            key, _typed(manager, place.rel, name), Rank.SCRIPT, place.rel, place.path(_FILE), _line(text, name), package
+        )
 
 
 def package_manager(place: Place) -> str:

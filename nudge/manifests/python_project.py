@@ -1,4 +1,5 @@
-"""pyproject.toml and its neighbours: the tools that are configured there, typed with the runner that the lock file names."""
+"""pyproject.toml and its neighbours: the tools that are configured there, typed with the runner that the lock file
+names."""
 
 from __future__ import annotations
 
@@ -54,7 +55,11 @@ _Use = tuple[str, str, _Source]
 
 def package_name(place: Place) -> str | None:
     document = _pyproject(place)
-    for name in (table(document, "project").get("name"), table(document, "tool", "poetry").get("name"), _legacy_name(place)):
+    for name in (
+        table(document, "project").get("name"),
+        table(document, "tool", "poetry").get("name"),
+        _legacy_name(place),
+    ):
         if isinstance(name, str) and is_plain_word(name):
             return name
     return None
@@ -85,7 +90,9 @@ def _tasks(place: Place, package: str | None) -> Iterator[Claim]:
         for key, name in best_names(table(document, *path), _TASKS):
             cmd = template.format(name)
             typed = _inside(place, cmd) if cmd.startswith(_RUN_INSIDE) else within(place.rel, cmd)
-            yield Claim(key, typed, Rank.SCRIPT, place.rel, place.path(_PYPROJECT), key_line(text, name, *path), package)
+            yield Claim(
+                key, typed, Rank.SCRIPT, place.rel, place.path(_PYPROJECT), key_line(text, name, *path), package
+            )
 
 
 def _hatch_tables(document: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -226,7 +233,10 @@ def _depends_on(place: Place, tool: str) -> _Source | None:
     """A development dependency, in whichever of the tables that tools keep them in."""
     document = _pyproject(place)
     poetry, pdm, uv = (table(document, "tool", name) for name in ("poetry", "pdm", "uv"))
-    groups = [*table(document, "dependency-groups").values(), *table(document, "project", "optional-dependencies").values()]
+    groups = [
+        *table(document, "dependency-groups").values(),
+        *table(document, "project", "optional-dependencies").values(),
+    ]
     groups += [*table(pdm, "dev-dependencies").values(), uv.get("dev-dependencies"), poetry.get("dev-dependencies")]
     groups += [table(group, "dependencies") for group in table(poetry, "group").values()]
     if not any(_is_required(tool, item) for group in groups if isinstance(group, list | dict) for item in group):

@@ -1,4 +1,5 @@
-"""TOML from strangers: parsed by the standard library, after the one shape that it needs quadratic time for is refused."""
+"""TOML from strangers: parsed by the standard library, after the one shape that it needs quadratic time for is
+refused."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def _header(path: tuple[str, ...]) -> str:
 
 
 def key_line(text: str, key: str, *path: str) -> int:
-    """The line of `key =` in the table at `path`, which may be an inline one; the table's own when it is written some other way."""
+    """The line of `key =` in the table at `path`, which may be an inline one; the table's own when it is written some
+    other way."""
     if path and not re.search(_header(path), text, re.MULTILINE):
         return key_line(text, path[-1], *path[:-1])
     header = header_line(text, *path) if path else 1

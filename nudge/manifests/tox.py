@@ -40,7 +40,15 @@ def read(place: Place, package: str | None, installed: str | None) -> Iterator[C
     program = installed or (f"tox -c {argument(place.rel)}" if place.rel else "tox")
     chosen = dict(best_names(_typed(tox), _ENVIRONMENTS))
     for key, name in chosen.items():
-        yield Claim(key, f"{program} -e {name}", Rank.SCRIPT, place.rel, place.path(tox.file), tox.environments[name][0], package)
+        yield Claim(
+            key,
+            f"{program} -e {name}",
+            Rank.SCRIPT,
+            place.rel,
+            place.path(tox.file),
+            tox.environments[name][0],
+            package,
+        )
     if "test" not in chosen:
         yield Claim("test", program, Rank.SCRIPT, place.rel, place.path(tox.file), tox.line, package)
 

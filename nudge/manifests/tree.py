@@ -1,4 +1,5 @@
-"""The directories of a repo, and the text of the files in them, within limits. The only module here that touches the disk."""
+"""The directories of a repo, and the text of the files in them, within limits. The only module here that touches the
+disk."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ from typing import Any
 
 from nudge import limits
 
-_MADE_OR_FETCHED = ("node_modules", "bower_components", "vendor", "third_party", "venv", "target", "build", "dist", "__pycache__")
+_MADE_OR_FETCHED = (
+    "node_modules",
+    "bower_components",
+    "vendor",
+    "third_party",
+    "venv",
+    "target",
+    "build",
+    "dist",
+    "__pycache__",
+)
 _SHOWN_OR_TESTED_WITH = ("example", "examples", "fixtures", "__fixtures__", "testdata")
 _SKIPPED = frozenset((*_MADE_OR_FETCHED, *_SHOWN_OR_TESTED_WITH))
 _PARSE_FAILURES = (ValueError, SyntaxError, RecursionError, MemoryError)
@@ -102,7 +113,9 @@ class Tree:
         while queue:
             rel = queue.popleft()
             if len(self.places) >= limits.MAX_MANIFEST_DIRECTORIES:
-                self.problems.append(f"more than {limits.MAX_MANIFEST_DIRECTORIES} directories: the deeper ones were skipped")
+                self.problems.append(
+                    f"more than {limits.MAX_MANIFEST_DIRECTORIES} directories: the deeper ones were skipped"
+                )
                 return
             place = self.places[rel] = self._list(rel)
             if _depth(rel) < limits.MAX_MANIFEST_DEPTH:

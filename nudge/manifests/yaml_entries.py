@@ -1,6 +1,7 @@
 """As much YAML as manifests are written in: block mappings, lists and scalars, as flat entries with their lines.
 
-Flow collections stay text, anchors and tags are not followed: a command that hides there gives no hint, never a wrong one.
+Flow collections stay text, anchors and tags are not followed: a command that hides there gives no hint, never a wrong
+one.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Where a secret would be, but is not: a variable, a template, a file, a mask, code, a structure, or a word that stands for one.
+# Where a secret would be, but is not: a variable, a template, a file, a mask, code, a structure, or a word that stands
+# for one.
 _STANDS_FOR_IT = r"""(?x)
     \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | :
   | [*xX.\#•_-]+\Z
@@ -19,14 +20,55 @@ _STANDS_FOR_IT = r"""(?x)
 _NAME = r"_{0,2}(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*[.:,!?]?\Z"
 # What makes a `key` one that opens something; a cache key or a public one opens nothing.
 _OPENS = (
-    *("access", "account", "api", "app", "auth", "deploy", "encryption", "license", "master", "private", "service", "shared"),
+    *(
+        "access",
+        "account",
+        "api",
+        "app",
+        "auth",
+        "deploy",
+        "encryption",
+        "license",
+        "master",
+        "private",
+        "service",
+        "shared",
+    ),
     *("signing", "storage"),
 )
 # Passwords that everybody knows, and what a form or a schema says in their place.
 _KNOWN_TO_ALL = frozenset(
     (
-        *("admin", "default", "guest", "mysql", "pass", "passwd", "password", "postgres", "redis", "root", "secret", "test", "testing"),
-        *("user", "any", "bytes", "enter", "field", "hidden", "invalid", "missing", "optional", "prompt", "required", "string", "text"),
+        *(
+            "admin",
+            "default",
+            "guest",
+            "mysql",
+            "pass",
+            "passwd",
+            "password",
+            "postgres",
+            "redis",
+            "root",
+            "secret",
+            "test",
+            "testing",
+        ),
+        *(
+            "user",
+            "any",
+            "bytes",
+            "enter",
+            "field",
+            "hidden",
+            "invalid",
+            "missing",
+            "optional",
+            "prompt",
+            "required",
+            "string",
+            "text",
+        ),
     )
 )
 # Programs that log in with `user:password`, by the option that they take it with; a letter may be the last of several.
@@ -53,11 +95,14 @@ def _is_assigned(found: re.Match[str]) -> bool:
         return True
     before = found.string[max(0, found.start() - 60) : found.start()]
     *words, word = ["", *before.split(), *([""] if before[-1:].isspace() else [])]
-    return (word.startswith("-") and "=" not in word) or (words[-1:] == ["set"] and any(part.startswith("config") for part in words))
+    return (word.startswith("-") and "=" not in word) or (
+        words[-1:] == ["set"] and any(part.startswith("config") for part in words)
+    )
 
 
 def is_password(found: re.Match[str]) -> bool:
-    """People choose words as passwords, so a long enough word counts; a short one is more likely a type, a default or prose."""
+    """People choose words as passwords, so a long enough word counts; a short one is more likely a type, a default or
+    prose."""
     value = found["secret"]
     if value.isalpha():
         enough = 12 if value.islower() else 16
@@ -96,7 +141,8 @@ def may_be_assigned_password(found: re.Match[str]) -> bool:
 
 
 def _names_something_else(found: re.Match[str]) -> bool:
-    """`pwd` alone is more often a directory, and a `pass` in small letters one of several, but for an option `--pass`."""
+    """`pwd` alone is more often a directory, and a `pass` in small letters one of several, but for an option
+    `--pass`."""
     if _name(found).lower() == "pwd":
         return not _matches(r"\w", _before(found, 1)) or _before(found, 3).lower() == "old"
     return _name(found) == "pass" and not _matches(r"\s?--?\Z", _before(found, 3).strip("\"'"))
@@ -147,7 +193,8 @@ def may_be_login(found: re.Match[str]) -> bool:
 
 
 def _logs_in(found: re.Match[str]) -> bool:
-    """Whether the option belongs to a program that takes a login with it. What is in quotes ends no command; where the text before
+    """Whether the option belongs to a program that takes a login with it. What is in quotes ends no command; where the
+    text before
     begins within a quotation, quotes say nothing, so both readings count."""
     option = found["option"].strip()
     programs = _LOGS_IN[option if option.startswith("--") else option[-1]]
@@ -195,7 +242,9 @@ def is_jwt(found: re.Match[str]) -> bool:
 
 
 # Names, paths, UUIDs, digests, and the ids clouds and builds make: a word, a dash and some hex.
-_ORDINARY = r"[/.~]|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|(?:sha\d+|md5)-|[a-z][a-z0-9-]*-(?:[0-9a-f]{8,17}|[0-9a-f]{40})\Z"
+_ORDINARY = (
+    r"[/.~]|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|(?:sha\d+|md5)-|[a-z][a-z0-9-]*-(?:[0-9a-f]{8,17}|[0-9a-f]{40})\Z"
+)
 
 
 def is_random(found: re.Match[str]) -> bool:

@@ -1,6 +1,7 @@
 """Patterns that strangers write and we run: globs for directories and branches, regular expressions for queries.
 
-Both end in RE2, which never backtracks: time is linear in the text whatever the pattern. That needs a glob translation without
+Both end in RE2, which never backtracks: time is linear in the text whatever the pattern. That needs a glob translation
+without
 look-around, which no library offers, so it is ours.
 """
 
@@ -202,7 +203,9 @@ def _count(parts: list[_Part]) -> int:
 
 
 def _expand(parts: list[_Part]) -> list[str]:
-    options = [[part] if isinstance(part, str) else [text for choice in part for text in _expand(choice)] for part in parts]
+    options = [
+        [part] if isinstance(part, str) else [text for choice in part for text in _expand(choice)] for part in parts
+    ]
     return ["".join(chosen) for chosen in product(*options)]
 
 
@@ -210,7 +213,8 @@ def _expand(parts: list[_Part]) -> list[str]:
 
 
 def _translate_alternatives(paths: list[str], field: str) -> str:
-    """A `**/` that all begin with is written once: sixty copies would keep sixty threads of RE2 alive at each character."""
+    """A `**/` that all begin with is written once: sixty copies would keep sixty threads of RE2 alive at each
+    character."""
     tails = [_ANY_START.sub("", path) for path in paths]
     shared = all(tail != path for tail, path in zip(tails, paths, strict=True))
     translated = "|".join(_translate_path(path, field) for path in dict.fromkeys(tails if shared else paths))
@@ -230,11 +234,16 @@ def _translate_path(path: str, field: str) -> str:
 
 
 def _merge_globstars(segments: list[str]) -> list[str]:
-    return [text for index, text in enumerate(segments) if text != _GLOBSTAR or index == 0 or segments[index - 1] != _GLOBSTAR]
+    return [
+        text
+        for index, text in enumerate(segments)
+        if text != _GLOBSTAR or index == 0 or segments[index - 1] != _GLOBSTAR
+    ]
 
 
 def _translate_segment(segments: list[str], index: int, field: str) -> str:
-    """The segment with the slash before it; a `**` brings the slash after it too, since it may stand for nothing at all."""
+    """The segment with the slash before it; a `**` brings the slash after it too, since it may stand for nothing at
+    all."""
     slash = "/" if index and segments[index - 1] != _GLOBSTAR else ""
     if segments[index] != _GLOBSTAR:
         return slash + _translate_name(segments[index], field)
@@ -281,7 +290,11 @@ def _translate_set(members: str, field: str) -> str:
     negated = members[0] in "!^"
     ranges = _ranges(members[negated:], field)
     opening = "[^/" if negated else "["
-    return opening + "".join(f"{_member(low)}-{_member(high)}" for low, high in (ranges if negated else _without_slash(ranges))) + "]"
+    return (
+        opening
+        + "".join(f"{_member(low)}-{_member(high)}" for low, high in (ranges if negated else _without_slash(ranges)))
+        + "]"
+    )
 
 
 def _without_slash(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -27,13 +27,15 @@ def normalise_path(raw: str, field: str) -> str:
 
 
 def normalise_cwd(raw: str) -> str:
-    """The form a directory is compared in: forward slashes, none at the end but a root's, drive letter in lower case."""
+    """The form a directory is compared in: forward slashes, none at the end but a root's, drive letter in lower
+    case."""
     path = raw.replace("\\", "/") if _DRIVE.match(raw) or raw.startswith("\\\\") else raw
     return _one_form(path)
 
 
 def normalise_cwd_glob(raw: str, field: str) -> str:
-    """The same form for a pattern; one that no absolute directory can match is refused, since its hint would never be seen."""
+    """The same form for a pattern; one that no absolute directory can match is refused, since its hint would never be
+    seen."""
     if len(raw) > limits.MAX_PATTERN_CHARS:
         raise ScopeInvalid(f"must be at most {limits.MAX_PATTERN_CHARS} characters", field=field)
     if _CONTROL.search(raw):

@@ -1,8 +1,12 @@
-"""What looks like a credential, and what only looks like one. Hints that hold one are refused, recorded text is redacted.
+"""What looks like a credential, and what only looks like one. Hints that hold one are refused, recorded text is
+redacted.
 
-One table, with two measures where they differ: to refuse `DB_PASSWORD=letmein` would take a hint from somebody who needs it, to
-redact it takes a word out of a record. Each rule brings the texts it must and must not match, in pieces, so that no scanner takes this
-file for a leak. Every pattern is linear: it starts at a literal or a boundary, and what can fail after a long run is bounded.
+One table, with two measures where they differ: to refuse `DB_PASSWORD=letmein` would take a hint from somebody who
+needs it, to
+redact it takes a word out of a record. Each rule brings the texts it must and must not match, in pieces, so that no
+scanner takes this
+file for a leak. Every pattern is linear: it starts at a literal or a boundary, and what can fail after a long run is
+bounded.
 """
 
 from __future__ import annotations
@@ -20,14 +24,26 @@ _LONGEST_VALUE = 64  # characters of an unquoted value that are judged
 
 
 class Rule:
-    """A pattern; its group `secret`, or all of it, is the credential when `judge` agrees. What only `doubt` takes for one is redacted
+    """A pattern; its group `secret`, or all of it, is the credential when `judge` agrees. What only `doubt` takes for
+    one is redacted
     and not refused; `must_redact` are samples of that.
 
     `clues` are lower-case texts of which one must occur: a search for them is a hundred times cheaper than the pattern.
     A `whole` rule looks at a text that is nothing but the credential.
     """
 
-    __slots__ = ("_compiled", "clues", "doubt", "judge", "kind", "must_match", "must_not_match", "must_redact", "pattern", "whole")
+    __slots__ = (
+        "_compiled",
+        "clues",
+        "doubt",
+        "judge",
+        "kind",
+        "must_match",
+        "must_not_match",
+        "must_redact",
+        "pattern",
+        "whole",
+    )
 
     def __init__(
         self,
@@ -42,7 +58,14 @@ class Rule:
         doubt: Callable[[re.Match[str]], bool] | None = None,
         whole: bool = False,
     ) -> None:
-        self.kind, self.pattern, self.clues, self.judge, self.doubt, self.whole = kind, pattern, clues, judge, doubt, whole
+        self.kind, self.pattern, self.clues, self.judge, self.doubt, self.whole = (
+            kind,
+            pattern,
+            clues,
+            judge,
+            doubt,
+            whole,
+        )
         self.must_match, self.must_not_match, self.must_redact = must_match, must_not_match, must_redact
         self._compiled: re.Pattern[str] | None = None
 
@@ -78,7 +101,8 @@ def _end_of_run(text: str, at: int) -> int:
 
 
 def find_secret(text: str, *, doubting: bool = False) -> str | None:
-    """The kind of the first credential found, or None: what a hint is refused for, or with `doubting` what is redacted."""
+    """The kind of the first credential found, or None: what a hint is refused for, or with `doubting` what is
+    redacted."""
     lowered = text.lower()
     return next((rule.kind for rule in RULES for _ in rule.spans(text, lowered, doubting=doubting)), None)
 
@@ -106,7 +130,9 @@ _OPENED = "(?:db|sql|mysql|pg|root|user|admin|smtp|mail|ftp|proxy|ldap|redis|(?:
 _PASSWORD = rf"(?:passw(?:or)?d|passphrase|(?<![a-z]){_OPENED}?pass|(?<!\$)pwd|rediscli_auth)"
 _KEY = "(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|key)"
 _GAP = r"""(?P<gap>["'\\]{0,3}\s{0,3}(?:=>|:=|==?|:)\s{0,3}|[ \t]{1,3})"""
-_VALUE = rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+_VALUE = (
+    rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
+)
 _BLANK = r"(?:[ \t]|\\\r?\n)"  # a command may go on in the next line
 _BLANKS = _BLANK + "{1,24}+"
 _WORD = r"""(?:"[^"\n]{0,100}+"(?=\s)|'[^'\n]{0,100}+'(?=\s)|(?:[^\s;|&\\]|\\(?!\r?\n)){1,100}+)"""
@@ -184,7 +210,11 @@ RULES: tuple[Rule, ...] = (
         "stripe-key",
         r"(?<![A-Za-z0-9])(?:(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,})",
         clues=("_live_", "_test_", "whsec_"),
-        must_match=("sk_" + "live_4eC39HqLyjWDarjtT1zdp7dc", "rk_" + "live_51H8abcdEFGH0123", "whsec_" + "5WbX5kEWLlfzsGNjH64I"),
+        must_match=(
+            "sk_" + "live_4eC39HqLyjWDarjtT1zdp7dc",
+            "rk_" + "live_51H8abcdEFGH0123",
+            "whsec_" + "5WbX5kEWLlfzsGNjH64I",
+        ),
         must_not_match=("pk_live_4eC39HqLyjWDarjtT1zdp7dc", "sk_live_$KEY", "risk_live_monitoring1", "whsec_..."),
     ),
     Rule(
@@ -198,29 +228,59 @@ RULES: tuple[Rule, ...] = (
         "anthropic-key",
         r"(?<![A-Za-z0-9])sk-ant-[A-Za-z0-9_-]{16,}",
         clues=("sk-ant-",),
-        must_match=("sk-" + "ant-api03-" + "AbCd0123-EfGh4567_IjKl8901MnOp", "KEY=sk-" + "ant-admin01-abcdefghijklmnop0123"),
+        must_match=(
+            "sk-" + "ant-api03-" + "AbCd0123-EfGh4567_IjKl8901MnOp",
+            "KEY=sk-" + "ant-admin01-abcdefghijklmnop0123",
+        ),
         must_not_match=("sk-ant-...", "task-ant-colony-optimisation-runner", "sk-ant-$KEY"),
     ),
     Rule(
         "openai-key",
         r"(?<![A-Za-z0-9_-])sk-(?:[A-Za-z0-9]{20,}|(?:proj|svcacct|admin|None|or-v1)-[A-Za-z0-9_-]{20,})",
         clues=("sk-",),
-        must_match=("sk-" + "abcdefghijklmnopqrstT3BlbkFJabcdefghijklmnopqrst", "sk-" + "proj-AbCd_0123-EfGh4567IjKl8901"),
-        must_not_match=("make task-" + "runnerwithaverylongname", "sk-learn-contrib-imbalanced", "sk-...", "disk-usage-report"),
+        must_match=(
+            "sk-" + "abcdefghijklmnopqrstT3BlbkFJabcdefghijklmnopqrst",
+            "sk-" + "proj-AbCd_0123-EfGh4567IjKl8901",
+        ),
+        must_not_match=(
+            "make task-" + "runnerwithaverylongname",
+            "sk-learn-contrib-imbalanced",
+            "sk-...",
+            "disk-usage-report",
+        ),
     ),
     Rule(
         "service-token",
         r"(?<![A-Za-z0-9])(?:glpat-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36,}|pypi-AgE[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}"
         r"|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|do[opr]_v1_[a-f0-9]{64}|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}|dckr_pat_[A-Za-z0-9_-]{20,}"
         r"|AGE-SECRET-KEY-1[A-Z0-9]{50,}|hvs\.[A-Za-z0-9_-]{20,}|lin_api_[A-Za-z0-9]{30,}|xai-[A-Za-z0-9]{40,})",
-        clues=("glpat-", "npm_", "pypi-age", "hf_", "sg.", "_v1_", "shp", "dckr_pat_", "age-secret", "hvs.", "lin_api_", "xai-"),
+        clues=(
+            "glpat-",
+            "npm_",
+            "pypi-age",
+            "hf_",
+            "sg.",
+            "_v1_",
+            "shp",
+            "dckr_pat_",
+            "age-secret",
+            "hvs.",
+            "lin_api_",
+            "xai-",
+        ),
         must_match=(
             "glpat" + "-AbCdEfGhIjKlMnOpQrSt",
             "//registry.npmjs.org/:_authToken=npm" + "_abcdefghijklmnopqrstuvwxyz0123456789",
             "hf" + "_abcdefghijklmnopqrstuvwxyzABCDEFGH",
             "SG" + ".abcdefghijklmnopqrstuv.abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG",
         ),
-        must_not_match=("npm_config_registry=https://r.example", "npm_execpath", "hf_hub_download", "glpat-$TOKEN", "dop_v1_"),
+        must_not_match=(
+            "npm_config_registry=https://r.example",
+            "npm_execpath",
+            "hf_hub_download",
+            "glpat-$TOKEN",
+            "dop_v1_",
+        ),
     ),
     Rule(
         "vault-token",
@@ -235,14 +295,20 @@ RULES: tuple[Rule, ...] = (
         clues=(".",),
         judge=credentials.is_discord_token,
         must_match=("MTA1MjY0NjM2NjA1NjQ2MjM0" + ".GxYzAb." + "abcdefghijklmnopqrstuvwxyz0123456789AB",),
-        must_not_match=("MyVeryLongClassNameForTests.GxYzAb.someOtherVeryLongMethodNameInIt", "MTA1MjY0NjM2NjA1NjQ2MjM0.x.y"),
+        must_not_match=(
+            "MyVeryLongClassNameForTests.GxYzAb.someOtherVeryLongMethodNameInIt",
+            "MTA1MjY0NjM2NjA1NjQ2MjM0.x.y",
+        ),
     ),
     Rule(
         "discord-webhook",
         r"discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{15,22}/(?P<secret>[A-Za-z0-9_-]{40,100})",
         clues=("/webhooks/",),
         must_match=("https://discord" + ".com/api/webhooks/105264636605646234/" + "aB3_" * 17,),
-        must_not_match=("https://discord.com/api/webhooks/105264636605646234/$TOKEN", "https://x.example/api/webhooks/1"),
+        must_not_match=(
+            "https://discord.com/api/webhooks/105264636605646234/$TOKEN",
+            "https://x.example/api/webhooks/1",
+        ),
     ),
     Rule(
         "telegram-token",
@@ -257,10 +323,16 @@ RULES: tuple[Rule, ...] = (
         clues=("eyj",),
         judge=credentials.is_jwt,
         must_match=(
-            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0" + ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
+            "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
+            + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
+            + ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
             "curl -H 'X-Auth: eyJhbGciOiJub25lIn0" + ".eyJzdWIiOiIxIn0" + ".'",
         ),
-        must_not_match=("xxxxx.yyyyy.zzzzz", "eyJ0eXAiOiJ4In0" + ".eyJzdWIiOiIxIn0" + ".c2ln", "eyJub3QganNvbg.aaaa.bbbb"),
+        must_not_match=(
+            "xxxxx.yyyyy.zzzzz",
+            "eyJ0eXAiOiJ4In0" + ".eyJzdWIiOiIxIn0" + ".c2ln",
+            "eyJub3QganNvbg.aaaa.bbbb",
+        ),
     ),
     Rule(
         "url-credentials",
@@ -457,7 +529,12 @@ RULES: tuple[Rule, ...] = (
         clues=("sshpass", "mongo", "cqlsh", "login", "twine"),
         judge=credentials.is_password,
         doubt=credentials.may_be_option,
-        must_redact=("docker login -u me -p letmein", "sshpass -p letmein ssh x", "sshpass -p 12345 ssh x", "sshpass -p \\\n 12345 ssh x"),
+        must_redact=(
+            "docker login -u me -p letmein",
+            "sshpass -p letmein ssh x",
+            "sshpass -p 12345 ssh x",
+            "sshpass -p \\\n 12345 ssh x",
+        ),
         must_match=(
             "sshpass -p " + "Hunter2222 ssh me@host",
             "sshpass -p" + "Hunter2222 ssh me@host",
@@ -511,7 +588,11 @@ RULES: tuple[Rule, ...] = (
         doubt=credentials.may_be_password,
         must_redact=("openssl rsa -in a.pem -passin pass:monkey", "mysqladmin -u root password monkey"),
         must_match=("mysqladmin -u root password " + "Hunter2222", "openssl enc -d -pass 'pass:" + "Hunter2222' -in a"),
-        must_not_match=("mysqladmin -u root password $PW", "openssl rsa -passin pass:$PW", "openssl rsa -passin env:PW"),
+        must_not_match=(
+            "mysqladmin -u root password $PW",
+            "openssl rsa -passin pass:$PW",
+            "openssl rsa -passin env:PW",
+        ),
     ),
     Rule(
         "password",
@@ -521,8 +602,15 @@ RULES: tuple[Rule, ...] = (
         judge=credentials.is_password,
         doubt=credentials.may_be_password,
         must_redact=("mysql -e \"ALTER USER me IDENTIFIED BY 'monkey'\"",),
-        must_match=("CREATE USER me IDENTIFIED WITH sha2 BY '" + "Hunter2222'", "create role app with password '" + "Hunter2222'"),
-        must_not_match=("CREATE USER me IDENTIFIED BY '$PW'", "alter role app with password 'postgres'", "log in with password Hunter2222"),
+        must_match=(
+            "CREATE USER me IDENTIFIED WITH sha2 BY '" + "Hunter2222'",
+            "create role app with password '" + "Hunter2222'",
+        ),
+        must_not_match=(
+            "CREATE USER me IDENTIFIED BY '$PW'",
+            "alter role app with password 'postgres'",
+            "log in with password Hunter2222",
+        ),
     ),
     Rule(
         "bare-hex",
@@ -536,7 +624,11 @@ RULES: tuple[Rule, ...] = (
         r"""\s*["']?(?P<secret>[A-Za-z0-9+/_=-]{20,512})["']?\s*""",
         judge=credentials.is_random,
         whole=True,
-        must_match=("x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi", "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZg==", "q7w3k9z1m4x8c2v6b5n0p3l7"),
+        must_match=(
+            "x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi",
+            "Zm9vYmFyYmF6cXV4MTIzNDU2Nzg5MGFiY2RlZg==",
+            "q7w3k9z1m4x8c2v6b5n0p3l7",
+        ),
         must_not_match=(
             "sha512-" + "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
             "550e8400-e29b-41d4-a716-446655440000",

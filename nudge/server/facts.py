@@ -1,4 +1,5 @@
-"""The facts that travel in headers beside a request: who asks, from where, until when, under which id. Names in small letters."""
+"""The facts that travel in headers beside a request: who asks, from where, until when, under which id. Names in small
+letters."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def call_from(headers: Mapping[str, str]) -> Call:
     return Call(
         request_id=_short(headers.get("nudge-request-id"), "Nudge-Request-Id"),
         deadline=_number(headers.get("nudge-deadline")),
-        defaults=Context.parse(_object(headers["nudge-context"], "Nudge-Context")) if "nudge-context" in headers else NOWHERE,
+        defaults=Context.parse(_object(headers["nudge-context"], "Nudge-Context"))
+        if "nudge-context" in headers
+        else NOWHERE,
         env=_env(headers.get("nudge-env")),
         client=_short(client_of(headers), "Nudge-Client"),
         scope_to_repo="nudge-context" in headers,

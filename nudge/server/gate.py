@@ -17,7 +17,8 @@ Refusal = tuple[int, str]
 
 
 def check_browser(request: Request) -> Refusal | None:
-    """A page in a browser can make the browser talk to loopback: its Host gives away rebinding, its Origin where it comes from."""
+    """A page in a browser can make the browser talk to loopback: its Host gives away rebinding, its Origin where it
+    comes from."""
     if not _LOOPBACK.fullmatch(request.headers.get("host", "")):
         return 421, "this server answers to localhost only"
     origin = request.headers.get("origin")
@@ -33,7 +34,9 @@ def _is_local_origin(origin: str) -> bool:
 
 def check_token(request: Request, token: str) -> Refusal | None:
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode("utf-8", "surrogateescape"), token.encode()):
+    if scheme.lower() == "bearer" and hmac.compare_digest(
+        shown.strip().encode("utf-8", "surrogateescape"), token.encode()
+    ):
         return None
     return 401, "the bearer token is missing or wrong; get it with: nudge token"
 
@@ -45,7 +48,8 @@ def is_json(request: Request) -> bool:
 
 
 def is_same_user(transport: object) -> bool:
-    """The kernel says who is at the other end. The directory is owner-only already; this holds when somebody opened it up."""
+    """The kernel says who is at the other end. The directory is owner-only already; this holds when somebody opened it
+    up."""
     link = transport.get_extra_info("socket") if hasattr(transport, "get_extra_info") else None
     if link is None:
         return False

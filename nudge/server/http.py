@@ -24,11 +24,15 @@ from nudge.usecases.call import EnvNeeded
 _log = logging.getLogger(__name__)
 _ENV_NEEDED = 428
 
-_SMALL_ANSWERS = frozenset(("nudge.bump", "nudge.get_hint", "nudge.record", "nudge.set_hint"))  # one hint at most: no need to measure
+_SMALL_ANSWERS = frozenset(
+    ("nudge.bump", "nudge.get_hint", "nudge.record", "nudge.set_hint")
+)  # one hint at most: no need to measure
 _MOST_BODY = {
-    "/": limits.MAX_IMPORT_BODY_BYTES, "/mcp": limits.MAX_STDIO_LINE_BYTES, "/role": limits.KIB,
+    "/": limits.MAX_IMPORT_BODY_BYTES,
+    "/mcp": limits.MAX_STDIO_LINE_BYTES,
+    "/role": limits.KIB,
     "/api/v1/import": limits.MAX_IMPORT_BODY_BYTES,
-}  # fmt: skip
+}
 
 _ROUTED_AS = {"HEAD": "GET"}  # whose answer goes without its body
 
@@ -41,7 +45,12 @@ class HttpServer:
     def __init__(self, app: App, mcp: LateMcp, token: str, *, auth: bool = True) -> None:
         self._app, self._mcp, self._token, self._auth = app, mcp, token, auth
         self._listeners: list[Listener] = []
-        self._posts: dict[str, Handler] = {"/": self._jsonrpc, "/mcp": self._serve_mcp, "/member": self._join, "/role": self._role}
+        self._posts: dict[str, Handler] = {
+            "/": self._jsonrpc,
+            "/mcp": self._serve_mcp,
+            "/member": self._join,
+            "/role": self._role,
+        }
         self.members = Members()
         self.refusing = False
         self.pace = 0.0
@@ -79,7 +88,9 @@ class HttpServer:
         return self._admit(request) if gate.is_same_user(request.transport) else plain(403, "another user")
 
     def _admit_tcp(self, request: Request) -> Answer | None:
-        refused = gate.check_browser(request) or (None if self._is_open(request) else gate.check_token(request, self._token))
+        refused = gate.check_browser(request) or (
+            None if self._is_open(request) else gate.check_token(request, self._token)
+        )
         if refused is None:
             return self._admit(request)
         return plain(*refused, headers={"WWW-Authenticate": "Bearer"} if refused[0] == 401 else {})
@@ -185,7 +196,9 @@ class HttpServer:
 
 
 async def _decoded(body: bytes) -> Any:
-    return wire.decode(body) if len(body) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, body)
+    return (
+        wire.decode(body) if len(body) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, body)
+    )
 
 
 def _is_too_large(body: bytes, payload: object) -> bool:
@@ -203,7 +216,9 @@ def _json(content: Any, status: int = 200) -> Answer:
 
 
 async def _sent(content: Any) -> Answer:
-    return _json(content) if wire.is_small(content) else Answer(200, await asyncio.to_thread(wire.encode_blocks, content))
+    return (
+        _json(content) if wire.is_small(content) else Answer(200, await asyncio.to_thread(wire.encode_blocks, content))
+    )
 
 
 def _too_large() -> Answer:

@@ -1,6 +1,7 @@
 """HTTP/1.1, its messages: whole requests out of bytes, and heads of answers. No connection is known here.
 
-`httptools` is the parser of Node.js, strict about everything that two readers could understand in two ways. A framework around one
+`httptools` is the parser of Node.js, strict about everything that two readers could understand in two ways. A framework
+around one
 would cost every start of a server 200 ms and 16 MB, and every request more than its hint does.
 """
 
@@ -19,13 +20,16 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from nudge import limits
 
-_SAID_ONCE = frozenset(("authorization", "content-encoding", "content-type", "host", "origin"))  # said twice, it could mean two things
+_SAID_ONCE = frozenset(
+    ("authorization", "content-encoding", "content-type", "host", "origin")
+)  # said twice, it could mean two things
 NO_BODY = (204, 304)
 
 
 @dataclass(slots=True)
 class Answer:
-    """A body in blocks goes out block by block: handed over as a whole it would be copied as a whole, on the event loop."""
+    """A body in blocks goes out block by block: handed over as a whole it would be copied as a whole, on the event
+    loop."""
 
     status: int
     body: bytes | list[bytes] = b""
@@ -68,7 +72,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`admit` is asked as soon as the head is there: its answer refuses the request, and nobody waits for the body. `respond` answers
+    """`admit` is asked as soon as the head is there: its answer refuses the request, and nobody waits for the body.
+    `respond` answers
     a whole request and raises nothing. `left` hears of each connection that ended."""
 
     admit: Callable[[Request], Answer | None]
@@ -89,7 +94,8 @@ class Unreadable(Exception):
 
 
 class Reader:
-    """Requests out of bytes. `ready` are the whole ones, each with its refusal if it has one; `request` waits for the rest of its body."""
+    """Requests out of bytes. `ready` are the whole ones, each with its refusal if it has one; `request` waits for the
+    rest of its body."""
 
     def __init__(self, transport: asyncio.Transport, service: Service) -> None:
         self._transport, self._service = transport, service
@@ -147,7 +153,8 @@ class Reader:
             self.refusal = self._service.too_large
 
     def _is_odd(self) -> bool:
-        """Another protocol, for another host, or with two meanings. What follows an `Upgrade` the parser takes for no HTTP any more."""
+        """Another protocol, for another host, or with two meanings. What follows an `Upgrade` the parser takes for no
+        HTTP any more."""
         version = self._parser.get_http_version()
         unnamed = version == "1.1" and "host" not in self._headers
         wrapped = self._headers.get("transfer-encoding", "chunked").lower() != "chunked"

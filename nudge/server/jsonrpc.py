@@ -21,7 +21,9 @@ async def answer(app: App, payload: object, call: Call) -> Any:
     if not payload or len(payload) > MAX_BATCH:
         return error_response(None, INVALID_REQUEST, f"Invalid request: a batch has 1 to {MAX_BATCH} calls")
     if sum(_is_export(item) for item in payload) > 1:
-        return error_response(None, INVALID_REQUEST, "Invalid request: a batch has one export at most, since each may be large")
+        return error_response(
+            None, INVALID_REQUEST, "Invalid request: a batch has one export at most, since each may be large"
+        )
     responses = [await _answer_one(app, item, _numbered(call, index)) for index, item in enumerate(payload)]
     return [response for response in responses if response is not None] or None
 
@@ -68,11 +70,16 @@ def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
 
 
 def id_of(message: object) -> str | float | None:
-    """What an answer to this message must carry, or its sender would wait for ever; None where it has no id that could be one."""
+    """What an answer to this message must carry, or its sender would wait for ever; None where it has no id that could
+    be one."""
     request_id = message.get("id") if isinstance(message, dict) else None
     return request_id if isinstance(request_id, str | int | float) and not isinstance(request_id, bool) else None
 
 
 def error_response(request_id: object, code: int, message: str) -> dict[str, Any]:
     """What JSON-RPC itself refuses; it has a reason too, like every other error."""
-    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}}}
+    return {
+        "jsonrpc": "2.0",
+        "id": request_id,
+        "error": {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}},
+    }

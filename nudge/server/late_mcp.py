@@ -1,4 +1,5 @@
-"""MCP for whoever asks for it. The SDK takes longer to import than all the rest of a server, and a command or a hook that starts one
+"""MCP for whoever asks for it. The SDK takes longer to import than all the rest of a server, and a command or a hook
+that starts one
 needs none of it."""
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ class Mcp(Protocol):
 
 
 class LateMcp:
-    """Answers like an `McpServer`, which is loaded with the first message, or when somebody who will send one has come."""
+    """Answers like an `McpServer`, which is loaded with the first message, or when somebody who will send one has
+    come."""
 
     def __init__(self, app: App) -> None:
         self._app = app

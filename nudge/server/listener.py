@@ -1,4 +1,5 @@
-"""HTTP/1.1 on asyncio: connections that answer one request after the other. What a request means is the service's matter."""
+"""HTTP/1.1 on asyncio: connections that answer one request after the other. What a request means is the service's
+matter."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class Listener:
         self._server: asyncio.Server | None = None
 
     async def on_unix(self, path: str) -> None:
-        self._server = await asyncio.get_running_loop().create_unix_server(lambda: _Connection(self), path, backlog=_BACKLOG)
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            lambda: _Connection(self), path, backlog=_BACKLOG
+        )
 
     async def on_tcp(self, port: int) -> None:
         loop = asyncio.get_running_loop()
@@ -108,7 +111,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport, self._reader = transport, Reader(transport, self._service)
-        # Chunks of one byte take the parser fifty times as long as the same bytes in one: it must not get too many at once.
+        # Chunks of one byte take the parser fifty times as long as the same bytes in one: it must not get too many at
+        # once.
         transport.max_size = limits.READ_BYTES  # type: ignore[attr-defined]
         self._listener.connections.add(self)
         self._serving = self._loop.create_task(self._serve())
@@ -182,7 +186,8 @@ class _Connection(asyncio.Protocol):
             self._write(_CONTINUE)
 
     def _end_with(self, answer: Answer) -> None:
-        """The last answer on this connection: what else is sent on it belongs to a request that was refused, or to none."""
+        """The last answer on this connection: what else is sent on it belongs to a request that was refused, or to
+        none."""
         if self._last:
             return
         refused = self._reader.request or Request("", "", {}, self._transport, keep_alive=False)

@@ -1,6 +1,7 @@
 """MCP, both protocol eras, one message at a time: no stream behind it and nothing kept between two messages.
 
-The SDK's single-exchange driver (`serve_one`) answers a request from the facts of that request alone, so any PRIMARY can answer any
+The SDK's single-exchange driver (`serve_one`) answers a request from the facts of that request alone, so any PRIMARY
+can answer any
 next message of any client. A contract test holds the few young parts of the SDK that this uses.
 """
 
@@ -25,7 +26,16 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 from pydantic import ValidationError
 
 from nudge import __version__
-from nudge.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, WIRE_REASONS, HandingOver, Invalid, NudgeError
+from nudge.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    WIRE_REASONS,
+    HandingOver,
+    Invalid,
+    NudgeError,
+)
 from nudge.limits import MAX_CLIENT_CHARS
 from nudge.server import wire
 from nudge.server.facts import Facts
@@ -66,14 +76,22 @@ class McpServer:
     def __init__(self, app: App) -> None:
         self._app = app
         self._server: Server[_Turn] = Server(
-            "nudge", version=__version__, title="Nudge", instructions=INSTRUCTIONS,
-            on_list_tools=self._list_tools, on_call_tool=self._call_tool,
-        )  # fmt: skip
+            "nudge",
+            version=__version__,
+            title="Nudge",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
         self._server.middleware.clear()  # tracing of every message: nobody listens, and it costs a third of the call
 
     async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None:
         """The JSON-RPC response; None for a notification."""
-        if not isinstance(message, dict) or not isinstance(message.get("method"), str) or message.get("jsonrpc") != "2.0":
+        if (
+            not isinstance(message, dict)
+            or not isinstance(message.get("method"), str)
+            or message.get("jsonrpc") != "2.0"
+        ):
             return _not_a_request(message)
         if "id" not in message:
             return None
@@ -90,7 +108,9 @@ class McpServer:
             return error_response(request_id, INVALID_PARAMS, f"Invalid params for {method[:100]}")
         return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
-    async def _serve(self, request_id: str | int, method: str, params: dict[str, Any] | None, facts: Facts) -> dict[str, Any]:
+    async def _serve(
+        self, request_id: str | int, method: str, params: dict[str, Any] | None, facts: Facts
+    ) -> dict[str, Any]:
         connection = _connection(method, params, facts)
         turn = _Turn(facts)
         try:
@@ -113,7 +133,9 @@ class McpServer:
             raise MCPError(**error.to_wire()) from None
         return types.ListToolsResult(tools=[_TOOLS[name] for name in chosen])
 
-    async def _call_tool(self, context: ServerRequestContext[_Turn], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(
+        self, context: ServerRequestContext[_Turn], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         operation = _BY_TOOL.get(params.name.replace(".", "_"))
         if operation is None:
             raise MCPError(code=METHOD_NOT_FOUND, message=f"Unknown tool: {params.name[:100]}")
@@ -158,7 +180,9 @@ def _connection(method: str, params: dict[str, Any] | None, facts: Facts) -> Con
     meta = (params or {}).get("_meta")
     if method == "initialize" or not isinstance(meta, dict) or _PROTOCOL_META not in meta:
         known = facts.protocol in HANDSHAKE_PROTOCOL_VERSIONS
-        return Connection.from_envelope(facts.protocol if known and facts.protocol else LATEST_HANDSHAKE_VERSION, None, None)
+        return Connection.from_envelope(
+            facts.protocol if known and facts.protocol else LATEST_HANDSHAKE_VERSION, None, None
+        )
     route = classify_inbound_request({"method": method, "params": params})
     if isinstance(route, InboundLadderRejection):
         raise MCPError(code=route.code, message=route.message, data=route.data)
@@ -197,8 +221,13 @@ def _printable(name: str) -> str:
 
 
 async def _filled(result: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
-    """What a tool said goes into the SDK's envelope afterwards: the SDK would copy it three times, on the event loop."""
-    text = wire.encode(told).decode() if wire.is_small(told) else await asyncio.to_thread(lambda: wire.encode_slow(told).decode())
+    """What a tool said goes into the SDK's envelope afterwards: the SDK would copy it three times, on the event
+    loop."""
+    text = (
+        wire.encode(told).decode()
+        if wire.is_small(told)
+        else await asyncio.to_thread(lambda: wire.encode_slow(told).decode())
+    )
     return {**result, "content": [{"type": "text", "text": text}], "structuredContent": told}
 
 
@@ -209,15 +238,18 @@ def _tool(operation: Operation) -> types.Tool:
         input_schema=schema_of(operation.params),
         output_schema=_output_schema(operation),
         annotations=types.ToolAnnotations(
-            read_only_hint=operation.effect == "read", destructive_hint=operation.effect == "delete",
-            idempotent_hint=operation.effect == "read", open_world_hint=False,
+            read_only_hint=operation.effect == "read",
+            destructive_hint=operation.effect == "delete",
+            idempotent_hint=operation.effect == "read",
+            open_world_hint=False,
         ),
         _meta={"anthropic/alwaysLoad": True} if operation.name == _ALWAYS_LOADED else None,
-    )  # fmt: skip
+    )
 
 
 def _output_schema(operation: Operation) -> dict[str, Any]:
-    """A failed call has `error` in place of the result, and some clients hold failures to the schema too: so nothing is required."""
+    """A failed call has `error` in place of the result, and some clients hold failures to the schema too: so nothing is
+    required."""
     schema = schema_of(operation.result)
     properties = schema["properties"] if schema["type"] == "object" else {"result": {"type": schema["type"]}}
     return {"type": "object", "properties": {**properties, "error": {"type": "object"}}}

@@ -35,7 +35,9 @@ _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and
 _SUCCESSOR_PATIENCE = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
 _LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
 _DRAIN = 0.1
-_LEAVING_PACE = 0.1  # seconds that each call waits meanwhile: callers in a tight loop would take the successor's processor time
+_LEAVING_PACE = (
+    0.1  # seconds that each call waits meanwhile: callers in a tight loop would take the successor's processor time
+)
 _PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
@@ -43,7 +45,8 @@ CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
 
 
 def _spare_the_collector() -> None:
-    """What is loaded now stays loaded: looking through all of it again and again would hold the event loop for 50 ms at a time."""
+    """What is loaded now stays loaded: looking through all of it again and again would hold the event loop for 50 ms at
+    a time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 2, 2_000)
@@ -53,9 +56,17 @@ class Primary:
     """One PRIMARY's life. `run` returns True when the role went to another while our own client is still there."""
 
     def __init__(
-        self, directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, *,
-        owner: str, pipe: Pipe | None = None, auth: bool = True, on_ready: Callable[[Endpoint], None] = lambda _: None,
-    ) -> None:  # fmt: skip
+        self,
+        directory: str,
+        lock: FileLock | None,
+        settings: Settings,
+        announced: Endpoint,
+        *,
+        owner: str,
+        pipe: Pipe | None = None,
+        auth: bool = True,
+        on_ready: Callable[[Endpoint], None] = lambda _: None,
+    ) -> None:
         self._directory, self._lock, self._settings, self._announced = directory, lock, settings, announced
         self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
         if pipe is not None:
@@ -102,17 +113,22 @@ class Primary:
         return await self._leave()
 
     async def _serve_client(self, pipe: Pipe, mcp: LateMcp) -> None:
-        """What a client sends is read once it can be answered: one that has closed its end already must get its answers in time."""
+        """What a client sends is read once it can be answered: one that has closed its end already must get its answers
+        in time."""
         await mcp.ready()
         self._stdio = StdioServer(pipe, mcp, self._settings.tools, self._client_gone)
         self._stdio.start()
 
     def _self_report(self) -> SelfReport:
         return SelfReport(
-            self._app, self._http.members, self._announced, self._settings,
-            owner=self._owner, client=lambda: self._stdio.client if self._stdio else None,
+            self._app,
+            self._http.members,
+            self._announced,
+            self._settings,
+            owner=self._owner,
+            client=lambda: self._stdio.client if self._stdio else None,
             history=lambda: self._keeper.report() if self._keeper else {},
-        )  # fmt: skip
+        )
 
     # Taking the role
 
@@ -144,7 +160,8 @@ class Primary:
         self._on_ready(self._announced)
 
     def _ports(self) -> Iterator[int]:
-        """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free one."""
+        """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free
+        one."""
         first, last = self._settings.port, self._announced.port
         if last is not None and last in _PORTS and "port" not in self._settings.given:
             yield last
@@ -250,7 +267,9 @@ class Primary:
     def _stop_asked(self, force: bool, forget: bool) -> dict[str, Any]:
         if self._owner == CLIENT and not force:
             client = (self._stdio.client if self._stdio else None) or "an MCP client"
-            raise Conflict(f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force")
+            raise Conflict(
+                f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force"
+            )
         self._forget = forget
         self._loop.call_later(0.01, self._leave_because, "stop")
         return {"stopping": True, "pid": os.getpid()}
@@ -260,7 +279,12 @@ class Primary:
         demoted = self._why in ("newer version", "another PRIMARY") and self._pipe is not None and not self._pipe.closed
         if not demoted:
             self._exit_whatever_happens()
-        if self._why in ("client left", "signal") and self._owner != DETACHED and self._lock and self._http.members.present():
+        if (
+            self._why in ("client left", "signal")
+            and self._owner != DETACHED
+            and self._lock
+            and self._http.members.present()
+        ):
             await self._raise_successor()
         self._http.refusing = True
         if self._stdio is not None:

@@ -1,6 +1,7 @@
 """PROXY: the stdio end of a client whose PRIMARY lives in another process. Standard library only, for its whole life.
 
-One connection, kept open: it is the membership. Requests are sent ahead of their answers, so many are in flight and none overtakes
+One connection, kept open: it is the membership. Requests are sent ahead of their answers, so many are in flight and
+none overtakes
 another. When PRIMARY goes away, everything unanswered is sent to the next one under the same request ids.
 """
 
@@ -35,7 +36,8 @@ _PASSIVE_REJOIN = 3.0  # seconds to look for a successor while nothing is waitin
 
 
 class Pending:
-    """Something sent to PRIMARY that has not been answered yet: a message of the client's, or our own word that we are here."""
+    """Something sent to PRIMARY that has not been answered yet: a message of the client's, or our own word that we are
+    here."""
 
     __slots__ = ("deadline", "line", "message", "path", "request_id", "sent")
 
@@ -93,7 +95,8 @@ class Proxy:
             self._reconnect()
 
     def _patience(self) -> float | None:
-        """While something waits for its answer there is always a next look: a fresh connection can be lost before it carried a word."""
+        """While something waits for its answer there is always a next look: a fresh connection can be lost before it
+        carried a word."""
         if self._pending:
             return _RETRY_PAUSE if self._link is None else max(self._pending[0].deadline - boot_seconds(), 0.0)
         return 0.1 if self._link is None and boot_seconds() < self._rejoin_until else None
@@ -110,7 +113,8 @@ class Proxy:
                 self._pending.append(Pending(line or b"", message))
 
     def _learn(self, message: dict[str, Any]) -> None:
-        """The client says who it is at the handshake, or in every request; PRIMARY keeps nothing, so we tell it each time."""
+        """The client says who it is at the handshake, or in every request; PRIMARY keeps nothing, so we tell it each
+        time."""
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
         meta = params.get("_meta")
@@ -121,7 +125,8 @@ class Proxy:
     # To PRIMARY
 
     def _join(self) -> None:
-        """Announce ourselves on a fresh connection. The shared lock tells a later PRIMARY that the session still has a process."""
+        """Announce ourselves on a fresh connection. The shared lock tells a later PRIMARY that the session still has a
+        process."""
         if self._link is None:
             return
         if self._membership.fd is None:
@@ -170,8 +175,13 @@ class Proxy:
         """What PRIMARY cannot know by itself: who asks, from where, and until when the answer is of use."""
         if pending.path != "/mcp":
             return self._identity()
-        headers = {**self._identity(), "Nudge-Request-Id": pending.request_id, "Nudge-Deadline": f"{pending.deadline:.6f}",
-                   "Nudge-Tools": _header(self._settings.tools), "Nudge-Env": self._env()}  # fmt: skip
+        headers = {
+            **self._identity(),
+            "Nudge-Request-Id": pending.request_id,
+            "Nudge-Deadline": f"{pending.deadline:.6f}",
+            "Nudge-Tools": _header(self._settings.tools),
+            "Nudge-Env": self._env(),
+        }
         if self._protocol:
             headers["MCP-Protocol-Version"] = self._protocol
         if pending.message.get("method") == "tools/call":
@@ -213,7 +223,9 @@ class Proxy:
         """Note what a scope asks for; False when PRIMARY asks again for what it was told."""
         fresh = set(names) - self._env_names
         known = self._env_names | fresh
-        self._env_names = known if len(known) <= limits.MAX_ENV_NAMES else set(names)  # hints come and go, and a header is only so long
+        self._env_names = (
+            known if len(known) <= limits.MAX_ENV_NAMES else set(names)
+        )  # hints come and go, and a header is only so long
         return bool(fresh)
 
     def _env(self) -> str:
@@ -239,7 +251,8 @@ class Proxy:
             pending.sent = False
 
     def _reconnect(self) -> None:
-        """With something to answer, find or start a PRIMARY; idle, only look whether a successor is there (`nudge stop` must hold)."""
+        """With something to answer, find or start a PRIMARY; idle, only look whether a successor is there (`nudge stop`
+        must hold)."""
         try:
             if self._pending:
                 self._link = ensure.connect(self._directory, start=self._settings.autostart)
@@ -251,8 +264,14 @@ class Proxy:
         self._join()
 
     def _expire(self) -> None:
-        """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline travelled with it."""
-        if self._link is None or not self._pending or self._pending[0].deadline > boot_seconds() or not self._pending[0].sent:
+        """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline travelled
+        with it."""
+        if (
+            self._link is None
+            or not self._pending
+            or self._pending[0].deadline > boot_seconds()
+            or not self._pending[0].sent
+        ):
             return
         error = ensure.not_answering(self._link.endpoint)
         self._drop_link()
@@ -271,7 +290,8 @@ class Proxy:
 
 
 def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Where the caller of this one message stands; read anew each time, since branches change under a living process."""
+    """Where the caller of this one message stands; read anew each time, since branches change under a living
+    process."""
     params = message.get("params")
     params = params if isinstance(params, dict) else {}
     arguments = params.get("arguments")
@@ -288,14 +308,19 @@ def _header(text: str) -> str:
 
 
 def _read(line: bytes | None) -> dict[str, Any] | bytes:
-    """The message, or the answer to what is none: with PRIMARY's codes, though not by its parser, which would not be thin."""
+    """The message, or the answer to what is none: with PRIMARY's codes, though not by its parser, which would not be
+    thin."""
     try:
         message = json.loads(line or b"")
     except (json.JSONDecodeError, UnicodeDecodeError):
         return _wire_error(None, PARSE_ERROR, "Parse error: a line is one JSON text of at most 1 MiB")
     except (ValueError, RecursionError):
         return _wire_error(None, INVALID_REQUEST, "Invalid request: nested too deep, or an integer has too many digits")
-    return message if isinstance(message, dict) else _wire_error(None, INVALID_REQUEST, "Invalid request: one JSON-RPC object a line")
+    return (
+        message
+        if isinstance(message, dict)
+        else _wire_error(None, INVALID_REQUEST, "Invalid request: one JSON-RPC object a line")
+    )
 
 
 def _wire_error(message_id: Any, code: int, sentence: str) -> bytes:
@@ -309,8 +334,12 @@ def _failure(pending: Pending, error: NudgeError) -> bytes:
     answer: dict[str, Any] = {"jsonrpc": "2.0", "id": pending.message.get("id")}
     if pending.message.get("method") == "tools/call":
         told = {"code": error.code, "reason": error.reason, "message": error.message, **error.data}
-        answer["result"] = {"content": [{"type": "text", "text": error.message}], "structuredContent": {"error": told},
-                            "isError": True, "resultType": "complete"}  # fmt: skip
+        answer["result"] = {
+            "content": [{"type": "text", "text": error.message}],
+            "structuredContent": {"error": told},
+            "isError": True,
+            "resultType": "complete",
+        }
     else:
         answer["error"] = {**wire, "code": wire["code"] if error.code > 0 else INTERNAL_ERROR}
     return json.dumps(answer).encode()

@@ -17,8 +17,13 @@ PREFIX = "/api/v1/"
 OPENAPI = "/api/v1/openapi.json"
 
 _STATUS = {
-    "E_NOT_FOUND": 404, "E_CONFLICT": 409, "E_QUOTA": 429, "E_UNAVAILABLE": 503, "E_STORAGE": 507, "E_INTERNAL": 500,
-}  # fmt: skip
+    "E_NOT_FOUND": 404,
+    "E_CONFLICT": 409,
+    "E_QUOTA": 429,
+    "E_UNAVAILABLE": 503,
+    "E_STORAGE": 507,
+    "E_INTERNAL": 500,
+}
 
 
 def status_of(error: NudgeError) -> int:
@@ -26,17 +31,26 @@ def status_of(error: NudgeError) -> int:
 
 
 def match(method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
-    """The operation that serves this request line, with what the path names. It is decoded last: a name may hold a `%2F`."""
+    """The operation that serves this request line, with what the path names. It is decoded last: a name may hold a
+    `%2F`."""
     parts = path.split("/")
     for operation in OPERATIONS.values():
         verb, template = operation.route
         names = template.split("/")
-        if verb == method and len(names) == len(parts) and all(n == p or n[:1] == "{" for n, p in zip(names, parts, strict=True)):
-            return operation, {n[1:-1]: unquote(p, errors="surrogateescape") for n, p in zip(names, parts, strict=True) if n[:1] == "{"}
+        if (
+            verb == method
+            and len(names) == len(parts)
+            and all(n == p or n[:1] == "{" for n, p in zip(names, parts, strict=True))
+        ):
+            return operation, {
+                n[1:-1]: unquote(p, errors="surrogateescape") for n, p in zip(names, parts, strict=True) if n[:1] == "{"
+            }
     return None
 
 
-def params(operation: Operation, named: Mapping[str, str], query: Iterable[tuple[str, str]], body: object) -> dict[str, Any]:
+def params(
+    operation: Operation, named: Mapping[str, str], query: Iterable[tuple[str, str]], body: object
+) -> dict[str, Any]:
     """One parameter object from path, query string and body; where they disagree, the path wins."""
     if body is not None and not isinstance(body, dict):
         raise Invalid("must be a JSON object", field="body")
@@ -56,7 +70,8 @@ def _properties(operation: Operation) -> dict[str, Any]:
 
 
 def _typed(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
-    """A query string has text only; what the parameter wants to be is in its schema. A list has commas, or is given repeatedly."""
+    """A query string has text only; what the parameter wants to be is in its schema. A list has commas, or is given
+    repeatedly."""
     kind = schema.get("type")
     if kind == "array":
         return raw.split(",")
@@ -89,11 +104,16 @@ def _described(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.tool,
         "summary": operation.summary,
-        "parameters": [_parameter(name, field, schema, template) for name, field in schema.get("properties", {}).items()
-                       if verb in ("GET", "DELETE") or f"{{{name}}}" in template],
-        "responses": {"200": {"description": "done", "content": {"application/json": {"schema": schema_of(operation.result)}}},
-                      "default": {"description": "refused: {\"error\": {code, message, data}}"}},
-    }  # fmt: skip
+        "parameters": [
+            _parameter(name, field, schema, template)
+            for name, field in schema.get("properties", {}).items()
+            if verb in ("GET", "DELETE") or f"{{{name}}}" in template
+        ],
+        "responses": {
+            "200": {"description": "done", "content": {"application/json": {"schema": schema_of(operation.result)}}},
+            "default": {"description": 'refused: {"error": {code, message, data}}'},
+        },
+    }
     if verb in ("POST", "PUT"):
         described["requestBody"] = {"content": {"application/json": {"schema": _body(schema, template)}}}
     return described
@@ -102,7 +122,11 @@ def _described(operation: Operation) -> dict[str, Any]:
 def _body(schema: Mapping[str, Any], template: str) -> dict[str, Any]:
     """What the path does not name already."""
     fields = {name: field for name, field in schema.get("properties", {}).items() if f"{{{name}}}" not in template}
-    return {"type": "object", "properties": fields, "required": [name for name in schema.get("required", ()) if name in fields]}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": [name for name in schema.get("required", ()) if name in fields],
+    }
 
 
 def _parameter(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], template: str) -> dict[str, Any]:

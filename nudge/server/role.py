@@ -1,4 +1,5 @@
-"""`nudge serve`: find out whether to be PRIMARY or PROXY, and be it. Nothing heavy is imported before the lock is won."""
+"""`nudge serve`: find out whether to be PRIMARY or PROXY, and be it. Nothing heavy is imported before the lock is
+won."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _SUCCESSION = 5.0
 
 
 def serve(options: Any) -> int:
-    """The verb. `options`: http_only, detach, successor, no_auth, and each setting as text by its name, None where it was not given."""
+    """The verb. `options`: http_only, detach, successor, no_auth, and each setting as text by its name, None where it
+    was not given."""
     settings = _settings(options)
     directory = paths.runtime_dir()
     try:
@@ -71,7 +73,8 @@ def _answering(directory: str) -> Connection | None:
 
 
 def _try_lock(directory: str) -> FileLock | None:
-    """Somebody who only looks whether the lock is free holds a share of it for an instant: try for a little longer than that."""
+    """Somebody who only looks whether the lock is free holds a share of it for an instant: try for a little longer than
+    that."""
     lock = FileLock(os.path.join(directory, paths.LOCK))
     until = boot_seconds() + _PROBE_GUARD
     while not lock.acquire():
@@ -146,15 +149,26 @@ def _announce(directory: str) -> Endpoint:
     """Say that we are starting, before the second that the imports take; keep the last one's port in sight."""
     last = endpoint.read(directory)
     announced = endpoint.Endpoint(
-        pid=os.getpid(), port=last.port if last else None, socket=None, started=iso(time.time()),
-        generation=os.urandom(6).hex(), version=__version__, state=endpoint.STARTING,
-    )  # fmt: skip
+        pid=os.getpid(),
+        port=last.port if last else None,
+        socket=None,
+        started=iso(time.time()),
+        generation=os.urandom(6).hex(),
+        version=__version__,
+        state=endpoint.STARTING,
+    )
     endpoint.publish(directory, announced)
     return announced
 
 
 def _run_primary(
-    directory: str, lock: FileLock | None, settings: Settings, announced: Endpoint, options: Any, owner: str, pipe: Pipe | None
+    directory: str,
+    lock: FileLock | None,
+    settings: Settings,
+    announced: Endpoint,
+    options: Any,
+    owner: str,
+    pipe: Pipe | None,
 ) -> bool:
     primary = _load_primary()
     from nudge.server import logs
@@ -162,7 +176,9 @@ def _run_primary(
     logs.configure(settings.log_level)
     if options.no_auth:
         sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
-    greet: Callable[[Endpoint], None] = (lambda ready: _greet(ready, options)) if owner == "terminal" else lambda _: None
+    greet: Callable[[Endpoint], None] = (
+        (lambda ready: _greet(ready, options)) if owner == "terminal" else lambda _: None
+    )
     return primary(
         directory, lock, settings, announced, owner=owner, pipe=pipe, auth=not options.no_auth, on_ready=greet
     ).run()
@@ -215,7 +231,9 @@ def _serve_from_memory(directory: str, settings: Settings, options: Any, error: 
     if options.detach or options.successor or _at_terminal(options):
         raise error
     sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
-    announced = endpoint.Endpoint(os.getpid(), None, None, iso(time.time()), os.urandom(6).hex(), __version__, endpoint.STARTING)
+    announced = endpoint.Endpoint(
+        os.getpid(), None, None, iso(time.time()), os.urandom(6).hex(), __version__, endpoint.STARTING
+    )
     _run_primary(directory, None, settings, announced, options, "client", take_over())
     return 0
 

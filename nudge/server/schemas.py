@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The model's JSON schema without what a reader does not need: every character of it is read by a model, in every session."""
+    """The model's JSON schema without what a reader does not need: every character of it is read by a model, in every
+    session."""
     schema = model.model_json_schema()
     slim = _slim(schema, schema.pop("$defs", {}))
     assert isinstance(slim, dict)
@@ -17,7 +18,8 @@ def schema_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
-    """Shared parts are put in place: a reference into the schema leads nowhere once that is part of a larger document."""
+    """Shared parts are put in place: a reference into the schema leads nowhere once that is part of a larger
+    document."""
     if isinstance(node, list):
         return [_slim(item, shared) for item in node]
     if not isinstance(node, dict):

@@ -18,9 +18,16 @@ class SelfReport:
     """Read when somebody asks; nothing is counted for it in between."""
 
     def __init__(
-        self, app: App, members: Members, announced: Endpoint, settings: Settings, *,
-        owner: str, client: Callable[[], str | None], history: Callable[[], dict[str, Any]],
-    ) -> None:  # fmt: skip
+        self,
+        app: App,
+        members: Members,
+        announced: Endpoint,
+        settings: Settings,
+        *,
+        owner: str,
+        client: Callable[[], str | None],
+        history: Callable[[], dict[str, Any]],
+    ) -> None:
         self._app, self._members, self._announced, self._settings = app, members, announced, settings
         self._owner, self._client, self._history = owner, client, history
         self._born = boot_seconds()
@@ -31,24 +38,41 @@ class SelfReport:
     def _process(self) -> dict[str, Any]:
         announced = self._announced
         return {
-            "role": "PRIMARY", "pid": os.getpid(), "port": announced.port, "socket": announced.socket,
-            "version": __version__, "started": announced.started, "generation": announced.generation,
-            "owner": self._owner, "client": self._client(), "uptime": round(boot_seconds() - self._born, 1),
-        }  # fmt: skip
+            "role": "PRIMARY",
+            "pid": os.getpid(),
+            "port": announced.port,
+            "socket": announced.socket,
+            "version": __version__,
+            "started": announced.started,
+            "generation": announced.generation,
+            "owner": self._owner,
+            "client": self._client(),
+            "uptime": round(boot_seconds() - self._born, 1),
+        }
 
     def _contents(self) -> dict[str, Any]:
         session, history = self._app.session, self._history()
         return {
-            "session": self._session(), "members": self._members.to_wire(), "hints": len(session.store), "calls": self._app.calls,
-            "log_bytes": session.log.size if session.log else 0, "durability": "process" if session.log else "none",
-            "spool": history.pop("spool", None), "history": history or None, "last_error": self._app.last_error,
-        }  # fmt: skip
+            "session": self._session(),
+            "members": self._members.to_wire(),
+            "hints": len(session.store),
+            "calls": self._app.calls,
+            "log_bytes": session.log.size if session.log else 0,
+            "durability": "process" if session.log else "none",
+            "spool": history.pop("spool", None),
+            "history": history or None,
+            "last_error": self._app.last_error,
+        }
 
     def _session(self) -> dict[str, Any]:
         """`ends_earliest`: should every process leave now. Without a log the session ends with this process."""
         session, now = self._app.session, self._app.now()
         created, grace = session.store.created_at, self._settings.session_grace
         return {
-            "id": session.id, "created": iso(created), "age": round(now - created, 1), "grace": grace,
-            "ends_earliest": iso(now + grace) if session.log else iso(now), "read_only": session.read_only,
-        }  # fmt: skip
+            "id": session.id,
+            "created": iso(created),
+            "age": round(now - created, 1),
+            "grace": grace,
+            "ends_earliest": iso(now + grace) if session.log else iso(now),
+            "read_only": session.read_only,
+        }

@@ -17,7 +17,8 @@ _CHUNK = 65_536
 
 
 class Pipe:
-    """The client's end of the wire. What was read but not yet handled stays here, so that another reader can take over."""
+    """The client's end of the wire. What was read but not yet handled stays here, so that another reader can take
+    over."""
 
     __slots__ = ("_at", "_buffer", "_skipping", "closed", "reader", "writer")
 
@@ -25,7 +26,8 @@ class Pipe:
         self.reader, self.writer = reader, writer
         self.closed = False
         self._buffer = b""
-        self._at = 0  # what is before it was handed out: to cut off every short line by itself would copy all the others each time
+        # what is before it was handed out: to cut off every short line by itself would copy all the others each time
+        self._at = 0
         self._skipping = False
 
     def fileno(self) -> int:

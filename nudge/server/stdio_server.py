@@ -1,4 +1,5 @@
-"""PRIMARY's own client: its lines are read by one thread and answered by another, so that it can stall nobody but itself."""
+"""PRIMARY's own client: its lines are read by one thread and answered by another, so that it can stall nobody but
+itself."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _MANY_TRIES = 3
 
 
 class _Backlog:
-    """How much of the client's is under way. Its requests wait in the pipe while that is much, or a flood of them would be one
+    """How much of the client's is under way. Its requests wait in the pipe while that is much, or a flood of them would
+    be one
     long turn of the event loop."""
 
     def __init__(self) -> None:
@@ -42,7 +44,9 @@ class _Backlog:
             return self._patient
 
     def _has_room(self) -> bool:
-        return not self._patient or (self._unanswered < limits.STDIO_UNANSWERED_BYTES and self._unread <= limits.STDIO_UNREAD_BYTES)
+        return not self._patient or (
+            self._unanswered < limits.STDIO_UNANSWERED_BYTES and self._unread <= limits.STDIO_UNREAD_BYTES
+        )
 
     def answered(self, line: bytes | None, answer: bytes) -> None:
         with self._changed:
@@ -69,7 +73,9 @@ def _weight(line: bytes | None) -> int:
 class StdioServer:
     """Serves one pipe from PRIMARY's event loop. `on_gone` is called on one of its threads."""
 
-    def __init__(self, pipe: Pipe, mcp: Mcp, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ):
+    def __init__(
+        self, pipe: Pipe, mcp: Mcp, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ
+    ):
         self._pipe, self._mcp, self._tools, self._on_gone, self._environ = pipe, mcp, tools, on_gone, environ
         self._loop = asyncio.get_running_loop()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -165,18 +171,31 @@ class StdioServer:
 
     def _facts(self, message: object, env: dict[str, str | None]) -> Facts:
         calling = isinstance(message, dict) and message.get("method") == "tools/call"
-        where = Context.parse(caller_context(message, self._environ)) if calling and isinstance(message, dict) else Context()
-        return Facts(Call(defaults=where, env=env, client=self._client, scope_to_repo=True), self._protocol, self._tools)
+        where = (
+            Context.parse(caller_context(message, self._environ))
+            if calling and isinstance(message, dict)
+            else Context()
+        )
+        return Facts(
+            Call(defaults=where, env=env, client=self._client, scope_to_repo=True), self._protocol, self._tools
+        )
 
     def _learn(self, message: object, answer: dict[str, Any] | None) -> None:
         """The handshake is the one moment at which an older client says who it is and what it speaks."""
-        if not isinstance(message, dict) or message.get("method") != "initialize" or answer is None or "result" not in answer:
+        if (
+            not isinstance(message, dict)
+            or message.get("method") != "initialize"
+            or answer is None
+            or "result" not in answer
+        ):
             return
         self._protocol = answer["result"]["protocolVersion"]
-        self._client = str(message["params"]["clientInfo"]["name"])[:limits.MAX_CLIENT_CHARS]
+        self._client = str(message["params"]["clientInfo"]["name"])[: limits.MAX_CLIENT_CHARS]
 
 
 async def _decoded(line: bytes | None) -> Any:
     if line is None:
         raise wire.WireError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
-    return wire.decode(line) if len(line) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
+    return (
+        wire.decode(line) if len(line) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
+    )

@@ -1,7 +1,9 @@
 """Strict JSON in, compact JSON out.
 
-Two speeds: `decode` and `encode` are for the event loop and small messages; `decode_slow` and `encode_slow` are for a worker
-thread and large ones. The C code of `json` keeps the interpreter lock from start to end of a call, which on 16 MiB would stall
+Two speeds: `decode` and `encode` are for the event loop and small messages; `decode_slow` and `encode_slow` are for a
+worker
+thread and large ones. The C code of `json` keeps the interpreter lock from start to end of a call, which on 16 MiB
+would stall
 the event loop, so they hand it pieces that take well under a millisecond each.
 """
 
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 
 class WireError(NudgeError):
-    """A message that never reaches an operation: not JSON at all, or JSON that two readers could understand in two ways."""
+    """A message that never reaches an operation: not JSON at all, or JSON that two readers could understand in two
+    ways."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -87,7 +90,8 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def decode(body: bytes) -> Any:
-    """The value in `body`, or `WireError`. For messages up to `limits.SMALL_JSON_BYTES`; larger ones are for `decode_slow`."""
+    """The value in `body`, or `WireError`. For messages up to `limits.SMALL_JSON_BYTES`; larger ones are for
+    `decode_slow`."""
     if body.count(b"[") + body.count(b"{") > limits.MAX_JSON_DEPTH:
         _check_depth(body)
     try:
@@ -125,7 +129,8 @@ def _check_text(text: str) -> None:
 
 # --- large messages ---
 
-# Every repetition is bounded: a match of 16 MiB of blanks or digits would keep the interpreter lock as long as `json` does.
+# Every repetition is bounded: a match of 16 MiB of blanks or digits would keep the interpreter lock as long as `json`
+# does.
 _BLANKS = rb"[ \t\n\r]{0,99}+"
 _PLAIN = rb'"([^"\\\x00-\x1f]{0,4096}+)"'
 _SPACE = re.compile(rb"[ \t\n\r]{1,4096}+")
@@ -243,7 +248,8 @@ class _Scanner:
             whole = self._in_window(start, depth)
             if whole is not None:
                 return whole
-            # Those right behind lie in the same long container: trying each of them would repeat the work at every level.
+            # Those right behind lie in the same long container: trying each of them would repeat the work at every
+            # level.
             self._window_from = start + _WINDOW // 8
         return self._members(start + 1, depth) if self._byte(start) == b"{" else self._items(start + 1, depth)
 
@@ -333,7 +339,8 @@ _PIECE = 4 * limits.KIB  # characters and values that the C encoder may take at 
 
 
 def encode(result: Any) -> bytes:
-    """Compact UTF-8, for answers of everyday size, in a quarter of the time that `json` takes, which says whether it is JSON at all."""
+    """Compact UTF-8, for answers of everyday size, in a quarter of the time that `json` takes, which says whether it is
+    JSON at all."""
     encoded = to_json(result)
     if b"NaN" in encoded or b"Infinity" in encoded:
         _ENCODER.encode(result)  # raises for the number, not for a text that says so
@@ -379,7 +386,8 @@ def _pieces(value: Any) -> Iterator[bytes]:
 
 
 def _fits(value: Any, most: int) -> bool:
-    """Whether it has so many characters and values at most. Stops counting as soon as it knows: a large one costs no more."""
+    """Whether it has so many characters and values at most. Stops counting as soon as it knows: a large one costs no
+    more."""
     left, waiting = most, [value]
     while waiting and left >= 0:
         part = waiting.pop()

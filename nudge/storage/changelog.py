@@ -1,7 +1,9 @@
 """The change log: every acknowledged change as one checksummed record, appended before it is applied.
 
-A frame is its length, its CRC-32 (4 bytes each, big-endian) and that many bytes of JSON; the first frame is the header. `write()`
-without `fsync` outlives the process, which is what a session needs. Reading stops at the first frame that is not whole: dying in
+A frame is its length, its CRC-32 (4 bytes each, big-endian) and that many bytes of JSON; the first frame is the header.
+`write()`
+without `fsync` outlives the process, which is what a session needs. Reading stops at the first frame that is not whole:
+dying in
 the middle of a write costs that one change, of which nobody was told that it had been made.
 """
 
@@ -36,7 +38,8 @@ _APPEND = os.O_WRONLY | os.O_APPEND | _GUARDED
 
 
 class LogGone(StorageFailed):
-    """The path no longer names the file we write, or its end is not ours: the whole log must be written anew from memory."""
+    """The path no longer names the file we write, or its end is not ours: the whole log must be written anew from
+    memory."""
 
     def __init__(self) -> None:
         super().__init__(f"the change log was removed or changed by somebody else; {_NOT_APPLIED}")
@@ -44,7 +47,8 @@ class LogGone(StorageFailed):
 
 @dataclass(slots=True)
 class LogContents:
-    """What a log holds. `torn`: bytes after `good_bytes` were dropped. `newer`: of a format we do not know, records unread."""
+    """What a log holds. `torn`: bytes after `good_bytes` were dropped. `newer`: of a format we do not know, records
+    unread."""
 
     header: Record | None = None
     records: list[Record] = field(default_factory=list)
@@ -54,7 +58,8 @@ class LogContents:
 
 
 def read_log(path: str) -> LogContents | None:
-    """Everything up to the first frame that is not whole, or None when there is no log. Only the disk can make this raise."""
+    """Everything up to the first frame that is not whole, or None when there is no log. Only the disk can make this
+    raise."""
     try:
         data = _read_regular(path)
     except FileNotFoundError:
@@ -127,7 +132,8 @@ Pieces = list[bytes]
 
 
 def encode_in_pieces(record: Record) -> Pieces:
-    """For a large record and a worker thread: `json` in one go, or all of it in one text, would keep every other thread waiting."""
+    """For a large record and a worker thread: `json` in one go, or all of it in one text, would keep every other thread
+    waiting."""
     pieces, piece, size = [], [], 0
     for part in _ENCODER.iterencode(record):
         piece.append(part)
@@ -170,7 +176,8 @@ class ChangeLog:
 
     @classmethod
     def create(cls, path: str, header: Record, records: Iterable[Record] = ()) -> ChangeLog:
-        """Write a whole new log beside `path`, then put it there: whoever looks sees the old log or the new one, never a part."""
+        """Write a whole new log beside `path`, then put it there: whoever looks sees the old log or the new one, never
+        a part."""
         remove_stale(path)
         temporary = _temporary_name(path)
         descriptor = -1
@@ -225,7 +232,8 @@ class ChangeLog:
         self._appended([frame])
 
     def append_in_pieces(self, frame: Pieces) -> Generator[None, None, None]:
-        """`append` for a record of megabytes. It pauses between the pieces, in which nobody else may append; left off there, it
+        """`append` for a record of megabytes. It pauses between the pieces, in which nobody else may append; left off
+        there, it
         leaves no trace."""
         self._check_ours()
         try:
@@ -255,14 +263,16 @@ class ChangeLog:
         self._descriptor = -1
 
     def begin_compaction(self, header: Record) -> Compaction:
-        """Appends are remembered from here on: the caller takes its snapshot now, has it written by a worker, then finishes."""
+        """Appends are remembered from here on: the caller takes its snapshot now, has it written by a worker, then
+        finishes."""
         if self._compaction is not None:
             raise StorageFailed("the change log is being compacted already")
         self._compaction = Compaction(_temporary_name(self.path), header)
         return self._compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
-        """Add what the snapshot missed and take the old log's place. On failure the old log, which has everything, goes on."""
+        """Add what the snapshot missed and take the old log's place. On failure the old log, which has everything, goes
+        on."""
         descriptor = -1
         try:
             self._check_ours()
@@ -287,7 +297,8 @@ class ChangeLog:
             self._compact_at = self._size + limits.COMPACT_AT_BYTES
 
     def _check_ours(self) -> None:
-        """A file that was removed would swallow the record; one that somebody else appends to has an owner besides us."""
+        """A file that was removed would swallow the record; one that somebody else appends to has an owner besides
+        us."""
         try:
             ours, named = os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)
         except OSError:
@@ -331,7 +342,8 @@ class Compaction:
             _discard(descriptor, None if self._complete and not self._cancelled else self.path)
 
     def reopen(self) -> int:
-        """A descriptor of one's own: one shared with the writing thread could be closed under it, and then mean another file."""
+        """A descriptor of one's own: one shared with the writing thread could be closed under it, and then mean another
+        file."""
         if not self._complete or self._cancelled:
             raise StorageFailed("the compaction did not come to its end")
         return os.open(self.path, _APPEND)

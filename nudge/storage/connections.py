@@ -16,7 +16,9 @@ _CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_
 def open_readonly(path: str, patience: float = limits.LOOK_TIMEOUT) -> sqlite3.Connection:
     """A look at the history beside whoever writes it. StorageFailed when there is none, or when it cannot be read."""
     try:
-        connection = sqlite3.connect(_uri(path, "ro"), uri=True, timeout=patience, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            _uri(path, "ro"), uri=True, timeout=patience, isolation_level=None, check_same_thread=False
+        )
     except sqlite3.Error as error:
         raise StorageFailed(f"the history cannot be opened: {error}") from None
     try:
@@ -41,7 +43,12 @@ def open_writable(path: str) -> sqlite3.Connection:
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     os.close(os.open(path, _CREATE, 0o600))
     connection = sqlite3.connect(
-        _uri(path, "rw"), uri=True, timeout=limits.BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, cached_statements=256
+        _uri(path, "rw"),
+        uri=True,
+        timeout=limits.BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
     )
     try:
         _prepare(connection, path)

@@ -1,6 +1,7 @@
 """The database of one PRIMARY: one thread that writes, a few that read, and nothing on the event loop.
 
-Writes that wait together are committed together, each in a savepoint of its own, and each is answered after the commit: with
+Writes that wait together are committed together, each in a savepoint of its own, and each is answered after the commit:
+with
 `synchronous=FULL` a commit is a wait for the disk, and eight recorders must not wait for it one after the other.
 """
 
@@ -32,7 +33,8 @@ _LOCKED = "another server holds the history"
 
 
 class Database:
-    """`reason` says why nothing can be written, where that is so; the next write tries again. `readable`: reading works at least."""
+    """`reason` says why nothing can be written, where that is so; the next write tries again. `readable`: reading works
+    at least."""
 
     def __init__(self, path: str, lock_path: str) -> None:
         self.path = path
@@ -70,7 +72,8 @@ class Database:
         return result
 
     def close(self) -> None:
-        """Finish what is under way, or interrupt it; the lock goes last. A writer that hears nothing keeps it until the process ends."""
+        """Finish what is under way, or interrupt it; the lock goes last. A writer that hears nothing keeps it until the
+        process ends."""
         self._readers.stop(_LAST_READS)
         ended = self._writer.stop(_LAST_WRITES)
         if self._opened is not None:
@@ -194,13 +197,16 @@ def _commit(connection: sqlite3.Connection, jobs: list[Job]) -> None:
     except sqlite3.Error as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        cause = next((job.error for job in jobs if isinstance(job.error, StorageFailed | Unavailable)), None) or translated(error)
+        cause = next(
+            (job.error for job in jobs if isinstance(job.error, StorageFailed | Unavailable)), None
+        ) or translated(error)
         for job in jobs:
             job.error = job.error or cause
 
 
 def _attempt_in_savepoint(connection: sqlite3.Connection, job: Job) -> None:
-    """What fails is undone alone. A full disk may have undone the whole transaction, which the next statement then shows."""
+    """What fails is undone alone. A full disk may have undone the whole transaction, which the next statement then
+    shows."""
     connection.execute("SAVEPOINT job")
     job.attempt(connection)
     if job.error is not None:
@@ -211,7 +217,8 @@ def _attempt_in_savepoint(connection: sqlite3.Connection, job: Job) -> None:
 def scrub(connection: sqlite3.Connection) -> bool:
     """Leave no trace of deleted rows in the file or its log; False when a reader kept the log from being emptied.
 
-    Deleted content is zeroed as it goes, but pages that were split keep stale copies of cells that moved: a small file is
+    Deleted content is zeroed as it goes, but pages that were split keep stale copies of cells that moved: a small file
+    is
     rewritten, which has none; a large one only gives back its free pages.
     """
     size = connection.execute("PRAGMA page_count").fetchone()[0] * connection.execute("PRAGMA page_size").fetchone()[0]
@@ -226,7 +233,10 @@ def check(connection: sqlite3.Connection) -> list[str]:
     """What is wrong with the file: pages, foreign keys, the full-text index. Nothing: it is whole."""
     try:
         found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
-        found += [f"{row[0]}: row {row[1]} refers to a missing row of {row[2]}" for row in connection.execute("PRAGMA foreign_key_check")]
+        found += [
+            f"{row[0]}: row {row[1]} refers to a missing row of {row[2]}"
+            for row in connection.execute("PRAGMA foreign_key_check")
+        ]
         return found + _check_index(connection)
     except sqlite3.DatabaseError as error:
         return [str(error)]

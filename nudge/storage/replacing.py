@@ -53,7 +53,8 @@ def examine(path: str) -> dict[str, int]:
 
 
 def replace(path: str, database: str) -> str | None:
-    """Copy the backup at `path` into the place of the database, if all of it is whole; where the one before is kept, if there was one."""
+    """Copy the backup at `path` into the place of the database, if all of it is whole; where the one before is kept, if
+    there was one."""
     copy = f"{database}.restoring"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(copy)

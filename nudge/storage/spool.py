@@ -1,4 +1,5 @@
-"""Events that no PRIMARY could take: one file each, written beside and renamed, so that a reader sees a whole one or none.
+"""Events that no PRIMARY could take: one file each, written beside and renamed, so that a reader sees a whole one or
+none.
 
 The name sorts by age. Nothing here opens a server or a database: a hook that finds no PRIMARY has milliseconds.
 """
@@ -44,7 +45,8 @@ def write(directory: str, event: Mapping[str, Any]) -> None:
 
 
 def claim(directory: str, event_id: str) -> bool:
-    """True for the first who asks; a disk that takes no mark keeps nobody from his work. A client runs two hooks at the same moment, with
+    """True for the first who asks; a disk that takes no mark keeps nobody from his work. A client runs two hooks at the
+    same moment, with
     a server or without: the directory decides between them. Marks are swept with what was left unfinished."""
     place = folder(directory)
     mark = os.path.join(place, event_id + _UNFINISHED)
@@ -124,7 +126,9 @@ def _check_room(directory: str, size: int) -> None:
         full = sum(_sizes(place, names)) + size > limits.MAX_SPOOL_BYTES
     if full:
         count_dropped(directory)
-        raise StorageFailed(f"the spool is full ({len(names)} events wait); a server empties it, and starts with: nudge ls")
+        raise StorageFailed(
+            f"the spool is full ({len(names)} events wait); a server empties it, and starts with: nudge ls"
+        )
 
 
 def _counter(directory: str) -> str:

@@ -40,7 +40,9 @@ class Job:
         try:
             self.result = self.work(connection)
         except sqlite3.Error as error:
-            self.error = self.interruption if _code(error) == "SQLITE_INTERRUPT" and self.interruption else translated(error)
+            self.error = (
+                self.interruption if _code(error) == "SQLITE_INTERRUPT" and self.interruption else translated(error)
+            )
         except Exception as error:
             self.error = error
 
@@ -58,9 +60,14 @@ class Workers:
     """`threads` threads on one queue; each takes up to `batch` waiting jobs at once. They start with the first job."""
 
     def __init__(
-        self, name: str, connect: Callable[[], sqlite3.Connection], run: Callable[[sqlite3.Connection, list[Job]], None],
-        *, threads: int = 1, batch: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        connect: Callable[[], sqlite3.Connection],
+        run: Callable[[sqlite3.Connection, list[Job]], None],
+        *,
+        threads: int = 1,
+        batch: int = 1,
+    ) -> None:
         self._name, self._connect, self._run, self._most, self._batch = name, connect, run, threads, batch
         self._changed = Condition()
         self._waiting: deque[Job] = deque()
@@ -90,7 +97,8 @@ class Workers:
             self._changed.notify()
 
     def stop(self, patience: float) -> bool:
-        """No new jobs; those that wait or run have `patience` seconds, then they fail. Whether all threads have ended."""
+        """No new jobs; those that wait or run have `patience` seconds, then they fail. Whether all threads have
+        ended."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()

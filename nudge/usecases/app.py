@@ -34,7 +34,8 @@ class ParamsNotObject(NudgeError):
 
 
 class App:
-    """Executes operations: validates, decides, writes the log, applies. `confirm_role` raises when we are PRIMARY no more."""
+    """Executes operations: validates, decides, writes the log, applies. `confirm_role` raises when we are PRIMARY no
+    more."""
 
     def __init__(self, session: Session, confirm_role: Callable[[], None] = lambda: None) -> None:
         from nudge.server.operations import OPERATIONS  # late: the operations know the application
@@ -80,7 +81,8 @@ class App:
         return self._acknowledged(decision, call)
 
     async def commit_large(self, decision: Decision, call: Call) -> Any:
-        """`commit` for what may be thousands of hints: the record is made on another thread, written in pieces and applied in steps,
+        """`commit` for what may be thousands of hints: the record is made on another thread, written in pieces and
+        applied in steps,
         while the event loop goes on."""
         if len(decision.change) <= limits.HINTS_PER_BREATH:
             return self.commit(decision, call)
@@ -104,7 +106,8 @@ class App:
             self.tidy()
 
     def tidy(self) -> None:
-        """A heartbeat in the log, expired hints freed, old request ids forgotten. A large change that is half written is lost by it."""
+        """A heartbeat in the log, expired hints freed, old request ids forgotten. A large change that is half written
+        is lost by it."""
         self.session.answers.forget_old(self.now())
         change = self.session.store.decide_sweep(self.now())
         try:
@@ -128,7 +131,8 @@ class App:
                 began = time.perf_counter()
 
     async def in_thread(self, steps: Generator[None, None, _T]) -> _T:
-        """Take the first step here and the others on a worker thread: a regular expression runs there beside the event loop."""
+        """Take the first step here and the others on a worker thread: a regular expression runs there beside the event
+        loop."""
         try:
             next(steps)
         except StopIteration as finished:
@@ -174,7 +178,8 @@ class App:
             raise
 
     def rewrite_log(self, log: ChangeLog) -> ChangeLog:
-        """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was acknowledged."""
+        """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was
+        acknowledged."""
         log.close()
         self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
         return self.session.log
@@ -210,7 +215,10 @@ def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
         except StopIteration as finished:
             result: _T = finished.value
             return result
-    raise Invalid(f"takes longer than {limits.SEARCH_TIMEOUT} s; simplify it, or narrow the search by component or tags", field="regex")
+    raise Invalid(
+        f"takes longer than {limits.SEARCH_TIMEOUT} s; simplify it, or narrow the search by component or tags",
+        field="regex",
+    )
 
 
 def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
@@ -249,4 +257,3 @@ def _first_problem(error: ValidationError) -> Invalid:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
     sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**problem.get("ctx", {}))
     return Invalid(sentence, field=place[:200] or None)
-

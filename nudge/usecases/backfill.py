@@ -1,6 +1,8 @@
-"""The past, from the transcripts that Claude Code keeps: read on the client's side, handed to PRIMARY in batches, each event once.
+"""The past, from the transcripts that Claude Code keeps: read on the client's side, handed to PRIMARY in batches, each
+event once.
 
-Where reading has come to is written down after each batch that PRIMARY has acknowledged, so it may be stopped at any time. What is
+Where reading has come to is written down after each batch that PRIMARY has acknowledged, so it may be stopped at any
+time. What is
 handed over a second time changes nothing: an event has the id that a hook would have given it.
 """
 
@@ -42,13 +44,18 @@ def _everything(_touched: Iterable[str], _context: Context) -> bool:
 
 
 class Only:
-    """What of the past is asked for. `wanted` is given the paths that an event touches, and where it happened: it says no to what a
+    """What of the past is asked for. `wanted` is given the paths that an event touches, and where it happened: it says
+    no to what a
     person does not want recorded at all."""
 
     __slots__ = ("project", "since", "wanted")
 
     def __init__(
-        self, *, since: float | None = None, project: str | None = None, wanted: Callable[[Iterable[str], Context], bool] = _everything
+        self,
+        *,
+        since: float | None = None,
+        project: str | None = None,
+        wanted: Callable[[Iterable[str], Context], bool] = _everything,
     ) -> None:
         self.since, self.project, self.wanted = since, project and project.casefold(), wanted
 
@@ -115,7 +122,8 @@ class File:
 
 
 def find(root: str, state: State, since: float | None = None) -> list[File]:
-    """The transcripts below `root` that have grown since they were read, the one written to last at the end: copies of a session
+    """The transcripts below `root` that have grown since they were read, the one written to last at the end: copies of
+    a session
     come after it."""
     found: list[tuple[float, File]] = []
     for path in _transcripts(root):
@@ -156,10 +164,13 @@ class Backfill:
         self._hand_over()
         events = sum(self.types.values())
         return {
-            "files": len(self._files) - len(self.unreadable), "events": events,
-            "new": None if self._call is None else self.recorded, "skipped": None if self._call is None else events - self.recorded,
-            "seconds": round(time.monotonic() - began, 3), "types": dict(sorted(self.types.items())),
-        }  # fmt: skip
+            "files": len(self._files) - len(self.unreadable),
+            "events": events,
+            "new": None if self._call is None else self.recorded,
+            "skipped": None if self._call is None else events - self.recorded,
+            "seconds": round(time.monotonic() - began, 3),
+            "types": dict(sorted(self.types.items())),
+        }
 
     def _read(self, file: File, progress: Callable[[int], None]) -> None:
         """`size` is what the file had when it was found: what has been added since is there for the next run."""
@@ -198,7 +209,8 @@ class Backfill:
         return event if self._only.takes(event, told.payload, context) else None
 
     def _was_told(self, event: Event) -> bool:
-        """Hooks tell of a session's start and end in words that no transcript keeps, so that their ids differ: the time decides."""
+        """Hooks tell of a session's start and end in words that no transcript keeps, so that their ids differ: the time
+        decides."""
         if event["type"] not in SESSION_TYPES or self._call is None:
             return False
         at = event["timestamp"]

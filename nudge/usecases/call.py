@@ -17,7 +17,8 @@ class EnvNeeded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`env` is None when the caller cannot be asked; otherwise what it has told so far, null for a name that is not set."""
+    """`env` is None when the caller cannot be asked; otherwise what it has told so far, null for a name that is not
+    set."""
 
     request_id: str | None = None
     deadline: float | None = None
@@ -36,7 +37,8 @@ class Call:
         return merged
 
     def told(self, names: frozenset[str]) -> dict[str, str | None] | None:
-        """What the caller's environment says of these; None when it cannot be asked, EnvNeeded when it was not asked yet."""
+        """What the caller's environment says of these; None when it cannot be asked, EnvNeeded when it was not asked
+        yet."""
         if self.env is not None and names - self.env.keys():
             raise EnvNeeded(names)
         return self.env

@@ -1,4 +1,5 @@
-"""Outcome credit: a command that an agent ran tells whether the hint that says the same is any good. Nobody has to bump it."""
+"""Outcome credit: a command that an agent ran tells whether the hint that says the same is any good. Nobody has to bump
+it."""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ _COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
 
 def where(app: App, event: Mapping[str, Any], call: Call) -> Context:
-    """Where the command ran, in the hook's own words: by the time a spool is drained the branch may be another. EnvNeeded, before
+    """Where the command ran, in the hook's own words: by the time a spool is drained the branch may be another.
+    EnvNeeded, before
     anything is stored, when a hint that says the same asks for variables.
 
-    An event out of the spool has no environment, since that is never written to disk: then a hint scoped to one gets no credit. To
+    An event out of the spool has no environment, since that is never written to disk: then a hint scoped to one gets no
+    credit. To
     take its conditions for met because the command ran would credit every variant of it, the wrong ones too.
     """
     wanted = _hints_saying(app, event) if _outcome(event) else []
@@ -37,7 +40,8 @@ def _told(event: Mapping[str, Any]) -> Context:
 
 
 async def credit(app: App, database: Database, event: Mapping[str, Any], here: Context) -> int:
-    """Raise or lower, once a session, every command hint that is eligible there and equals the recorded command; how many there were."""
+    """Raise or lower, once a session, every command hint that is eligible there and equals the recorded command; how
+    many there were."""
     delta = _outcome(event)
     credited = 0
     for hint in _hints_saying(app, event) if delta else ():
@@ -58,7 +62,9 @@ def _outcome(event: Mapping[str, Any]) -> int:
 
 def _hints_saying(app: App, event: Mapping[str, Any]) -> list[Hint]:
     command, now = str(event.get("content", "")).strip(), app.now()
-    return [hint for hint in app.session.store.hints() if command and _command_of(hint) == command and hint.live_at(now)]
+    return [
+        hint for hint in app.session.store.hints() if command and _command_of(hint) == command and hint.live_at(now)
+    ]
 
 
 def _command_of(hint: Hint) -> str | None:

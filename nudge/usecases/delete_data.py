@@ -36,7 +36,9 @@ def delete(owned: Sequence[Belonging], environ: Mapping[str, str] = os.environ) 
     """With the server's lock in hand, so that none starts meanwhile and writes into what goes."""
     held = lock.FileLock(_lock_path(environ))
     if os.path.isdir(os.path.dirname(held.path)) and not held.acquire():
-        raise StorageFailed("a client has started the server again; end your agents, then run: nudge disconnect --all --delete-data")
+        raise StorageFailed(
+            "a client has started the server again; end your agents, then run: nudge disconnect --all --delete-data"
+        )
     try:
         for belonging in owned:
             _delete(belonging.path)
@@ -67,7 +69,9 @@ def _with_its_own(database: str) -> Iterator[str]:
         found = sorted(os.listdir(directory))
     except OSError:
         return
-    yield from (os.path.join(directory, other) for other in found if other == name or other.startswith((f"{name}-", f"{name}.")))
+    yield from (
+        os.path.join(directory, other) for other in found if other == name or other.startswith((f"{name}-", f"{name}."))
+    )
     yield from restoring.copies(database)
 
 

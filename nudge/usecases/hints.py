@@ -17,9 +17,7 @@ _META = (
     "scope: {cwd_glob[], repo, branch[], os[], env_required[], env_match{}}}; "
     "no scope = this repo on stdio, else everywhere; {} = everywhere"
 )
-_VALUE = (
-    "text, or {type: command, cmd, shell?} | {type: path, abs} | {type: template, format, body, defaults?} | {type: json, data}"
-)
+_VALUE = "text, or {type: command, cmd, shell?} | {type: path, abs} | {type: template, format, body, defaults?} | {type: json, data}"
 
 
 class Params(BaseModel):
@@ -37,7 +35,9 @@ ContextParam = Annotated[dict[str, Any] | None, Field(description=_CONTEXT)]
 class SetHint(Name):
     value: Annotated[Any, Field(description=_VALUE)]
     meta: Annotated[dict[str, Any] | None, Field(description=_META)] = None
-    if_match_version: Annotated[int | None, Field(ge=0, description="refuse unless the stored version is this; 0 = must be new")] = None
+    if_match_version: Annotated[
+        int | None, Field(ge=0, description="refuse unless the stored version is this; 0 = must be new")
+    ] = None
 
 
 class GetHint(Name):
@@ -120,18 +120,24 @@ async def set_hint(app: App, params: SetHint, call: Call) -> Any:
 
 async def _set(app: App, params: SetHint, call: Call) -> Any:
     meta, note = _with_repo_scope(params.meta, call)
-    decision = app.session.store.decide_set(app.now(), params.component, params.key, params.value, meta, params.if_match_version)
+    decision = app.session.store.decide_set(
+        app.now(), params.component, params.key, params.value, meta, params.if_match_version
+    )
     if note:
         decision.result["note"] = note
     return app.commit(decision, call)
 
 
 def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, str | None]:
-    """A hint set without a scope belongs to the caller's repo, where the interface says so; `scope: {}` means everywhere."""
+    """A hint set without a scope belongs to the caller's repo, where the interface says so; `scope: {}` means
+    everywhere."""
     repo = call.defaults.repo
     if not call.scope_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
         return meta, None
-    return {**(meta or {}), "scope": {"repo": repo}}, f"scoped to this repo ({repo}); pass meta.scope {{}} for everywhere"
+    return {
+        **(meta or {}),
+        "scope": {"repo": repo},
+    }, f"scoped to this repo ({repo}); pass meta.scope {{}} for everywhere"
 
 
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
@@ -144,9 +150,14 @@ async def query(app: App, params: Query, call: Call) -> Any:
     store = app.session.store
     context = call.context(Context.parse(params.context), store.env_names(params.component))
     steps = store.query(
-        app.now(), component=params.component, keys=params.keys, tags=params.tags, regex=params.regex,
-        context=context, limit=params.limit,
-    )  # fmt: skip
+        app.now(),
+        component=params.component,
+        keys=params.keys,
+        tags=params.tags,
+        regex=params.regex,
+        context=context,
+        limit=params.limit,
+    )
     return await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
 
 

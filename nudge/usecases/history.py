@@ -50,7 +50,8 @@ Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 
 class Standing(Params):
-    """`context` is where the caller stands, as for hints: filled in on stdio, so its schema says no more about it there."""
+    """`context` is where the caller stands, as for hints: filled in on stdio, so its schema says no more about it
+    there."""
 
     context: dict[str, Any] | None = None
 
@@ -174,7 +175,8 @@ class Pinned(BaseModel):
 
 
 class Purged(BaseModel):
-    """`total` and `counts` are observations; with them go their copies, among the prompts and the texts that sessions were told."""
+    """`total` and `counts` are observations; with them go their copies, among the prompts and the texts that sessions
+    were told."""
 
     total: int
     counts: dict[str, int]
@@ -207,10 +209,19 @@ async def search(app: App, params: Search, call: Call) -> Any:
     return await _read(
         app,
         lambda connection: store.search(
-            connection, params.query, project=project, obs_type=params.obs_type, before=params.before, after=params.after,
-            order_by=params.order_by, limit=params.limit, offset=params.offset, now=now, hidden=hidden,
+            connection,
+            params.query,
+            project=project,
+            obs_type=params.obs_type,
+            before=params.before,
+            after=params.after,
+            order_by=params.order_by,
+            limit=params.limit,
+            offset=params.offset,
+            now=now,
+            hidden=hidden,
         ),
-    )  # fmt: skip
+    )
 
 
 async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
@@ -223,7 +234,9 @@ async def timeline(app: App, params: Timeline, _call: Call) -> Any:
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     project, now, hidden = _project(params, call), app.now(), _hidden(params, call)
-    return await _read(app, lambda connection: store.recent(connection, project=project, now=now, limit=params.limit, hidden=hidden))
+    return await _read(
+        app, lambda connection: store.recent(connection, project=project, now=now, limit=params.limit, hidden=hidden)
+    )
 
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
@@ -233,7 +246,9 @@ async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """A path is recorded in full and without `..`; one that is relative is meant from where its caller stands."""
     path = os.path.normpath(os.path.join(call.defaults.cwd or "", params.file_path))
-    return await _read(app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit))
+    return await _read(
+        app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit)
+    )
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
@@ -242,7 +257,12 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
     return await _read(
         app,
         lambda connection: store.sessions(
-            connection, project=params.project, prefix=params.session, limit=params.limit, offset=params.offset, hidden=hidden
+            connection,
+            project=params.project,
+            prefix=params.session,
+            limit=params.limit,
+            offset=params.offset,
+            hidden=hidden,
         ),
     )
 
@@ -266,22 +286,34 @@ def _hidden(params: Search | RecentContext | Sessions, call: Call) -> frozenset[
 
 
 async def record(app: App, params: Record, call: Call) -> Any:
-    """Idempotent by the event's id. Whoever sends it should have redacted it; whoever did not must not get a secret onto the disk."""
+    """Idempotent by the event's id. Whoever sends it should have redacted it; whoever did not must not get a secret
+    onto the disk."""
     return {"id": await _write(app, call, lambda connection: store.record(connection, redact_event(params.event)))}
 
 
 async def pin(app: App, params: Pin, call: Call) -> Any:
     found = await _write(app, call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
-    return {"pinned": params.pinned, "ids": found, "missing": [identity for identity in params.ids if identity not in found]}
+    return {
+        "pinned": params.pinned,
+        "ids": found,
+        "missing": [identity for identity in params.ids if identity not in found],
+    }
 
 
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
-    """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns. What waits in the
+    """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns. What
+    waits in the
     spool is taken in first, or it would come back."""
     meant = store.Purge(
-        now=app.now(), before=params.before, project=params.project, session=params.session, ids=params.ids, obs_type=params.type,
-        older_than=params.older_than, search=params.search,
-    )  # fmt: skip
+        now=app.now(),
+        before=params.before,
+        project=params.project,
+        session=params.session,
+        ids=params.ids,
+        obs_type=params.type,
+        older_than=params.older_than,
+        search=params.search,
+    )
     if call.request_id is not None and call.request_id in app.session.answers:
         return app.session.answers[call.request_id]
     waiting = await app.drain()
@@ -290,14 +322,21 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         return {**counted, "deleted": False, "waiting": waiting}
     told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), find))
     scrubbed = await _database(app).maintain(scrub)
-    result = {**told, "deleted": True, "waiting": waiting, "scrubbed": scrubbed, "backups": _backups_left(_database(app).path)}
+    result = {
+        **told,
+        "deleted": True,
+        "waiting": waiting,
+        "scrubbed": scrubbed,
+        "backups": _backups_left(_database(app).path),
+    }
     if call.request_id:
         app.session.answers.remember(app.now(), call.request_id, result)
     return result
 
 
 def _backups_left(path: str) -> list[str]:
-    """Copies that a migration made go too: they would keep what was to be gone. Those that a person made are named, and left."""
+    """Copies that a migration made go too: they would keep what was to be gone. Those that a person made are named, and
+    left."""
     for made in glob.glob(f"{glob.escape(path)}.v*.backup"):
         os.unlink(made)
     return sorted(glob.glob(os.path.join(glob.escape(backup_folder(path)), "*.db")))

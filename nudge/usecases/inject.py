@@ -36,13 +36,16 @@ class Injection(BaseModel):
 async def inject(app: App, params: Inject, call: Call) -> Any:
     made = await _made(app, params, call)
     if params.session_id and params.note and made.text:
-        with contextlib.suppress(NudgeError):  # an agent that cannot be remembered to have been told is told nevertheless
+        with contextlib.suppress(
+            NudgeError
+        ):  # an agent that cannot be remembered to have been told is told nevertheless
             await note(app, params.session_id, app.now(), made)
     return {"text": made.text, "items": made.items if params.explain else []}
 
 
 async def note(app: App, session_id: str, timestamp: float, made: Digest, event_id: str | None = None) -> None:
-    """Keep what a session was told, for its trace; a hook that had to tell it by itself hands it in later, under an id that counts
+    """Keep what a session was told, for its trace; a hook that had to tell it by itself hands it in later, under an id
+    that counts
     once."""
 
     def keep(connection: sqlite3.Connection) -> None:
@@ -60,9 +63,13 @@ async def _made(app: App, params: Inject, call: Call) -> Digest:
     seen = visible_to(call, names)
     here = call.context(Context.parse(params.context), names)
     asked: dict[str, Any] = {
-        "project": project_here(here), "session_id": params.session_id, "now": app.now(), "source": params.source,
-        "hints": await _hints(app, here), **told_of(seen),
-    }  # fmt: skip
+        "project": project_here(here),
+        "session_id": params.session_id,
+        "now": app.now(),
+        "source": params.source,
+        "hints": await _hints(app, here),
+        **told_of(seen),
+    }
 
     def build(connection: sqlite3.Connection | None) -> Digest:
         return digest.build(connection, **asked)

@@ -1,6 +1,7 @@
 """What a session is told when no server runs: a look at database and change log that changes neither.
 
-Clients fire SessionStart before they start their servers, so a hook runs this itself. What costs much is imported late, and not at
+Clients fire SessionStart before they start their servers, so a hook runs this itself. What costs much is imported late,
+and not at
 all where there are no hints; what takes too long is left out.
 """
 
@@ -30,13 +31,19 @@ if TYPE_CHECKING:
 _STEPS = 1_000  # of SQLite's machine between two looks at the clock
 
 
-def offline(environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None) -> Digest:
+def offline(
+    environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None
+) -> Digest:
     settings = config.load(environ)
     here = context if isinstance(context, Context) else Context.parse(context)
     asked = {
-        "project": project_here(here), "session_id": session_id, "now": time.time(), "source": source or digest.STARTUP,
-        "hints": _hints(environ, settings, here), **told_of(Visibility(settings)),
-    }  # fmt: skip
+        "project": project_here(here),
+        "session_id": session_id,
+        "now": time.time(),
+        "source": source or digest.STARTUP,
+        "hints": _hints(environ, settings, here),
+        **told_of(Visibility(settings)),
+    }
     try:
         with closing(open_readonly(paths.database_file(environ))) as connection:
             _limit_time(connection)
@@ -70,7 +77,9 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     for hit in hits:
         hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
         value = None if hint["meta"].get("sensitivity") == "secret" else search_text(hint["value"])
-        rows.setdefault(name, {"name": name, "value": value, "score": hit["score"], "reasons": hit["match_explain"]["reasons"]})
+        rows.setdefault(
+            name, {"name": name, "value": value, "score": hit["score"], "reasons": hit["match_explain"]["reasons"]}
+        )
     return list(rows.values())
 
 
@@ -92,7 +101,8 @@ def _hints(environ: Mapping[str, str], settings: Settings, here: Context) -> lis
 
 @contextmanager
 def _collector_at_rest() -> Iterator[None]:
-    """Reading a log makes objects by the ten thousand, none of them garbage: looking through them doubles the time it takes."""
+    """Reading a log makes objects by the ten thousand, none of them garbage: looking through them doubles the time it
+    takes."""
     was_on = gc.isenabled()
     gc.disable()
     try:

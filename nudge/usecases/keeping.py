@@ -1,4 +1,5 @@
-"""PRIMARY's care for the history: it is opened with the role, fed from the spool, swept by age, and closed before the role goes."""
+"""PRIMARY's care for the history: it is opened with the role, fed from the spool, swept by age, and closed before the
+role goes."""
 
 from __future__ import annotations
 
@@ -67,9 +68,11 @@ class Keeper:
         """For `nudge status`; nothing that would have to count through a million rows."""
         parts = [part for part in (self._database.path, f"{self._database.path}-wal") if os.path.exists(part)]
         return {
-            "bytes": sum(map(os.path.getsize, parts)), "read_only": self._database.reason,
-            "retention": self._retention.to_wire(), "spool": spool.counts(self._directory),
-        }  # fmt: skip
+            "bytes": sum(map(os.path.getsize, parts)),
+            "read_only": self._database.reason,
+            "retention": self._retention.to_wire(),
+            "spool": spool.counts(self._directory),
+        }
 
     def close(self) -> None:
         self._app.history = None

@@ -1,4 +1,5 @@
-"""The hints that a server would hold if it started now, read from the change log beside it. Nothing is written, no session begins."""
+"""The hints that a server would hold if it started now, read from the change log beside it. Nothing is written, no
+session begins."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def _asked(store: HintStore, now: float, here: Context, environ: Mapping[str, st
 
 
 def _standing(records: Iterable[dict[str, Any]], repo: str | None) -> list[Put]:
-    """The last word on each variant that may be for this repo: to build what another repo's hints or old versions were takes too long."""
+    """The last word on each variant that may be for this repo: to build what another repo's hints or old versions were
+    takes too long."""
     latest: dict[Identity, Put] = {}
     for record in records:
         for component, key, scope_key in record.get("removals", ()):

@@ -1,4 +1,5 @@
-"""A backup in the place of the history: done here and now, with the server's lock in hand, so that none starts meanwhile."""
+"""A backup in the place of the history: done here and now, with the server's lock in hand, so that none starts
+meanwhile."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ def restore(path: str) -> str | None:
     paths.ensure_private_dir(directory)
     os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
     server = Unavailable("a server runs, or has started again; end your agents, then run: nudge restore")
-    with _held(os.path.join(directory, paths.LOCK), server), _held(f"{database}.lock", StorageFailed("another server holds the history")):
+    with (
+        _held(os.path.join(directory, paths.LOCK), server),
+        _held(f"{database}.lock", StorageFailed("another server holds the history")),
+    ):
         try:
             return replacing.replace(path, database)
         except OSError as error:

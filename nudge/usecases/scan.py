@@ -46,19 +46,23 @@ async def scan(app: App, params: Scan, call: Call) -> Any:
 
 async def _scan(app: App, params: Scan, call: Call) -> Any:
     found = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
-    decision = app.session.store.decide_sync(app.now(), {"repo": params.repo}, ADDED_BY, found, _Unread(params.unread).keeps)
+    decision = app.session.store.decide_sync(
+        app.now(), {"repo": params.repo}, ADDED_BY, found, _Unread(params.unread).keeps
+    )
     return decision.result if params.dry_run else app.commit(decision, call)
 
 
 class _Unread:
-    """Manifests that are there and could not be read, most often in the middle of an edit: what they said is still the best guess."""
+    """Manifests that are there and could not be read, most often in the middle of an edit: what they said is still the
+    best guess."""
 
     def __init__(self, paths: list[str]) -> None:
         self._paths = frozenset(paths)
         self._directories = frozenset(map(posixpath.dirname, paths))
 
     def keeps(self, held: Hint, new: Hint | None) -> bool:
-        """A hint whose own file is among them is not replaced. One from a file beside is not removed either: its package may have its
+        """A hint whose own file is among them is not replaced. One from a file beside is not removed either: its
+        package may have its
         name from the one that could not be read."""
         file = str(held.meta.get("reason", "")).rpartition(":")[0]
         if any(path in (file, ".") or file.startswith(f"{path}/") for path in self._paths):
@@ -68,6 +72,10 @@ class _Unread:
 
 def _meta(item: FoundCommand, repo: str) -> dict[str, Any]:
     return {
-        "reason": item.reason, "confidence": CONFIDENCE, "source": "tool-output", "added_by": ADDED_BY,
-        "tags": [item.key], "scope": {"repo": repo},
-    }  # fmt: skip
+        "reason": item.reason,
+        "confidence": CONFIDENCE,
+        "source": "tool-output",
+        "added_by": ADDED_BY,
+        "tags": [item.key],
+        "scope": {"repo": repo},
+    }

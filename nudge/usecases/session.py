@@ -1,6 +1,7 @@
 """A session: how long hints live when the processes that hold them come and go.
 
-It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. The change log is
+It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. The
+change log is
 its body; this module opens one, continues it, or ends it and keeps what outlives it.
 """
 
@@ -30,7 +31,8 @@ NO_SESSION = ""  # whose log it is once the session was forgotten: it holds what
 class Answers:
     """Results of recent writes by request id: a repeated request gets the first one's answer.
 
-    Kept as text, which takes a third of the room, and only so many: a storm of writes must not grow the server without end.
+    Kept as text, which takes a third of the room, and only so many: a storm of writes must not grow the server without
+    end.
     """
 
     def __init__(self) -> None:
@@ -74,9 +76,13 @@ class Session:
 
     def header(self) -> dict[str, Any]:
         return {
-            "format": LOG_FORMAT, "session": self.store.session_id, "created": self.store.created_at,
-            "boot_id": boot_id(), "offset": self.clock.offset, "version": __version__,
-        }  # fmt: skip
+            "format": LOG_FORMAT,
+            "session": self.store.session_id,
+            "created": self.store.created_at,
+            "boot_id": boot_id(),
+            "offset": self.clock.offset,
+            "version": __version__,
+        }
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The whole state of this moment as log records: what a compaction writes, and may read on another thread."""
@@ -118,7 +124,8 @@ def open_in_memory(settings: Settings) -> Session:
 
 
 def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
-    """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not passed."""
+    """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not
+    passed."""
     assert contents.header is not None
     if contents.header.get("boot_id") != boot_id() or contents.header["session"] == NO_SESSION:
         return False
@@ -179,7 +186,8 @@ def end_without_next(directory: str, ended: Session) -> int:
 
 
 def forget(directory: str, settings: Settings) -> int | None:
-    """End a session that no server holds, and keep it as the previous one: how many hints went, or None when there is none."""
+    """End a session that no server holds, and keep it as the previous one: how many hints went, or None when there is
+    none."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if not os.path.lexists(path):
         return None
@@ -211,8 +219,13 @@ def run_through(steps: Any) -> Any:
             return finished.value
 
 
-def _new_store(settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None) -> HintStore:
+def _new_store(
+    settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None
+) -> HintStore:
     return HintStore(
-        os.urandom(8).hex() if session_id is None else session_id, clock.now() if created_at is None else created_at,
-        max_hints=settings.max_hints, secret_guard=settings.secret_guard, default_ttl=settings.default_ttl,
-    )  # fmt: skip
+        os.urandom(8).hex() if session_id is None else session_id,
+        clock.now() if created_at is None else created_at,
+        max_hints=settings.max_hints,
+        secret_guard=settings.secret_guard,
+        default_ttl=settings.default_ttl,
+    )

@@ -1,6 +1,8 @@
-"""What Claude Code keeps of a session, told again as its hooks told it, or would have. Nothing here writes, sends or redacts.
+"""What Claude Code keeps of a session, told again as its hooks told it, or would have. Nothing here writes, sends or
+redacts.
 
-A transcript is a file of JSON lines in the client's own format, which is documented nowhere: what is not understood is passed over.
+A transcript is a file of JSON lines in the client's own format, which is documented nowhere: what is not understood is
+passed over.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class Told:
 
 
 def entries(file: BinaryIO, offset: int) -> Iterator[tuple[int, int, Entry]]:
-    """Every whole line from `offset` on: where it starts, where it ends, and what it says (nothing, if it is not a JSON object)."""
+    """Every whole line from `offset` on: where it starts, where it ends, and what it says (nothing, if it is not a JSON
+    object)."""
     file.seek(offset)
     while (line := _line(file)) is not None:
         raw, length = line
@@ -46,7 +49,8 @@ def entries(file: BinaryIO, offset: int) -> Iterator[tuple[int, int, Entry]]:
 
 
 def _line(file: BinaryIO) -> tuple[bytes, int] | None:
-    """A line and its length, or only the length of one that is too long; None at the end, and where the client is still writing."""
+    """A line and its length, or only the length of one that is too long; None at the end, and where the client is still
+    writing."""
     raw = file.readline(limits.MAX_TRANSCRIPT_LINE_BYTES)
     length = len(raw)
     if raw.endswith(b"\n"):
@@ -75,7 +79,8 @@ class _Call:
 
 
 class Transcript:
-    """One file, read entry by entry. `known` holds the entries of all files of this run: a session that was resumed or forked
+    """One file, read entry by entry. `known` holds the entries of all files of this run: a session that was resumed or
+    forked
     under a new id begins with a copy of the old one's."""
 
     def __init__(self, known: set[int], *, from_start: bool) -> None:
@@ -88,7 +93,8 @@ class Transcript:
         self._command: tuple[int, Told] | None = None
 
     def resume_at(self, end: int) -> int:
-        """Where to go on after a line that ends at `end`: at the first that was not told whole, such as a call without its result."""
+        """Where to go on after a line that ends at `end`: at the first that was not told whole, such as a call without
+        its result."""
         if not self._begun:
             return 0
         open_lines = [call.start for call in self._calls.values()] + ([self._command[0]] if self._command else [])
@@ -97,7 +103,13 @@ class Transcript:
     def tell(self, start: int, entry: Entry) -> Iterator[Told]:
         reader = {"assistant": self._assistant, "user": self._user, "system": self._system}.get(text_of(entry, "type"))
         at = _seconds(entry.get("timestamp"))
-        if reader is None or at is None or not text_of(entry, "sessionId") or not text_of(entry, "cwd") or self._is_copy(entry):
+        if (
+            reader is None
+            or at is None
+            or not text_of(entry, "sessionId")
+            or not text_of(entry, "cwd")
+            or self._is_copy(entry)
+        ):
             return
         self._first = at if self._first is None else self._first
         for told in reader(start, at, entry):
@@ -213,7 +225,9 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else ()
-    return "\n".join(text_of(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+    return "\n".join(
+        text_of(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"
+    )
 
 
 def _command_line(text: str) -> str:

@@ -27,13 +27,16 @@ class Visibility:
 
 
 def visible_to(call: Call, also_asked: frozenset[str] = frozenset()) -> Visibility:
-    """By the caller's environment, which wins, not by that of whoever happened to start the server. `also_asked` are variables that are
+    """By the caller's environment, which wins, not by that of whoever happened to start the server. `also_asked` are
+    variables that are
     needed as well: a hook has the time to be asked once."""
     told = call.told(_VARIABLES | also_asked)
     if told is None:
         return Visibility(config.load(os.environ))
     own = {name: value for name, value in os.environ.items() if name not in _VARIABLES}
-    return Visibility(config.load({**own, **{name: _whole(name, told[name]) for name in _VARIABLES if told[name] is not None}}))
+    return Visibility(
+        config.load({**own, **{name: _whole(name, told[name]) for name in _VARIABLES if told[name] is not None}})
+    )
 
 
 def _whole(name: str, value: str | None) -> str:

@@ -34,8 +34,12 @@ def main() -> int:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure every budget; exit 1 when one is missed.")
-    parser.add_argument("--only", action="append", choices=GROUPS, metavar="NAME", help=f"one group: {', '.join(GROUPS)} (repeatable)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description="Measure every budget; exit 1 when one is missed."
+    )
+    parser.add_argument(
+        "--only", action="append", choices=GROUPS, metavar="NAME", help=f"one group: {', '.join(GROUPS)} (repeatable)"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     return parser.parse_args()
 

@@ -1,4 +1,5 @@
-"""The budgets, one line each. Times are ratios to a baseline of the same run where one exists, since machines differ."""
+"""The budgets, one line each. Times are ratios to a baseline of the same run where one exists, since machines
+differ."""
 
 from __future__ import annotations
 

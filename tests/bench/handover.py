@@ -47,7 +47,9 @@ def killed(machine: Machine) -> Iterator[Row]:
     for _ in range(_KILLS):
         minimal.measure(minimal_server(machine))
         lost += _kill_and_ask(machine, proxy, through_proxy, lambda: proxy.call("nudge_get_hint", **_HINT))
-        lost += _kill_and_ask(machine, proxy, through_cli, lambda: machine.json("get", _HINT["component"], _HINT["key"]))
+        lost += _kill_and_ask(
+            machine, proxy, through_cli, lambda: machine.json("get", _HINT["component"], _HINT["key"])
+        )
     for words, calls in (("through a PROXY", through_proxy), ("through the CLI", through_cli)):
         yield _worst("kill", f"kill -9 to next answer, {words}", calls, budgets.ANSWER_AFTER_KILL, minimal)
     failed = len(through_proxy.failures) + len(through_cli.failures)
@@ -122,7 +124,8 @@ def _end_all(machine: Machine) -> None:
 
 
 def _worst(group: str, what: str, calls: _Calls, budget: float, minimal: _Calls) -> Row:
-    """An absolute time, so the baseline tells how fast the machine was: a new PRIMARY cannot start sooner than the `mcp` SDK does."""
+    """An absolute time, so the baseline tells how fast the machine was: a new PRIMARY cannot start sooner than the
+    `mcp` SDK does."""
     baseline = f"minimal mcp server {median(minimal.seconds):.2f} s"
     note = f"median of {len(calls.seconds):,} {median(calls.seconds):.3f} s"
     return Row(group, what, max(calls.seconds), budget, "s", baseline, note)

@@ -25,9 +25,11 @@ def payload(count: int, value_chars: int = 40) -> dict[str, Any]:
 def _hint(number: int, value_chars: int) -> dict[str, Any]:
     text = f"docker compose run service-{number} pytest -q "
     meta = {
-        "tags": ["test", f"team-{number % 20}"], "reason": "README.md:12", "priority": 1 + number % 10,
+        "tags": ["test", f"team-{number % 20}"],
+        "reason": "README.md:12",
+        "priority": 1 + number % 10,
         "scope": {"repo": "git:acme/shop", "branch": ["main", "release/*"], "cwd_glob": ["**/services/**"]},
-    }  # fmt: skip
+    }
     return {"value": (text * (value_chars // len(text) + 1))[:value_chars], "meta": meta}
 
 

@@ -22,33 +22,85 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 DAYS = 80  # less than the shortest retention
-PROJECTS = tuple(f"{name}-{kind}" for kind in ("api", "web", "worker", "infra") for name in ("shop", "billing", "search", "auth", "mail"))
+PROJECTS = tuple(
+    f"{name}-{kind}"
+    for kind in ("api", "web", "worker", "infra")
+    for name in ("shop", "billing", "search", "auth", "mail")
+)
 
 _SESSION, _TURN = 60, 8  # observations in one, about
 _PORTION = 50_000  # rows handed to SQLite at once
 _WORDS, _FILES = 8_000, 20_000
-_STARTS = ("pay", "user", "cart", "order", "token", "cache", "route", "mail", "price", "stock", "test", "build", "index", "query", "log")
+_STARTS = (
+    "pay",
+    "user",
+    "cart",
+    "order",
+    "token",
+    "cache",
+    "route",
+    "mail",
+    "price",
+    "stock",
+    "test",
+    "build",
+    "index",
+    "query",
+    "log",
+)
 _SYLLABLES = ("ba", "ce", "di", "fo", "gu", "ka", "le", "mi", "no", "pu", "ra", "se", "ti", "vo", "zu")
 _FOLDERS = ("src", "tests", "lib", "app", "docs", "scripts")
 _ENDINGS = ("py", "ts", "rs", "go", "md", "toml", "yaml")
 _COMMANDS = (
-    "pytest tests/test_{}.py -k {}", "npm run {} -- --filter {}", "cargo test {}::{}", "go test ./{}/... -run {}", "make {} TARGET={}",
-    "docker compose logs {} | grep {}", "grep -rn {} src/{}", "git diff {} -- {}", "ls -la {}/{}", "python -m {} --{}",
+    "pytest tests/test_{}.py -k {}",
+    "npm run {} -- --filter {}",
+    "cargo test {}::{}",
+    "go test ./{}/... -run {}",
+    "make {} TARGET={}",
+    "docker compose logs {} | grep {}",
+    "grep -rn {} src/{}",
+    "git diff {} -- {}",
+    "ls -la {}/{}",
+    "python -m {} --{}",
     "sed -n 1,80p {}/{}.py",
-)  # fmt: skip
+)
 _ERRORS = (
-    "Exit code 1\nAssertionError: {} is not {}", "Exit code 2\nModuleNotFoundError: No module named '{}.{}'",
-    "Exit code 101\nerror[E0308]: mismatched types in {}::{}", "Exit code 127\nbash: {}-{}: command not found",
-)  # fmt: skip
-_ASKED = ("fix the {} in {}", "why does {} fail when {} is empty", "add a {} to {} with {}", "rename {} to {}", "make {} faster, see {}")
+    "Exit code 1\nAssertionError: {} is not {}",
+    "Exit code 2\nModuleNotFoundError: No module named '{}.{}'",
+    "Exit code 101\nerror[E0308]: mismatched types in {}::{}",
+    "Exit code 127\nbash: {}-{}: command not found",
+)
+_ASKED = (
+    "fix the {} in {}",
+    "why does {} fail when {} is empty",
+    "add a {} to {} with {}",
+    "rename {} to {}",
+    "make {} faster, see {}",
+)
 _TYPES = {
-    "command": 34, "file_read": 26, "file_edit": 15, "command_error": 7, "search": 7, "file_write": 4, "mcp_call": 3, "git_commit": 2,
-    "task_spawn": 1, "web_fetch": 1,
-}  # fmt: skip
+    "command": 34,
+    "file_read": 26,
+    "file_edit": 15,
+    "command_error": 7,
+    "search": 7,
+    "file_write": 4,
+    "mcp_call": 3,
+    "git_commit": 2,
+    "task_spawn": 1,
+    "web_fetch": 1,
+}
 _TOOLS = {
-    "command": "Bash", "command_error": "Bash", "git_commit": "Bash", "file_read": "Read", "file_edit": "Edit", "file_write": "Write",
-    "search": "Grep", "mcp_call": "mcp__nudge__nudge_get_hint", "task_spawn": "Agent", "web_fetch": "WebFetch",
-}  # fmt: skip
+    "command": "Bash",
+    "command_error": "Bash",
+    "git_commit": "Bash",
+    "file_read": "Read",
+    "file_edit": "Edit",
+    "file_write": "Write",
+    "search": "Grep",
+    "mcp_call": "mcp__nudge__nudge_get_hint",
+    "task_spawn": "Agent",
+    "web_fetch": "WebFetch",
+}
 
 
 class Zipf:
@@ -91,7 +143,9 @@ def generate(path: str, observations: int, *, seed: int, end: float | None = Non
 
 def _take_out(connection: sqlite3.Connection) -> list[str]:
     """Indexes and triggers, to be made once, in the end: each row by itself costs ten times as much."""
-    made = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL").fetchall()
+    made = connection.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL"
+    ).fetchall()
     for kind, name, _ in made:
         connection.execute(f"DROP {kind} {name}")
     return [sql for _, _, sql in made]
@@ -131,7 +185,9 @@ class _Past:
 
     def _files(self) -> list[str]:
         pick = self._chance.choice
-        return [f"{pick(_FOLDERS)}/{self._word()}/{self._word()}.{pick(_ENDINGS)}" for _ in range(_FILES // len(PROJECTS))]
+        return [
+            f"{pick(_FOLDERS)}/{self._word()}/{self._word()}.{pick(_ENDINGS)}" for _ in range(_FILES // len(PROJECTS))
+        ]
 
     def sessions(self) -> Iterator[dict[str, list[Row]]]:
         left = self._count
@@ -148,7 +204,9 @@ class _Past:
         for number in range(size):
             at = self._begin + (self._end - self._begin) * (before + number + 1) // self._count
             if number % _TURN == 0:
-                prompts.append((next(self._prompt), identity, None, at, "user", self._made(self._chance.choice(_ASKED))))
+                prompts.append(
+                    (next(self._prompt), identity, None, at, "user", self._made(self._chance.choice(_ASKED)))
+                )
                 rows.append(self._row(identity, prompts[-1][0], at, project, "user_prompt", None, prompts[-1][5], "{}"))
             else:
                 rows.append(self._action(identity, prompts[-1][0], at, project, cwd))
@@ -168,9 +226,30 @@ class _Past:
             content = f"git commit -m '{self._word()} {self._word()} {self._word()}'"
         return self._row(session, prompt, at, project, kind, None, content, metadata)
 
-    def _row(self, session: str, prompt: int, at: int, project: str, kind: str, path: str | None, content: str, metadata: str) -> Row:
-        source = "UserPromptSubmit" if kind == "user_prompt" else "PostToolUseFailure" if kind == "command_error" else "PostToolUse"
-        return (next(self._observation), session, prompt, at, project, kind, source, _TOOLS.get(kind), path, content, metadata, 0)
+    def _row(
+        self, session: str, prompt: int, at: int, project: str, kind: str, path: str | None, content: str, metadata: str
+    ) -> Row:
+        source = (
+            "UserPromptSubmit"
+            if kind == "user_prompt"
+            else "PostToolUseFailure"
+            if kind == "command_error"
+            else "PostToolUse"
+        )
+        return (
+            next(self._observation),
+            session,
+            prompt,
+            at,
+            project,
+            kind,
+            source,
+            _TOOLS.get(kind),
+            path,
+            content,
+            metadata,
+            0,
+        )
 
     def _made(self, pattern: str) -> str:
         return pattern.format(self._word(), self._word(), self._word())

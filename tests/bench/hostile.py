@@ -26,13 +26,19 @@ _ROUNDS = 3
 _LARGE_VALUE = 3_000  # characters: with 5,000 hints, just under 16 MiB
 _IDLE = 1.0  # seconds
 _FIRST_WORDS = 400  # bytes of an answer
-_EVIL_REGEXES = (r"(a|aa)+$", r"(.*)(.*)(.*)(.*)(.*)nothing", r"[a-q][^u-z]{13}x", r"(x+x+)+y|pytest.*pytest.*service-9+z")
+_EVIL_REGEXES = (
+    r"(a|aa)+$",
+    r"(.*)(.*)(.*)(.*)(.*)nothing",
+    r"[a-q][^u-z]{13}x",
+    r"(x+x+)+y|pytest.*pytest.*service-9+z",
+)
 _LONG_CWD = "/" + "/".join(["aaab"] * 800)
 
 
 @dataclass(frozen=True, slots=True)
 class _Attack:
-    """`answer` is what every answer holds in its first words: an attack that is turned away at the door measures the door."""
+    """`answer` is what every answer holds in its first words: an attack that is turned away at the door measures the
+    door."""
 
     what: str
     answer: bytes
@@ -45,9 +51,12 @@ class _Target:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.watched_primary"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=machine.environ, cwd=ROOT,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.bench.watched_primary"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=machine.environ,
+            cwd=ROOT,
+        )
         machine.processes.append(self._process)
         self._published: Endpoint = machine.ready()
 
@@ -62,7 +71,9 @@ class _Target:
 
     def gap(self) -> dict[str, float]:
         """The longest since the last time; only once the log, if it is being compacted, is whole again."""
-        eventually(lambda: not any(name.endswith(".tmp") for name in os.listdir(self._machine.runtime)), "the log is compacted")
+        eventually(
+            lambda: not any(name.endswith(".tmp") for name in os.listdir(self._machine.runtime)), "the log is compacted"
+        )
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(b".")
         self._process.stdin.flush()
@@ -87,9 +98,14 @@ def _measured(target: _Target, attack: _Attack, idle: float) -> Row:
     gaps = [_attacked(target, attack) for _ in range(_ROUNDS)]
     held, wall = (median(gap[clock] for gap in gaps) for clock in ("held", "wall"))
     return Row(
-        "hostile", f"loop held by {attack.what}", held, budgets.LOOP_HELD, "ms",
-        f"idle {idle:.1f} ms", f"by the wall clock {wall:.1f} ms",
-    )  # fmt: skip
+        "hostile",
+        f"loop held by {attack.what}",
+        held,
+        budgets.LOOP_HELD,
+        "ms",
+        f"idle {idle:.1f} ms",
+        f"by the wall clock {wall:.1f} ms",
+    )
 
 
 def _attacked(target: _Target, attack: _Attack) -> dict[str, float]:
@@ -123,7 +139,8 @@ def _many_small() -> bytes:
 
 
 def _evil_globs() -> dict[str, Any]:
-    """As many variants as one key may have, each with as many wildcards as a scope may have, none of which ever matches."""
+    """As many variants as one key may have, each with as many wildcards as a scope may have, none of which ever
+    matches."""
     variants = range(limits.MAX_HINTS_PER_COMPONENT)
     components = {f"evil-{number}": {"hints": {"key": [_evil(number, nth) for nth in variants]}} for number in range(5)}
     return {"schema_version": SCHEMA_VERSION, "components": components}

@@ -1,6 +1,7 @@
 """Two ways in which Nudge can be installed: as the running environment has it, and as a plain `pip install` leaves it.
 
-An editable installation puts a finder into the start of every interpreter, which may cost more than all of `nudge get`. It weighs on
+An editable installation puts a finder into the start of every interpreter, which may cost more than all of `nudge get`.
+It weighs on
 the baseline as well, and so makes every ratio look better than what a user sees.
 """
 

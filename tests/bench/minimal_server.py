@@ -14,7 +14,9 @@ _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"component": {"type"
 _TOOLS = [types.Tool(name=f"tool_{number}", description="One of eight.", input_schema=_SCHEMA) for number in range(8)]
 
 
-async def _list_tools(_context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+async def _list_tools(
+    _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
     return types.ListToolsResult(tools=_TOOLS)
 
 

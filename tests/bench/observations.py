@@ -63,19 +63,31 @@ class _Hook:
     def run(self, payload: Mapping[str, Any]) -> tuple[float, str]:
         began = time.perf_counter()
         done = subprocess.run(
-            self._command, input=json.dumps(payload), env=self._environ, cwd=str(self._machine.base), capture_output=True, text=True,
+            self._command,
+            input=json.dumps(payload),
+            env=self._environ,
+            cwd=str(self._machine.base),
+            capture_output=True,
+            text=True,
             check=True,
-        )  # fmt: skip
+        )
         return time.perf_counter() - began, done.stdout
 
 
 def _command_payload(cwd: str, identity: str) -> dict[str, Any]:
     response = {"stdout": "47 passed in 1.2 s\n" * 20, "stderr": "", "interrupted": False, "isImage": False}
     return {
-        "session_id": "bench", "transcript_path": "/home/dev/.claude/projects/x/bench.jsonl", "cwd": cwd, "hook_event_name": "PostToolUse",
-        "prompt_id": "p-1", "tool_name": "Bash", "tool_input": {"command": "pytest -q tests/unit", "description": "Run the unit tests"},
-        "tool_response": response, "tool_use_id": identity, "duration_ms": 1_234,
-    }  # fmt: skip
+        "session_id": "bench",
+        "transcript_path": "/home/dev/.claude/projects/x/bench.jsonl",
+        "cwd": cwd,
+        "hook_event_name": "PostToolUse",
+        "prompt_id": "p-1",
+        "tool_name": "Bash",
+        "tool_input": {"command": "pytest -q tests/unit", "description": "Run the unit tests"},
+        "tool_response": response,
+        "tool_use_id": identity,
+        "duration_ms": 1_234,
+    }
 
 
 def recording(machine: Machine) -> Iterator[Row]:
@@ -99,7 +111,15 @@ def _recorded_beside_a_stopped(machine: Machine, installed: Installation) -> Row
     samples = take_turns(subjects, _STOPPED_RECORDS)
     bare = f"python -c pass {milliseconds(median(samples['bare']))}"
     note = f"{milliseconds(median(samples['record']) + limits.HOOK_TIMEOUT)}, of which {limits.HOOK_TIMEOUT * 1000:.0f} ms waiting"
-    return Row("record", f"nudge record, PRIMARY stopped, {installed.label}", ratio(samples, "record", "bare"), STOPPED, "x", bare, note)
+    return Row(
+        "record",
+        f"nudge record, PRIMARY stopped, {installed.label}",
+        ratio(samples, "record", "bare"),
+        STOPPED,
+        "x",
+        bare,
+        note,
+    )
 
 
 def _recorded(machine: Machine, installed: Installation, state: str) -> Row:
@@ -107,7 +127,9 @@ def _recorded(machine: Machine, installed: Installation, state: str) -> Row:
     waiting = spool.counts(machine.runtime)["files"]
     note = f"{milliseconds(median(samples['record']))}; {waiting} wait in the spool"
     bare = f"python -c pass {milliseconds(median(samples['bare']))}"
-    return Row("record", f"nudge record, {state}, {installed.label}", ratio(samples, "record", "bare"), RECORD, "x", bare, note)
+    return Row(
+        "record", f"nudge record, {state}, {installed.label}", ratio(samples, "record", "bare"), RECORD, "x", bare, note
+    )
 
 
 def _bare(machine: Machine, installed: Installation) -> float:
@@ -136,7 +158,13 @@ def _injected(hook: _Hook, bare: Callable[[], float], cwd: str, size: int) -> Ro
 
     def start() -> float:
         identity = f"start-{size}-{next(number)}"
-        payload = {"session_id": identity, "cwd": cwd, "hook_event_name": "SessionStart", "source": "startup", "client": "claude-code"}
+        payload = {
+            "session_id": identity,
+            "cwd": cwd,
+            "hook_event_name": "SessionStart",
+            "source": "startup",
+            "client": "claude-code",
+        }
         seconds, told[0] = hook.run(payload)
         return seconds
 
@@ -151,7 +179,8 @@ def _injected(hook: _Hook, bare: Callable[[], float], cwd: str, size: int) -> Ro
 
 
 def inserting(machine: Machine) -> Iterator[Row]:
-    """Into a history that begins empty, in turns with ones that are large already; each through the connection that a server keeps."""
+    """Into a history that begins empty, in turns with ones that are large already; each through the connection that a
+    server keeps."""
     number = itertools.count()
     with contextlib.ExitStack() as stack:
 
@@ -167,7 +196,15 @@ def inserting(machine: Machine) -> Iterator[Row]:
         samples = take_turns(subjects, _ROUNDS)
     for size in SIZES:
         few, many = median(samples["few"]), median(samples[f"{size:,}"])
-        yield Row("insert", f"among {size:,} against among few", ratio(samples, f"{size:,}", "few"), INSERTS, "x", _rate(few), _rate(many))
+        yield Row(
+            "insert",
+            f"among {size:,} against among few",
+            ratio(samples, f"{size:,}", "few"),
+            INSERTS,
+            "x",
+            _rate(few),
+            _rate(many),
+        )
 
 
 def _insert(connection: sqlite3.Connection) -> float:
@@ -190,12 +227,23 @@ def _event(run: str, number: int, word: histories.Zipf, chance: random.Random) -
     """Mostly commands, some reads and prompts, a new session now and then."""
     kind = "user_prompt" if number % 10 == 0 else chance.choice(("command", "command", "file_edit", "file_read"))
     return {
-        "event_id": f"{chance.getrandbits(128):032x}", "session_id": f"{run}-{number // 500}", "client": "claude-code",
-        "cwd": "/home/dev/x", "repo": "git:acme/x", "project": "x", "timestamp": int(time.time()) - 1_000_000 + number,
-        "source_event": "PostToolUse", "prompt_id": f"p-{number // 10}", "agent_id": None, "type": kind, "tool_name": "Bash",
-        "file_path": f"/home/dev/x/{word()}.py" if kind.startswith("file_") else None, "content": f"make {word()} {word()}",
-        "metadata": {"exit_code": 0}, "start_source": None,
-    }  # fmt: skip
+        "event_id": f"{chance.getrandbits(128):032x}",
+        "session_id": f"{run}-{number // 500}",
+        "client": "claude-code",
+        "cwd": "/home/dev/x",
+        "repo": "git:acme/x",
+        "project": "x",
+        "timestamp": int(time.time()) - 1_000_000 + number,
+        "source_event": "PostToolUse",
+        "prompt_id": f"p-{number // 10}",
+        "agent_id": None,
+        "type": kind,
+        "tool_name": "Bash",
+        "file_path": f"/home/dev/x/{word()}.py" if kind.startswith("file_") else None,
+        "content": f"make {word()} {word()}",
+        "metadata": {"exit_code": 0},
+        "start_source": None,
+    }
 
 
 def _rate(seconds: float) -> str:
@@ -284,9 +332,14 @@ def _lately(connections: Mapping[int, sqlite3.Connection]) -> Iterator[Row]:
         samples = take_turns(asked, _SEARCHES)
         rare = min(_Recent(connections[large], histories.PROJECTS[-1])() for _ in range(_ROUNDS))
         yield Row(
-            "find", f"recent_context {words}, {large:,} against {small:,}", ratio(samples, str(large), str(small)), RECENT, "x",
-            _short(samples[str(small)]), f"{_short(samples[str(large)])}; of the rarest project {_short([rare])}",
-        )  # fmt: skip
+            "find",
+            f"recent_context {words}, {large:,} against {small:,}",
+            ratio(samples, str(large), str(small)),
+            RECENT,
+            "x",
+            _short(samples[str(small)]),
+            f"{_short(samples[str(large)])}; of the rarest project {_short([rare])}",
+        )
 
 
 class _Recent:
@@ -304,4 +357,6 @@ def _through_a_server(machine: Machine, size: int) -> Row:
     client = Client(environ=environ)
     seconds = sorted(_seconds(client.call, "nudge.search", {"query": query, "project": None}) for query in _queries())
     note = f"median {milliseconds(seconds[len(seconds) // 2])} of {len(seconds)}"
-    return Row("find", f"nudge.search over the socket, worst, {size:,}", seconds[-1], limits.CALL_TIMEOUT, "s", note=note)
+    return Row(
+        "find", f"nudge.search over the socket, worst, {size:,}", seconds[-1], limits.CALL_TIMEOUT, "s", note=note
+    )

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`measured` and `budget` share a unit; `baseline` is what the ratio was taken against, or what the machine did meanwhile."""
+    """`measured` and `budget` share a unit; `baseline` is what the ratio was taken against, or what the machine did
+    meanwhile."""
 
     group: str
     what: str
@@ -36,7 +37,9 @@ HEADINGS = ("group", "what", "measured", "baseline", "budget", "", "note")
 def table(rows: Sequence[Row]) -> str:
     cells = [HEADINGS, *(row.cells() for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(HEADINGS))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells
+    )
 
 
 def as_json(rows: Iterable[Row]) -> str:

@@ -74,9 +74,14 @@ class StdioServer:
 
     def _start(self) -> Stdio:
         process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=self._machine.environ, cwd=str(self._machine.base), start_new_session=True,
-        )  # fmt: skip
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self._machine.environ,
+            cwd=str(self._machine.base),
+            start_new_session=True,
+        )
         self._machine.processes.append(process)
         return Stdio(process)
 
@@ -97,7 +102,9 @@ def proxy(machine: Machine) -> Iterator[Row]:
     for installed in _installations(machine):
         server = StdioServer(machine, [installed.nudge, "serve"])
         samples = take_turns({"bare": _Command(machine, installed.bare), "proxy": server}, _PROXY_ROUNDS)
-        yield _start_row("proxy", f"PROXY to first tools/list, {installed.label}", samples, "proxy", budgets.PROXY_START)
+        yield _start_row(
+            "proxy", f"PROXY to first tools/list, {installed.label}", samples, "proxy", budgets.PROXY_START
+        )
         yield Row("proxy", f"PROXY memory, {installed.label}", max(server.megabytes), budgets.PROXY_MEMORY, "MB")
 
 
@@ -108,9 +115,14 @@ def primary(machine: Machine) -> Iterator[Row]:
     minimal = minimal_server(machine, installed.python)
     samples = take_turns({"minimal": minimal, "primary": server}, _PRIMARY_ROUNDS)
     yield Row(
-        "primary", "PRIMARY to first tools/list", ratio(samples, "primary", "minimal"), budgets.PRIMARY_START, "x",
-        f"minimal mcp server {milliseconds(median(samples['minimal']))}", milliseconds(median(samples["primary"])),
-    )  # fmt: skip
+        "primary",
+        "PRIMARY to first tools/list",
+        ratio(samples, "primary", "minimal"),
+        budgets.PRIMARY_START,
+        "x",
+        f"minimal mcp server {milliseconds(median(samples['minimal']))}",
+        milliseconds(median(samples["primary"])),
+    )
     memory = f"minimal mcp server {max(minimal.megabytes):.1f} MB"
     yield Row("primary", "PRIMARY memory", max(server.megabytes), budgets.PRIMARY_MEMORY, "MB", memory)
 

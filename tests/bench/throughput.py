@@ -24,7 +24,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class _Load:
-    """One server under load from so many connections; measures requests a second, and keeps what each cost the server."""
+    """One server under load from so many connections; measures requests a second, and keeps what each cost the
+    server."""
 
     pid: int
     port: int
@@ -61,17 +62,26 @@ def requests(machine: Machine) -> Iterator[Row]:
 
 def _compared(empty: tuple[int, int, str], many: tuple[int, int, str], few: tuple[int, int, str]) -> Iterator[Row]:
     loads = {
-        "empty 1": _Load(*empty, 1), "many 1": _Load(*many, 1), "few 1": _Load(*few, 1),
-        "empty 8": _Load(*empty, 8), "many 8": _Load(*many, 8),
-    }  # fmt: skip
+        "empty 1": _Load(*empty, 1),
+        "many 1": _Load(*many, 1),
+        "few 1": _Load(*few, 1),
+        "empty 8": _Load(*empty, 8),
+        "many 8": _Load(*many, 8),
+    }
     samples = take_turns(loads, _ROUNDS)
     for connections, words in ((1, "1 connection"), (8, "8 connections")):
         subject, baseline = f"many {connections}", f"empty {connections}"
         cost = f"{_microseconds(loads[subject])}, empty {_microseconds(loads[baseline])}; {resident_mb(many[0]):.0f} MB"
         yield Row(
-            "http", f"get_hint of {limits.MAX_HINTS:,}, {words}", ratio(samples, subject, baseline), budgets.REQUESTS, "x",
-            f"empty handler {median(samples[baseline]):,.0f}/s", cost, at_least=True,
-        )  # fmt: skip
+            "http",
+            f"get_hint of {limits.MAX_HINTS:,}, {words}",
+            ratio(samples, subject, baseline),
+            budgets.REQUESTS,
+            "x",
+            f"empty handler {median(samples[baseline]):,.0f}/s",
+            cost,
+            at_least=True,
+        )
     flat = median(loads["many 1"].costs) / median(loads["few 1"].costs)
     what = f"get_hint cost, {limits.MAX_HINTS:,} against {hints.FEW} hints"
     yield Row("http", what, flat, budgets.FLATNESS, "x", f"{hints.FEW} hints {_microseconds(loads['few 1'])}")

@@ -1,4 +1,5 @@
-"""Measuring on a machine that has other things to do: baseline and subject take turns, and the middle of many turns counts."""
+"""Measuring on a machine that has other things to do: baseline and subject take turns, and the middle of many turns
+counts."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def take_turns(subjects: Mapping[str, Callable[[], float]], rounds: int) -> Samp
 
 
 def ratio(samples: Samples, subject: str, baseline: str) -> float:
-    """Neighbours in time share whatever else the machine does, so each round has its own ratio; the middle one counts."""
+    """Neighbours in time share whatever else the machine does, so each round has its own ratio; the middle one
+    counts."""
     return median(one / other for one, other in zip(samples[subject], samples[baseline], strict=True))
 
 

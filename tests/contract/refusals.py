@@ -33,11 +33,27 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "a negative version": (setting(version=-1), "E_INVALID", "if_match_version"),
     "a glob with ..": (setting(scope={"cwd_glob": ["/srv/../etc"]}), "E_SCOPE_INVALID", "meta.scope.cwd_glob[0]"),
     "a relative glob": (setting(scope={"cwd_glob": ["src/*"]}), "E_SCOPE_INVALID", "meta.scope.cwd_glob[0]"),
-    "a glob over 256 characters": (setting(scope={"cwd_glob": ["/" + "a" * 256]}), "E_SCOPE_INVALID", "meta.scope.cwd_glob[0]"),
-    "a branch glob over 256 characters": (setting(scope={"branch": ["main", "a" * 257]}), "E_SCOPE_INVALID", "meta.scope.branch[1]"),
+    "a glob over 256 characters": (
+        setting(scope={"cwd_glob": ["/" + "a" * 256]}),
+        "E_SCOPE_INVALID",
+        "meta.scope.cwd_glob[0]",
+    ),
+    "a branch glob over 256 characters": (
+        setting(scope={"branch": ["main", "a" * 257]}),
+        "E_SCOPE_INVALID",
+        "meta.scope.branch[1]",
+    ),
     "a credential": (setting(value=TOKEN), "E_SECRET_REJECTED", "value"),
-    "a credential in a command": (setting(value={"type": "command", "cmd": f"gh auth {TOKEN}"}), "E_SECRET_REJECTED", "value.cmd"),
-    "a credential in the reason": (setting(reason=f"from {TOKEN}", sensitivity="secret"), "E_SECRET_REJECTED", "meta.reason"),
+    "a credential in a command": (
+        setting(value={"type": "command", "cmd": f"gh auth {TOKEN}"}),
+        "E_SECRET_REJECTED",
+        "value.cmd",
+    ),
+    "a credential in the reason": (
+        setting(reason=f"from {TOKEN}", sensitivity="secret"),
+        "E_SECRET_REJECTED",
+        "meta.reason",
+    ),
 }
 
 UNTYPEABLE: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -86,36 +102,59 @@ BROKEN_PAYLOADS: dict[str, tuple[Any, str]] = {
 
 def _refusing() -> Iterator[Case]:
     for what, (params, reason, place) in REFUSED.items():
-        yield Case(f"set refuses {what} and writes nothing", (
-            refuses("set_hint", params, reason, place), gives("list_components", {}, {"components": []}),
-        ))  # fmt: skip
+        yield Case(
+            f"set refuses {what} and writes nothing",
+            (
+                refuses("set_hint", params, reason, place),
+                gives("list_components", {}, {"components": []}),
+            ),
+        )
     for what, (operation, given, place) in UNTYPEABLE.items():
         yield Case(f"{operation} refuses {what}", (refuses(operation, given, "E_INVALID", place),), typeable=False)
     for what, (broken, place) in BROKEN_PAYLOADS.items():
-        yield Case(f"an import with {what} is refused whole", (
-            refuses("import", {"payload": broken}, "E_INVALID", place), gives("list_components", {}, {"components": []}),
-        ))  # fmt: skip
+        yield Case(
+            f"an import with {what} is refused whole",
+            (
+                refuses("import", {"payload": broken}, "E_INVALID", place),
+                gives("list_components", {}, {"components": []}),
+            ),
+        )
     yield Case("a credential is taken when it is said to be one", (is_set("token", TOKEN, sensitivity="secret"),))
 
 
 def _running_out() -> Iterator[Case]:
     full = {"payload": payload(api={f"k{number}": {"value": "x"} for number in range(MAX_HINTS)})}
-    yield Case("a full store takes no more hints, but still corrections", (
-        gives("import", full, {"imported": MAX_HINTS}),
-        refuses("set_hint", setting("one-more"), "E_QUOTA", limit="hints", max=MAX_HINTS),
-        gives("set_hint", setting("k0", "y"), {"hint": {"version": 2}}),
-        gives("delete_hint", named("k1"), {"deleted": True}),
-        is_set("one-more"),
-    ))  # fmt: skip
+    yield Case(
+        "a full store takes no more hints, but still corrections",
+        (
+            gives("import", full, {"imported": MAX_HINTS}),
+            refuses("set_hint", setting("one-more"), "E_QUOTA", limit="hints", max=MAX_HINTS),
+            gives("set_hint", setting("k0", "y"), {"hint": {"version": 2}}),
+            gives("delete_hint", named("k1"), {"deleted": True}),
+            is_set("one-more"),
+        ),
+    )
     crowd = {f"k{number}": {"value": "x"} for number in range(limits.MAX_HINTS_PER_COMPONENT + 1)}
-    yield Case("a component holds so many hints and no more", (
-        refuses("import", {"payload": payload(api=crowd)}, "E_QUOTA", limit="hints per component", max=limits.MAX_HINTS_PER_COMPONENT),
-    ))  # fmt: skip
+    yield Case(
+        "a component holds so many hints and no more",
+        (
+            refuses(
+                "import",
+                {"payload": payload(api=crowd)},
+                "E_QUOTA",
+                limit="hints per component",
+                max=limits.MAX_HINTS_PER_COMPONENT,
+            ),
+        ),
+    )
     many = {f"c{number}": {"k": {"value": "x"}} for number in range(limits.MAX_COMPONENTS + 1)}
-    yield Case("there are so many components and no more", (
-        refuses("import", {"payload": payload(**many)}, "E_QUOTA", limit="components", max=limits.MAX_COMPONENTS),
-        gives("list_components", {}, {"components": []}),
-    ))  # fmt: skip
+    yield Case(
+        "there are so many components and no more",
+        (
+            refuses("import", {"payload": payload(**many)}, "E_QUOTA", limit="components", max=limits.MAX_COMPONENTS),
+            gives("list_components", {}, {"components": []}),
+        ),
+    )
 
 
 REFUSALS = [*_refusing(), *_running_out()]

@@ -17,7 +17,8 @@ _DONE = "\x1e"
 # The exit code of a command is still there for the one after it, which may be `echo $?`.
 _PRELUDE = f"done_with_it() {{ local code=$?; printf '{_DONE}'; return $code; }}\n"
 _PLAIN = {"NO_COLOR": "1", "COLUMNS": "200"}
-# A hook that waits for a busy machine: what it put into the spool instead would come later than what was typed after it.
+# A hook that waits for a busy machine: what it put into the spool instead would come later than what was typed after
+# it.
 _NUDGE = (
     "import sys; from nudge import limits; from nudge.__main__ import main; "
     f"limits.HOOK_TIMEOUT = limits.INJECT_TIMEOUT = {PATIENCE}; sys.exit(main())"
@@ -39,7 +40,12 @@ def run_in_bash(commands: Sequence[str], folder: Path, environ: Mapping[str, str
     script = _PRELUDE + "".join(f"{command}\ndone_with_it\n" for command in commands)
     screen, terminal = pty.openpty()
     shell = subprocess.Popen(
-        ["bash", "-c", script], cwd=folder, env={**environ, **_PLAIN}, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal
+        ["bash", "-c", script],
+        cwd=folder,
+        env={**environ, **_PLAIN},
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
     )
     os.close(terminal)
     shown = b"".join(_read(screen)).decode()

@@ -8,8 +8,13 @@ from typing import Any
 from tests.contract.ways import Outcome, Params
 
 CODES = {
-    "E_INVALID": 40001, "E_SECRET_REJECTED": 40002, "E_SCOPE_INVALID": 40003, "E_NOT_FOUND": 40401, "E_CONFLICT": 40901, "E_QUOTA": 42901,
-}  # fmt: skip
+    "E_INVALID": 40001,
+    "E_SECRET_REJECTED": 40002,
+    "E_SCOPE_INVALID": 40003,
+    "E_NOT_FOUND": 40401,
+    "E_CONFLICT": 40901,
+    "E_QUOTA": 42901,
+}
 
 # Where nothing on this machine stands, so that no way in can add a repo or a branch of its own.
 HERE = {"cwd": "/srv/minerva/http-proxy", "os": "linux"}
@@ -41,10 +46,14 @@ def gives(operation: str, params: Params, expected: Any) -> Step:
 
 def refuses(operation: str, params: Params, reason: str, field: str | None = None, **data: Any) -> Step:
     named = {"field": field} if field else {}
-    return Step(f"nudge.{operation}", params, {"error": {"code": CODES[reason], "data": {"reason": reason, **named, **data}}})
+    return Step(
+        f"nudge.{operation}", params, {"error": {"code": CODES[reason], "data": {"reason": reason, **named, **data}}}
+    )
 
 
-def setting(key: str = "build", value: Any = "make", component: str = "api", version: int | None = None, **meta: Any) -> dict[str, Any]:
+def setting(
+    key: str = "build", value: Any = "make", component: str = "api", version: int | None = None, **meta: Any
+) -> dict[str, Any]:
     """Parameters of a `set` that says everything which an interface would add by itself."""
     params = {"component": component, "key": key, "value": value, "meta": {"scope": {}, **SIGNED, **meta}}
     return params if version is None else {**params, "if_match_version": version}

@@ -1,4 +1,5 @@
-"""The two halves meet: what agents did moves the hints they did it with, and what a hook told is in the session's trace."""
+"""The two halves meet: what agents did moves the hints they did it with, and what a hook told is in the session's
+trace."""
 
 from __future__ import annotations
 
@@ -12,13 +13,25 @@ from tests.harness import Machine, eventually
 
 
 def _ran(
-    machine: Machine, command: str, session: str, call: str, *, failed: bool = False, cwd: str | None = None, **environ: str
+    machine: Machine,
+    command: str,
+    session: str,
+    call: str,
+    *,
+    failed: bool = False,
+    cwd: str | None = None,
+    **environ: str,
 ) -> None:
     event: dict[str, Any] = {
-        "session_id": session, "cwd": cwd or str(machine.base), "tool_name": "Bash", "tool_use_id": call,
+        "session_id": session,
+        "cwd": cwd or str(machine.base),
+        "tool_name": "Bash",
+        "tool_use_id": call,
         "tool_input": {"command": command},
-    }  # fmt: skip
-    outcome = {"error": "Exit code 2"} if failed else {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}
+    }
+    outcome = (
+        {"error": "Exit code 2"} if failed else {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}
+    )
     name = "PostToolUseFailure" if failed else "PostToolUse"
     done = machine.cli("record", stdin=json.dumps({**event, **outcome, "hook_event_name": name}), **environ)
     assert done.returncode == 0, done.stderr
@@ -50,7 +63,9 @@ def test_a_hint_for_elsewhere_is_not_credited(machine: Machine) -> None:
     machine.json("set", "api", "mark", "true", "--type", "command", "--global")
     _ran(machine, "pytest -q", "s1", "t1")
     _ran(machine, "true", "s1", "t2")
-    eventually(lambda: machine.json("get", "api", "mark")["hint"].get("use_count") == 1, "the later command is credited")
+    eventually(
+        lambda: machine.json("get", "api", "mark")["hint"].get("use_count") == 1, "the later command is credited"
+    )
     (listed,) = [row for row in machine.json("ls", "api")["hints"] if row["key"] == "test"]
     assert "use_count" not in listed["hint"]
 
@@ -63,7 +78,8 @@ def _used(machine: Machine) -> dict[str, int]:
 
 
 def test_the_variant_that_says_the_command_is_credited(machine: Machine) -> None:
-    """Not the one that `get` would return here, which says something else; and what failed is lowered in the same way."""
+    """Not the one that `get` would return here, which says something else; and what failed is lowered in the same
+    way."""
     repo = clone(machine.base / "api")
     machine.json("set", "api", "test", "make test", "--type", "command", "--global")
     machine.json("set", "api", "test", "DOCKER=1 make test", "--type", "command", cwd=repo)
@@ -77,12 +93,15 @@ def test_the_variant_that_says_the_command_is_credited(machine: Machine) -> None
 
 
 def test_a_hint_for_an_environment_is_credited_where_that_is_so(machine: Machine) -> None:
-    """The hook is asked for the variables that such a hint needs; where they are not set it is not the hint for that place."""
+    """The hook is asked for the variables that such a hint needs; where they are not set it is not the hint for that
+    place."""
     machine.json("set", "api", "test", "make test", "--type", "command", "--scope-env-match", "STAGE=ci")
     machine.json("set", "api", "mark", "true", "--type", "command", "--global")
     _ran(machine, "make test", "s1", "t1")
     _ran(machine, "true", "s1", "t2")
-    eventually(lambda: machine.json("get", "api", "mark")["hint"].get("use_count") == 1, "the later command is credited")
+    eventually(
+        lambda: machine.json("get", "api", "mark")["hint"].get("use_count") == 1, "the later command is credited"
+    )
     assert _used(machine) == {"make test": 0}
 
     def credited() -> bool:

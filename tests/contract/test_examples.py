@@ -19,9 +19,15 @@ PYTHON = sorted(EXAMPLES.glob("*.py"))
 
 def _run(machine: Machine, *command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=machine.base, env=environ_with_nudge(machine), stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        command,
+        cwd=machine.base,
+        env=environ_with_nudge(machine),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def _output(done: subprocess.CompletedProcess[str]) -> list[str]:

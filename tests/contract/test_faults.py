@@ -1,4 +1,5 @@
-"""The quick half of `make crash`: the same scenarios, smaller numbers. Each scenario's own docstring is the rule it proves."""
+"""The quick half of `make crash`: the same scenarios, smaller numbers. Each scenario's own docstring is the rule it
+proves."""
 
 from __future__ import annotations
 

@@ -15,7 +15,13 @@ Ask = Callable[[str, dict[str, Any]], Any]
 
 SESSION = {"session_id": "s-1", "cwd": "/"}
 EVENTS = (
-    {**SESSION, "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "make solitude"}},
+    {
+        **SESSION,
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_use_id": "t1",
+        "tool_input": {"command": "make solitude"},
+    },
     {"session_id": "s-2", "cwd": "/", "hook_event_name": "SessionStart", "source": "startup"},
 )
 
@@ -92,12 +98,15 @@ PROGRAMS = ("PRIMARY", "PROXY", "HTTP")
 
 @pytest.mark.parametrize("way", EVERYWHERE)
 def test_search(ways: dict[str, Ask], way: str) -> None:
-    """A malformed query says what is wrong; no result is an empty list; a plain phrase with special characters just works."""
+    """A malformed query says what is wrong; no result is an empty list; a plain phrase with special characters just
+    works."""
     with pytest.raises(Refused) as refused:
         ways[way]("search", {"query": '"unbalanced', "project": None})
     assert refused.value.args[0] == "E_INVALID" and "quote" in refused.value.args[1].lower()
     assert ways[way]("search", {"query": "nowhere-to-be:found/a.b", "project": None}) == []
-    assert [row["content_preview"] for row in ways[way]("search", {"query": "solitude", "project": None})] == ["make solitude"]
+    assert [row["content_preview"] for row in ways[way]("search", {"query": "solitude", "project": None})] == [
+        "make solitude"
+    ]
 
 
 @pytest.mark.parametrize("way", PROGRAMS)

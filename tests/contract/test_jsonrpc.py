@@ -52,7 +52,9 @@ def test_an_answer_carries_the_id_of_its_request(script: Http, request_id: Any) 
 @pytest.mark.parametrize("params", [{}, {"params": {}}])
 def test_params_may_be_left_out(script: Http, params: dict[str, Any]) -> None:
     """An operation without required parameters needs no params object."""
-    assert script.post("/", {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", **params}).json["result"] == {"components": []}
+    assert script.post("/", {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", **params}).json[
+        "result"
+    ] == {"components": []}
 
 
 def test_a_batch_is_answered_in_order(script: Http) -> None:
@@ -66,7 +68,9 @@ def test_a_batch_is_answered_in_order(script: Http) -> None:
     assert answers[-1]["error"]["data"]["reason"] == "E_NOT_FOUND"
 
 
-@pytest.mark.parametrize("calls", [[], [request("list_components")] * (limits.MAX_BATCH + 1)], ids=["empty", "one too many"])
+@pytest.mark.parametrize(
+    "calls", [[], [request("list_components")] * (limits.MAX_BATCH + 1)], ids=["empty", "one too many"]
+)
 def test_a_batch_has_one_to_a_hundred_calls(script: Http, calls: list[Any]) -> None:
     """An empty batch and one of 101 calls are refused as a whole, and nothing in them is done."""
     answer = script.post("/", calls).json
@@ -116,7 +120,8 @@ NONSENSE: dict[str, tuple[bytes, int]] = {
 
 @pytest.mark.parametrize(("body", "code"), NONSENSE.values(), ids=NONSENSE)
 def test_nonsense_is_called_by_its_number(script: Http, body: bytes, code: int) -> None:
-    """-32700 is no JSON, -32600 no request, -32601 no such method, -32602 params that are no object; all with reason and sentence."""
+    """-32700 is no JSON, -32600 no request, -32601 no such method, -32602 params that are no object; all with reason
+    and sentence."""
     reply = script.post("/", body)
     error = reply.json["error"]
     assert (reply.status, error["code"], error["data"]) == (200, code, {"reason": REASONS[code]}) and error["message"]
@@ -145,18 +150,28 @@ def test_a_refused_request_is_answered_by_its_id(script: Http, wrong: dict[str, 
 def test_only_an_import_may_be_large(script: Http) -> None:
     """A body over 1 MiB is refused with 413 unless it imports."""
     filler = " " * limits.MAX_BODY_BYTES
-    refused = script.post("/", json.dumps(request("get_hint", **named(context={"project": "x"}))).encode() + filler.encode())
-    assert (refused.status, refused.json["error"]["code"], refused.json["error"]["data"]) == (413, -32600, {"reason": "E_REQUEST"})
+    refused = script.post(
+        "/", json.dumps(request("get_hint", **named(context={"project": "x"}))).encode() + filler.encode()
+    )
+    assert (refused.status, refused.json["error"]["code"], refused.json["error"]["data"]) == (
+        413,
+        -32600,
+        {"reason": "E_REQUEST"},
+    )
     assert script.post("/", json.dumps(request("import", **EMPTY_STORE)).encode() + filler.encode()).status == 200
 
 
 def test_a_repeated_request_is_answered_again_and_not_done_again(script: Http) -> None:
     """The same request id gives the first answer, also for each call of a batch; another id is another request."""
     script.call("nudge.set_hint", setting())
-    first, again, other = (script.post("/", request("bump", **named()), Nudge_Request_Id=name).body for name in ("one", "one", "two"))
+    first, again, other = (
+        script.post("/", request("bump", **named()), Nudge_Request_Id=name).body for name in ("one", "one", "two")
+    )
     assert first == again != other
     batch = [request("bump", 1, **named()), request("bump", 2, **named())]
-    assert script.post("/", batch, Nudge_Request_Id="three").body == script.post("/", batch, Nudge_Request_Id="three").body
+    assert (
+        script.post("/", batch, Nudge_Request_Id="three").body == script.post("/", batch, Nudge_Request_Id="three").body
+    )
     assert script.call("nudge.get_hint", named())["result"]["hint"]["use_count"] == 4
 
 
@@ -173,10 +188,21 @@ def test_json_rpc_adds_no_scope_and_no_source(script: Http) -> None:
     assert hint["hint"]["meta"] == {} and "note" not in hint
 
 
-@pytest.mark.parametrize(("method", "path"), [
-    ("POST", "/"), ("POST", "/mcp"), ("POST", "/member"), ("POST", "/role"), ("GET", "/"), ("GET", "/nothing"),
-    ("GET", "/api/v1/hints"), ("GET", "/api/v1/openapi.json"), ("POST", "/api/v1/stop"), ("GET", "/health/more"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/"),
+        ("POST", "/mcp"),
+        ("POST", "/member"),
+        ("POST", "/role"),
+        ("GET", "/"),
+        ("GET", "/nothing"),
+        ("GET", "/api/v1/hints"),
+        ("GET", "/api/v1/openapi.json"),
+        ("POST", "/api/v1/stop"),
+        ("GET", "/health/more"),
+    ],
+)
 def test_without_the_token_there_is_only_the_health(server: Served, stranger: Http, method: str, path: str) -> None:
     """Every path but /health wants the bearer token, and says where to get it; a wrong one is as good as none."""
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {server.token}"}):
@@ -189,13 +215,21 @@ def test_anybody_may_ask_for_the_health(stranger: Http) -> None:
     assert stranger.exchange("GET", "/health").json == {"name": "nudge", "version": __version__, "role": "PRIMARY"}
 
 
-def test_a_failure_inside_shows_nothing_of_the_inside(server: Served, script: Http, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unexpected exception reaches the wire as an internal error: no traceback, no path, no SQL; the next call works."""
+def test_a_failure_inside_shows_nothing_of_the_inside(
+    server: Served, script: Http, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unexpected exception reaches the wire as an internal error: no traceback, no path, no SQL; the next call
+    works."""
 
     def fail(*_: Any) -> None:
         raise RuntimeError("SELECT secret FROM /var/lib/nudge")
 
-    call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "nudge_get_hint", "arguments": named()}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 3,
+        "method": "tools/call",
+        "params": {"name": "nudge_get_hint", "arguments": named()},
+    }
     with monkeypatch.context() as broken:
         broken.setattr(server.app.session.store, "get", fail)
         single = script.post("/", request("get_hint", 3, **named()))
@@ -203,6 +237,8 @@ def test_a_failure_inside_shows_nothing_of_the_inside(server: Served, script: Ht
         path = script.exchange("GET", "/api/v1/hints/api/build")
     for reply, status in ((single, 200), (tool, 200), (path, 500)):
         assert reply.status == status
-        assert not [word for word in (b"SELECT", b"/var", b"RuntimeError", b"Traceback", b".py") if word in reply.body], reply.body
+        assert not [
+            word for word in (b"SELECT", b"/var", b"RuntimeError", b"Traceback", b".py") if word in reply.body
+        ], reply.body
     assert [(reply.json["id"], reply.json["error"]["code"]) for reply in (single, tool)] == [(3, -32603), (3, -32603)]
     assert script.call("nudge.get_hint", named())["error"]["code"] == 40401

@@ -26,7 +26,11 @@ from tests.harness import Machine, Stdio
 
 MODERN, HANDSHAKE = "2026-07-28", "2025-11-25"
 META = "io.modelcontextprotocol/"
-ENVELOPE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}, f"{META}clientInfo": {"name": "probe", "version": "1"}}
+ENVELOPE = {
+    f"{META}protocolVersion": MODERN,
+    f"{META}clientCapabilities": {},
+    f"{META}clientInfo": {"name": "probe", "version": "1"},
+}
 
 
 @pytest.fixture(scope="module", params=["primary", "proxy"])
@@ -69,7 +73,8 @@ def test_a_handshake_in_an_unknown_version_offers_a_known_one(pipe: Stdio) -> No
 
 
 def test_a_client_without_handshake_discovers(pipe: Stdio) -> None:
-    """`server/discover` answers what the newer protocol asks first: versions, capabilities, instructions, who we are."""
+    """`server/discover` answers what the newer protocol asks first: versions, capabilities, instructions, who we
+    are."""
     result = modern(pipe, "server/discover")["result"]
     assert result["supportedVersions"] == [MODERN]
     assert "tools" in result["capabilities"] and "nudge_get_hint" in result["instructions"]
@@ -84,9 +89,13 @@ def test_both_protocols_share_one_pipe(pipe: Stdio) -> None:
     assert "resultType" not in old and new["resultType"] == "complete"
 
 
-@pytest.mark.parametrize(("meta", "code"), [
-    ({f"{META}protocolVersion": "2031-01-01"}, -32022), ({f"{META}protocolVersion": 7}, -32602),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("meta", "code"),
+    [
+        ({f"{META}protocolVersion": "2031-01-01"}, -32022),
+        ({f"{META}protocolVersion": 7}, -32602),
+    ],
+)
 def test_a_newer_protocol_that_is_not_spoken_is_refused_by_name(pipe: Stdio, meta: dict[str, Any], code: int) -> None:
     """A version in the envelope that is unknown, or is no version, is not served as if it were another."""
     assert modern(pipe, "tools/list", _meta=meta)["error"]["code"] == code
@@ -98,7 +107,8 @@ def test_an_envelope_must_be_whole(pipe: Stdio) -> None:
 
 
 def test_the_instructions_are_short(pipe: Stdio) -> None:
-    """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query, and those of the history."""
+    """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query, and those of
+    the history."""
     told = modern(pipe, "server/discover")["result"]["instructions"]
     assert len(told) < 1_000
     assert {"nudge_get_hint", "nudge_set_hint", "nudge_bump", "nudge_query"} <= set(re.findall(r"nudge_\w+", told))
@@ -120,27 +130,42 @@ def test_an_unknown_method_is_refused_and_never_ignored(pipe: Stdio, method: str
     assert modern(pipe, method)["error"]["code"] == -32601
 
 
-@pytest.mark.parametrize("message", [
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
-    {"jsonrpc": "2.0", "method": "fly"}, {"jsonrpc": "2.0", "id": 1, "result": {}},
-    {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}, b"   ",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+        {"jsonrpc": "2.0", "method": "fly"},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}},
+        b"   ",
+    ],
+)
 def test_what_is_no_request_gets_no_answer(pipe: Stdio, message: Any) -> None:
-    """Notifications, answers to requests that were never sent and empty lines are passed over: the next line answers the next request."""
+    """Notifications, answers to requests that were never sent and empty lines are passed over: the next line answers
+    the next request."""
     pipe.send(message)
     assert pipe.request("ping")["result"] == {}
 
 
-@pytest.mark.parametrize(("line", "code"), [
-    (b"{", -32700), (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": NaN}}', -32700), (b"7", -32600), (b"[]", -32600),
-    (b'{"jsonrpc": "2.0", "id": 1}', -32600), (b'{"method": "ping"}', -32600), (b'{"id": 1, "method": "ping"}', -32600),
-    (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600), (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
-    (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32600),
-    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32602),
-    (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b'{"x": ' * 70 + b"1" + b"}" * 71, -32600),
-    (b'"' + b"x" * 1_100_000 + b'"', -32700),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"{", -32700),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": NaN}}', -32700),
+        (b"7", -32600),
+        (b"[]", -32600),
+        (b'{"jsonrpc": "2.0", "id": 1}', -32600),
+        (b'{"method": "ping"}', -32600),
+        (b'{"id": 1, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32600),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32602),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b'{"x": ' * 70 + b"1" + b"}" * 71, -32600),
+        (b'"' + b"x" * 1_100_000 + b'"', -32700),
+    ],
+)
 def test_nonsense_is_called_by_its_number(pipe: Stdio, line: bytes, code: int) -> None:
     """A line that is no message is answered once with what is wrong, and the pipe goes on."""
     pipe.send(line)
@@ -152,10 +177,18 @@ def test_answers_to_many_requests_find_their_way(pipe: Stdio) -> None:
     """Requests may be sent ahead of their answers; each answer carries the id of its request."""
     names = [f"call-{number}" for number in range(50)]
     for name in names:
-        pipe.send({"jsonrpc": "2.0", "id": name, "method": "tools/call", "params": {"name": "nudge_get_hint", "arguments": {
-            "component": "none", "key": name}}})  # fmt: skip
+        pipe.send(
+            {
+                "jsonrpc": "2.0",
+                "id": name,
+                "method": "tools/call",
+                "params": {"name": "nudge_get_hint", "arguments": {"component": "none", "key": name}},
+            }
+        )
     answers = {answer["id"]: answer["result"] for answer in (pipe.receive() for _ in names)}
-    assert {name: answers[name]["structuredContent"]["error"]["key"] for name in names} == {name: name for name in names}
+    assert {name: answers[name]["structuredContent"]["error"]["key"] for name in names} == {
+        name: name for name in names
+    }
 
 
 # Tools
@@ -181,9 +214,11 @@ def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
     for tool in tools:
         effect = effects[tool["name"]]
         assert tool["annotations"] == {
-            "readOnlyHint": effect == "read", "destructiveHint": effect == "delete", "idempotentHint": effect == "read",
+            "readOnlyHint": effect == "read",
+            "destructiveHint": effect == "delete",
+            "idempotentHint": effect == "read",
             "openWorldHint": False,
-        }  # fmt: skip
+        }
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object" and "$ref" not in json.dumps(schema)
@@ -191,7 +226,9 @@ def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
 
 def test_one_tool_is_loaded_up_front(tools: list[dict[str, Any]]) -> None:
     """Clients defer tools; the one to ask before guessing must be at hand."""
-    assert {tool["name"]: tool.get("_meta") for tool in tools if "_meta" in tool} == {"nudge_get_hint": {"anthropic/alwaysLoad": True}}
+    assert {tool["name"]: tool.get("_meta") for tool in tools if "_meta" in tool} == {
+        "nudge_get_hint": {"anthropic/alwaysLoad": True}
+    }
 
 
 @pytest.mark.parametrize("name", ["nudge_set_hint", "nudge.set_hint"])
@@ -208,12 +245,25 @@ def test_a_result_comes_structured_and_as_the_same_text(pipe: Stdio, tools: list
     Draft202012Validator(schema).validate(result["structuredContent"])
 
 
-@pytest.mark.parametrize(("name", "arguments", "expected"), [
-    ("nudge_get_hint", {"component": "none", "key": "x"}, {"code": 40401, "reason": "E_NOT_FOUND", "why_not": []}),
-    ("nudge_set_hint", {"component": "x", "key": "x", "value": 7}, {"code": 40001, "reason": "E_INVALID", "field": "value"}),
-    ("nudge_set_hint", {"component": "x", "key": "x", "value": "x", "if_match_version": 4}, {"code": 40901, "reason": "E_CONFLICT"}),
-])  # fmt: skip
-def test_a_failed_tool_is_a_result_that_says_so(pipe: Stdio, name: str, arguments: dict[str, Any], expected: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("nudge_get_hint", {"component": "none", "key": "x"}, {"code": 40401, "reason": "E_NOT_FOUND", "why_not": []}),
+        (
+            "nudge_set_hint",
+            {"component": "x", "key": "x", "value": 7},
+            {"code": 40001, "reason": "E_INVALID", "field": "value"},
+        ),
+        (
+            "nudge_set_hint",
+            {"component": "x", "key": "x", "value": "x", "if_match_version": 4},
+            {"code": 40901, "reason": "E_CONFLICT"},
+        ),
+    ],
+)
+def test_a_failed_tool_is_a_result_that_says_so(
+    pipe: Stdio, name: str, arguments: dict[str, Any], expected: dict[str, Any]
+) -> None:
     """`isError`, with code, reason, sentence and whatever helps to go on: a model must be able to read it and act."""
     result = pipe.tool(name, **arguments)
     error = result["structuredContent"]["error"]
@@ -221,7 +271,9 @@ def test_a_failed_tool_is_a_result_that_says_so(pipe: Stdio, name: str, argument
     assert {field: error[field] for field in expected} == expected
 
 
-@pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": "nudge_query", "arguments": []}, {"name": "nudge_query", "_meta": []}])
+@pytest.mark.parametrize(
+    "params", [{}, {"name": 7}, {"name": "nudge_query", "arguments": []}, {"name": "nudge_query", "_meta": []}]
+)
 def test_a_call_that_is_none_is_refused(pipe: Stdio, params: dict[str, Any]) -> None:
     """Without a tool's name, or with arguments that are no object, nothing is called."""
     assert pipe.request("tools/call", params)["error"]["code"] == -32602
@@ -234,7 +286,8 @@ def test_an_unknown_tool_is_an_unknown_method(pipe: Stdio) -> None:
 
 
 def test_an_agent_signs_what_it_sets(pipe: Stdio) -> None:
-    """Who set a hint matters when two disagree: the client's name is added, from the handshake or from the message itself."""
+    """Who set a hint matters when two disagree: the client's name is added, from the handshake or from the message
+    itself."""
     pipe.initialize()
     old = pipe.call("nudge_set_hint", component="sign", key="old", value="x")
     assert old["hint"]["meta"] == {"source": "agent", "added_by": "agent:test"}
@@ -251,15 +304,21 @@ def test_a_directory_with_an_endless_name_is_answered_too(pipe: Stdio) -> None:
     assert found["structuredContent"]["error"]["reason"] == "E_NOT_FOUND"
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("at /var/lib/nudge"), Invalid("is nonsense", field="context")], ids=["crash", "refusal"])
-def test_a_failure_around_a_message_is_answered_with_its_id(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("at /var/lib/nudge"), Invalid("is nonsense", field="context")], ids=["crash", "refusal"]
+)
+def test_a_failure_around_a_message_is_answered_with_its_id(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever goes wrong before a message reaches its operation, its sender does not wait for ever."""
 
     def fail(*_: Any) -> None:
         raise failure
 
     monkeypatch.setattr(stdio_server, "caller_context", fail)
-    answer = asyncio.run(_asked_on_a_pipe({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "nudge_query"}}))
+    answer = asyncio.run(
+        _asked_on_a_pipe({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "nudge_query"}})
+    )
     assert answer["id"] == 5 and "error" in answer and "/var" not in json.dumps(answer)
 
 
@@ -281,8 +340,12 @@ async def _asked_on_a_pipe(message: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_bare_call_by_post_works(server: Served) -> None:
     """A hook needs no handshake: one POST of `tools/call`, one answer; a notification is accepted with 202."""
-    call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
-        "name": "nudge_set_hint", "arguments": {"component": "hook", "key": "k", "value": "v"}}}  # fmt: skip
+    call = {
+        "jsonrpc": "2.0",
+        "id": 9,
+        "method": "tools/call",
+        "params": {"name": "nudge_set_hint", "arguments": {"component": "hook", "key": "k", "value": "v"}},
+    }
     with server.script() as script:
         answer = script.post("/mcp", call).json
         quiet = script.post("/mcp", {"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -293,7 +356,12 @@ def test_a_bare_call_by_post_works(server: Served) -> None:
 def test_facts_that_are_nonsense_are_refused_with_the_requests_id(server: Served) -> None:
     """A header that cannot be read fails the one request, in the form its sender waits for."""
     with server.script() as script:
-        for headers in ({"Nudge_Context": "["}, {"Nudge_Deadline": "soon"}, {"Nudge_Env": "[]"}, {"Nudge_Request_Id": "x" * 65}):
+        for headers in (
+            {"Nudge_Context": "["},
+            {"Nudge_Deadline": "soon"},
+            {"Nudge_Env": "[]"},
+            {"Nudge_Request_Id": "x" * 65},
+        ):
             answer = script.post("/mcp", {"jsonrpc": "2.0", "id": 4, "method": "ping"}, **headers).json
             assert (answer["id"], answer["error"]["data"]["reason"]) == (4, "E_INVALID")
 

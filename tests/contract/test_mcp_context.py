@@ -45,7 +45,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 @dataclass(frozen=True)
 class Pair:
-    """PRIMARY and a PROXY of one machine, both standing in the same clone; only PRIMARY has the mark in its environment."""
+    """PRIMARY and a PROXY of one machine, both standing in the same clone; only PRIMARY has the mark in its
+    environment."""
 
     machine: Machine
     primary: Stdio
@@ -116,7 +117,9 @@ def test_the_branch_is_read_anew_for_each_call(agent: Stdio, places: Places) -> 
     called(agent, "set_hint", component="branch", key="k", value="v", meta={"scope": {"branch": ["hotfix/*"]}})
     assert "error" in called(agent, "get_hint", component="branch", key="k")
     git(places.root / PROJECT, "symbolic-ref", "HEAD", "refs/heads/hotfix/1")
-    assert called(agent, "get_hint", component="branch", key="k")["match_explain"]["reasons"] == ["branch=hotfix/1 allowed"]
+    assert called(agent, "get_hint", component="branch", key="k")["match_explain"]["reasons"] == [
+        "branch=hotfix/1 allowed"
+    ]
     git(places.root / PROJECT, "symbolic-ref", "HEAD", "refs/heads/project-branch")
 
 
@@ -153,8 +156,12 @@ def test_a_script_gets_no_scope_added(pair: Pair) -> None:
     """JSON-RPC, and a POST to /mcp without a caller's context, set what they say and nothing more."""
     script = Http.to(pair.machine)
     plain = script.call("nudge.set_hint", {"component": "script", "key": "k", "value": "v"})["result"]
-    bare = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": "nudge_set_hint", "arguments": {"component": "script", "key": "b", "value": "v"}}}  # fmt: skip
+    bare = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "nudge_set_hint", "arguments": {"component": "script", "key": "b", "value": "v"}},
+    }
     posted = script.post("/mcp", bare).json["result"]["structuredContent"]
     script.close()
     for told in (plain, posted):
@@ -183,7 +190,12 @@ def test_a_proxys_environment_counts_and_primarys_does_not(pair: Pair, marked: d
 
 def test_primary_asks_for_names_and_gets_only_those(pair: Pair, marked: dict[str, Any]) -> None:
     """HTTP 428 names what scopes ask for; a caller that cannot be asked is told that its environment is unknown."""
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nudge_get_hint", "arguments": marked}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "nudge_get_hint", "arguments": marked},
+    }
     script = Http.to(pair.machine)
     asked = script.post("/mcp", call, Nudge_Env="ask")
     unset = script.post("/mcp", call, Nudge_Env=json.dumps({MARK: None})).json
@@ -202,17 +214,41 @@ def test_an_explicit_environment_is_taken_as_it_is(agent: Stdio, marked: dict[st
 
 
 def test_an_environment_of_any_size_can_be_told(pair: Pair) -> None:
-    """A value longer than a header, and hints that ask for hundreds of names, keep nobody from being answered, nor hide a hint."""
-    called(pair.primary, "set_hint", component="big", key="k", value="v", meta={"scope": {"env_required": ["CONTRACT_BIG"]}})
+    """A value longer than a header, and hints that ask for hundreds of names, keep nobody from being answered, nor hide
+    a hint."""
+    called(
+        pair.primary,
+        "set_hint",
+        component="big",
+        key="k",
+        value="v",
+        meta={"scope": {"env_required": ["CONTRACT_BIG"]}},
+    )
     for number in range(30):
         names = [f"CONTRACT_{number}_{nth}_{'X' * 100}" for nth in range(20)]
-        called(pair.primary, "set_hint", component="crowd", key=f"k{number}", value="v", meta={"scope": {"env_required": names}})
-    called(pair.primary, "set_hint", component="crowd", key="last", value="v", meta={"scope": {"env_match": {"CONTRACT_Z": "1"}}})
+        called(
+            pair.primary,
+            "set_hint",
+            component="crowd",
+            key=f"k{number}",
+            value="v",
+            meta={"scope": {"env_required": names}},
+        )
+    called(
+        pair.primary,
+        "set_hint",
+        component="crowd",
+        key="last",
+        value="v",
+        meta={"scope": {"env_match": {"CONTRACT_Z": "1"}}},
+    )
     loud = connected(pair.machine, CONTRACT_BIG="x" * 100_000, CONTRACT_Z="1")
     assert called(loud, "get_hint", component="big", key="k")["hint"]["value"] == "v"
     assert [hit["key"] for hit in called(loud, "query", component="crowd")["hints"]] == ["last"]
     assert "last" in [hit["key"] for hit in called(loud, "query", limit=limits.MAX_QUERY_LIMIT)["hints"]]
-    assert [hint["eligible"] for hint in called(loud, "list_components", component="crowd")["hints"]] == [False] * 30 + [True]
+    assert [hint["eligible"] for hint in called(loud, "list_components", component="crowd")["hints"]] == [
+        False
+    ] * 30 + [True]
     typed = pair.machine.json("query", "--component", "crowd", CONTRACT_Z="1")
     assert [hit["key"] for hit in typed["hints"]] == ["last"]
     assert called(loud, "get_hint", component="big", key="k")["hint"]["value"] == "v"
@@ -226,7 +262,8 @@ def _listed(agent: Stdio) -> list[str]:
 
 
 def test_each_client_chooses_what_is_listed(pair: Pair) -> None:
-    """`--tools` and NUDGE_TOOLS choose for their own client, PRIMARY's or a PROXY's; the flag wins, with or without the prefix."""
+    """`--tools` and NUDGE_TOOLS choose for their own client, PRIMARY's or a PROXY's; the flag wins, with or without the
+    prefix."""
     assert _listed(pair.primary) == ["nudge_query", "nudge_bump"]
     assert _listed(pair.proxy) == DEFAULT
     assert "nudge_status" in _listed(connected(pair.machine, NUDGE_TOOLS="all"))
@@ -236,7 +273,8 @@ def test_each_client_chooses_what_is_listed(pair: Pair) -> None:
 
 
 def test_a_tool_that_does_not_exist_cannot_be_chosen(pair: Pair, machine: Machine) -> None:
-    """A name that is none is refused with the names there are: a list without the tool would tell nobody. What is right works on."""
+    """A name that is none is refused with the names there are: a list without the tool would tell nobody. What is right
+    works on."""
     wrong = connected(pair.machine, "--tools", "get_hint,größe")
     error = wrong.request("tools/list")["error"]
     assert error["data"] == {"reason": "E_INVALID", "field": "tools"} and "get_hint, set_hint" in error["message"]
@@ -272,9 +310,14 @@ def test_what_is_not_listed_can_still_be_called(pair: Pair) -> None:
 
 
 def test_any_name_of_a_client_can_be_carried(pair: Pair) -> None:
-    """A client may be called anything, in any alphabet and with any control character: its PROXY works, and adds no header to its words."""
+    """A client may be called anything, in any alphabet and with any control character: its PROXY works, and adds no
+    header to its words."""
     odd = pair.machine.serve(AI_AGENT="größe-模型")
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "模型\r\nNudge-Tools: all", "version": "1"}}
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "模型\r\nNudge-Tools: all", "version": "1"},
+    }
     assert odd.request("initialize", hello)["result"]["serverInfo"]["name"] == "nudge"
     assert _listed(odd) == DEFAULT
     assert "模型??Nudge-Tools: all" in [member["client"] for member in called(odd, "status")["members"]]

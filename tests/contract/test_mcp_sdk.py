@@ -1,4 +1,5 @@
-"""The official SDK, from both sides: its client is the oracle, and the young parts of it that PRIMARY stands on are pinned."""
+"""The official SDK, from both sides: its client is the oracle, and the young parts of it that PRIMARY stands on are
+pinned."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ from tests.contract.ways import Served, served
 from tests.harness import Machine
 
 ERAS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
-VERSION, CAPABILITIES, INFO = (f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientCapabilities", "clientInfo"))
+VERSION, CAPABILITIES, INFO = (
+    f"io.modelcontextprotocol/{name}" for name in ("protocolVersion", "clientCapabilities", "clientInfo")
+)
 ENVELOPE: dict[str, Any] = {VERSION: ERAS["auto"], CAPABILITIES: {}, INFO: {"name": "probe", "version": "1"}}
 
 
@@ -41,7 +44,8 @@ def busy() -> Iterator[Machine]:
 
 @pytest.mark.parametrize("mode", ERAS)
 def test_the_sdks_client_talks_to_primary(make_machine: Callable[..., Machine], mode: str) -> None:
-    """`nudge serve` with nobody there becomes PRIMARY, and the official client finds everything it looks for, in either protocol."""
+    """`nudge serve` with nobody there becomes PRIMARY, and the official client finds everything it looks for, in either
+    protocol."""
     assert asyncio.run(_on_stdio(make_machine(), mode)) == "client"
 
 
@@ -85,7 +89,9 @@ async def _exercise(client: Client) -> None:
     """What every client does: read the instructions, list, call, fail, mistake."""
     assert client.instructions and client.server_capabilities.tools is not None
     tools = (await client.list_tools()).tools
-    assert "nudge_get_hint" in [tool.name for tool in tools] and all(tool.annotations and tool.output_schema for tool in tools)
+    assert "nudge_get_hint" in [tool.name for tool in tools] and all(
+        tool.annotations and tool.output_schema for tool in tools
+    )
     arguments = {"component": "sdk", "key": f"k-{client.protocol_version}", "value": "v"}
     written = await client.call_tool("nudge_set_hint", arguments)
     assert not written.is_error and written.structured_content is not None
@@ -107,7 +113,10 @@ def test_one_message_is_served_by_serve_one() -> None:
     """Server, dispatch context, method and params; connection and lifespan state by name."""
     parameters = inspect.signature(serve_one).parameters
     assert list(parameters) == ["server", "dctx", "method", "params", "connection", "lifespan_state"]
-    assert [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY] == ["connection", "lifespan_state"]
+    assert [name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY] == [
+        "connection",
+        "lifespan_state",
+    ]
 
 
 def test_a_connection_is_made_from_an_envelope() -> None:
@@ -124,7 +133,11 @@ def test_an_envelope_is_classified() -> None:
     """A route with version, client and capabilities; or a rejection with code, message and data."""
     route = classify_inbound_request({"method": "tools/list", "params": {"_meta": ENVELOPE}})
     assert isinstance(route, InboundModernRoute)
-    assert (route.protocol_version, route.client_info, route.client_capabilities) == (ENVELOPE[VERSION], ENVELOPE[INFO], {})
+    assert (route.protocol_version, route.client_info, route.client_capabilities) == (
+        ENVELOPE[VERSION],
+        ENVELOPE[INFO],
+        {},
+    )
     unknown = {**ENVELOPE, VERSION: "2031-01-01"}
     rejection = classify_inbound_request({"method": "tools/list", "params": {"_meta": unknown}})
     assert isinstance(rejection, InboundLadderRejection)
@@ -133,10 +146,13 @@ def test_an_envelope_is_classified() -> None:
 
 @pytest.mark.parametrize(("version", "params"), [(ERAS["auto"], {"_meta": ENVELOPE}), (ERAS["legacy"], {})])
 def test_the_lifespan_state_of_one_message_reaches_its_handler(version: str, params: dict[str, Any]) -> None:
-    """The facts of a message travel as its lifespan state: nothing else reaches the handler from outside the message."""
+    """The facts of a message travel as its lifespan state: nothing else reaches the handler from outside the
+    message."""
     facts, seen = object(), []
 
-    async def list_tools(context: ServerRequestContext[object], _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(
+        context: ServerRequestContext[object], _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         seen.append((context.lifespan_context, context.session.client_params))
         return types.ListToolsResult(tools=[])
 

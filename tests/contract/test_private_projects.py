@@ -11,9 +11,13 @@ from tests.harness import Machine, eventually
 
 def _happened(machine: Machine, cwd: str, command: str) -> None:
     event = {
-        "session_id": command, "cwd": cwd, "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": command},
+        "session_id": command,
+        "cwd": cwd,
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
         "tool_response": {"stdout": ""},
-    }  # fmt: skip
+    }
     assert machine.cli("record", stdin=json.dumps(event)).returncode == 0
 
 
@@ -23,7 +27,8 @@ def _start(machine: Machine, cwd: str, session: str, **environ: str) -> str:
 
 
 def test_the_settings_of_whoever_asks(machine: Machine) -> None:
-    """A server runs already, started with other settings: `inject`, a starting session, `recent` and a tool heed the caller's."""
+    """A server runs already, started with other settings: `inject`, a starting session, `recent` and a tool heed the
+    caller's."""
     payroll, api, web = (clone(machine.base / name) for name in ("PayRoll", "api", "web"))
     machine.json("ls", NUDGE_PRIVATE_PROJECTS="web")
     for cwd, command in ((payroll, "pay everyone"), (api, "make api"), (web, "make web")):
@@ -47,5 +52,8 @@ def test_the_settings_of_whoever_asks(machine: Machine) -> None:
     agent = machine.serve(cwd=api, **hidden)
     agent.initialize()
     assert agent.call("search", query="pay", project=None) == {"result": []}
-    assert "pay everyone" not in json.dumps(agent.call("recent_context")) and agent.call("search", query="pay", project="payroll")["result"]
+    assert (
+        "pay everyone" not in json.dumps(agent.call("recent_context"))
+        and agent.call("search", query="pay", project="payroll")["result"]
+    )
     agent.quit()

@@ -52,7 +52,9 @@ def test_transcripts(machine: Machine) -> None:
     told = _told()
     commands = [step.command.replace(f"127.0.0.1:{limits.DEFAULT_PORT}", f"127.0.0.1:{PORT_IN_FORCE}") for step in told]
     clone = _clone(machine.base / "http-proxy")
-    printed = [output.replace(str(clone), CLONE) for output in run_in_bash(commands, clone, environ_with_nudge(machine))]
+    printed = [
+        output.replace(str(clone), CLONE) for output in run_in_bash(commands, clone, environ_with_nudge(machine))
+    ]
     assert len(told) > 10
     assert [Step(step.command, readme.comparable(output)) for step, output in zip(told, printed, strict=True)] == told
 
@@ -75,7 +77,11 @@ def test_settings_table() -> None:
 def test_every_verb_is_mentioned() -> None:
     """Nobody has to guess that a verb exists."""
     said = " ".join(readme.code())
-    assert [verb.name for verb in SHOWN if not re.search(rf"nudge {verb.name}\b", said) and f"`{verb.name}`" not in readme.TEXT] == []
+    assert [
+        verb.name
+        for verb in SHOWN
+        if not re.search(rf"nudge {verb.name}\b", said) and f"`{verb.name}`" not in readme.TEXT
+    ] == []
 
 
 def test_every_listed_tool_is_mentioned() -> None:
@@ -184,7 +190,15 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
     assert f"`{Path(paths.database_file({})).name}`" in database[0]
     assert _said(logs[column]) == paths.log_dir({})
     assert _said(config[column]) == str(Path(paths.config_file({})).parent)
-    files = {paths.LOCK, paths.MEMBERS, paths.ENDPOINT, paths.TOKEN, paths.CHANGE_LOG, paths.PREVIOUS, paths.START_REPORT}
+    files = {
+        paths.LOCK,
+        paths.MEMBERS,
+        paths.ENDPOINT,
+        paths.TOKEN,
+        paths.CHANGE_LOG,
+        paths.PREVIOUS,
+        paths.START_REPORT,
+    }
     files |= {switch.FILE, ledger.FILE, f"{spool.FOLDER}/"}
     assert set(re.findall(r"`([^`]+)`", runtime[0])) == files
 

@@ -1,4 +1,5 @@
-"""REST: every operation has a route, a route gives what JSON-RPC gives, and the OpenAPI document describes what is there."""
+"""REST: every operation has a route, a route gives what JSON-RPC gives, and the OpenAPI document describes what is
+there."""
 
 from __future__ import annotations
 
@@ -43,25 +44,50 @@ def _seed(script: Http) -> None:
 
 def _query(path: str, **params: Any) -> str:
     """Text as it is, anything else as JSON."""
-    return path + "?" + urlencode({name: text if isinstance(text, str) else json.dumps(text) for name, text in params.items()})
+    return (
+        path
+        + "?"
+        + urlencode({name: text if isinstance(text, str) else json.dumps(text) for name, text in params.items()})
+    )
 
 
 ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, the same as parameters
-    "nudge.set_hint": (BUILD, {"value": "ninja", "meta": {"priority": 3}, "if_match_version": 1},
-                       named(value="ninja", meta={"priority": 3}, if_match_version=1)),
+    "nudge.set_hint": (
+        BUILD,
+        {"value": "ninja", "meta": {"priority": 3}, "if_match_version": 1},
+        named(value="ninja", meta={"priority": 3}, if_match_version=1),
+    ),
     "nudge.get_hint": (_query(BUILD, context=HERE), None, named(context=HERE)),
-    "nudge.query": (_query("/api/v1/hints", component="api", keys="build,test", tags="b", regex="make", limit=1, context=HERE), None,
-                    {"component": "api", "keys": ["build", "test"], "tags": ["b"], "regex": "make", "limit": 1, "context": HERE}),
+    "nudge.query": (
+        _query("/api/v1/hints", component="api", keys="build,test", tags="b", regex="make", limit=1, context=HERE),
+        None,
+        {"component": "api", "keys": ["build", "test"], "tags": ["b"], "regex": "make", "limit": 1, "context": HERE},
+    ),
     "nudge.bump": (f"{BUILD}/bump", {"delta": 2, "context": HERE}, named(delta=2, context=HERE)),
     "nudge.delete_hint": (_query(BUILD, scope={"os": ["linux"]}), None, named(scope={"os": ["linux"]})),
-    "nudge.list_components": (_query("/api/v1/components", component="api", context=HERE), None, {"component": "api", "context": HERE}),
-    "nudge.export": (_query("/api/v1/export", component="api", reveal=True), None, {"component": "api", "reveal": True}),
-    "nudge.import": ("/api/v1/import", {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"},
-                     {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"}),
-    "nudge.scan": ("/api/v1/scan", {"repo": "git:org/api", "found": [FOUND]}, {"repo": "git:org/api", "found": [FOUND]}),
+    "nudge.list_components": (
+        _query("/api/v1/components", component="api", context=HERE),
+        None,
+        {"component": "api", "context": HERE},
+    ),
+    "nudge.export": (
+        _query("/api/v1/export", component="api", reveal=True),
+        None,
+        {"component": "api", "reveal": True},
+    ),
+    "nudge.import": (
+        "/api/v1/import",
+        {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"},
+        {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"},
+    ),
+    "nudge.scan": (
+        "/api/v1/scan",
+        {"repo": "git:org/api", "found": [FOUND]},
+        {"repo": "git:org/api", "found": [FOUND]},
+    ),
     "nudge.status": ("/api/v1/status", None, {}),
     "nudge.stop": ("/api/v1/stop", {"force": True, "forget": True}, {"force": True, "forget": True}),
-}  # fmt: skip
+}
 
 
 IN_MEMORY = [operation for operation in OPERATIONS.values() if not operation.summary.startswith("History: ")]
@@ -69,7 +95,8 @@ IN_MEMORY = [operation for operation in OPERATIONS.values() if not operation.sum
 
 @pytest.mark.parametrize("operation", IN_MEMORY, ids=lambda operation: operation.name)
 def test_a_route_gives_what_json_rpc_gives(script: Http, operation: Operation) -> None:
-    """Path, query string and body together are the operation's parameters; the body of the answer is its bare result."""
+    """Path, query string and body together are the operation's parameters; the body of the answer is its bare
+    result."""
     path, body, params = ROUTES[operation.name]
     reply = script.exchange(operation.route[0], path, body)
     _seed(script)
@@ -79,15 +106,41 @@ def test_a_route_gives_what_json_rpc_gives(script: Http, operation: Operation) -
 
 REFUSED: dict[str, tuple[int, str, str, Any, str, dict[str, Any]]] = {
     "not found": (404, "GET", "/api/v1/hints/api/run", None, "nudge.get_hint", named("run")),
-    "a conflict": (409, "PUT", BUILD, {"value": "x", "if_match_version": 9}, "nudge.set_hint", named(value="x", if_match_version=9)),
-    "a quota": (429, "POST", "/api/v1/import", {"payload": payload(web={f"k{n}": {"value": "x"} for n in range(MAX_HINTS)})},
-                "nudge.import", {"payload": payload(web={f"k{n}": {"value": "x"} for n in range(MAX_HINTS)})}),
+    "a conflict": (
+        409,
+        "PUT",
+        BUILD,
+        {"value": "x", "if_match_version": 9},
+        "nudge.set_hint",
+        named(value="x", if_match_version=9),
+    ),
+    "a quota": (
+        429,
+        "POST",
+        "/api/v1/import",
+        {"payload": payload(web={f"k{n}": {"value": "x"} for n in range(MAX_HINTS)})},
+        "nudge.import",
+        {"payload": payload(web={f"k{n}": {"value": "x"} for n in range(MAX_HINTS)})},
+    ),
     "an invalid field": (400, "PUT", BUILD, {"value": 7}, "nudge.set_hint", named(value=7)),
-    "an invalid scope": (400, "DELETE", _query(BUILD, scope={"cwd_glob": ["x"]}), None, "nudge.delete_hint",
-                         named(scope={"cwd_glob": ["x"]})),
-    "an unknown parameter": (400, "GET", "/api/v1/components?colour=red", None, "nudge.list_components", {"colour": "red"}),
+    "an invalid scope": (
+        400,
+        "DELETE",
+        _query(BUILD, scope={"cwd_glob": ["x"]}),
+        None,
+        "nudge.delete_hint",
+        named(scope={"cwd_glob": ["x"]}),
+    ),
+    "an unknown parameter": (
+        400,
+        "GET",
+        "/api/v1/components?colour=red",
+        None,
+        "nudge.list_components",
+        {"colour": "red"},
+    ),
     "a limit that is text": (400, "GET", "/api/v1/hints?limit=0", None, "nudge.query", {"limit": 0}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("status", "verb", "path", "body", "method", "params"), REFUSED.values(), ids=REFUSED)
@@ -99,13 +152,22 @@ def test_a_refusal_has_the_status_of_its_kind(
     assert (reply.status, reply.json) == (status, script.call(method, params))
 
 
-@pytest.mark.parametrize(("verb", "path", "body", "status"), [
-    ("PUT", BUILD, b"{", 400), ("PUT", BUILD, b"[]", 400), ("PUT", BUILD, b'{"value": 1, "value": 2}', 400),
-    ("GET", "/api/v1/hints?limit=ten", None, 400), ("GET", f"{BUILD}?context=here", None, 400),
-    ("GET", "/api/v1/nothing", None, 404), ("PATCH", BUILD, b"{}", 404), ("GET", "/api/v1/hints/api", None, 404),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "status"),
+    [
+        ("PUT", BUILD, b"{", 400),
+        ("PUT", BUILD, b"[]", 400),
+        ("PUT", BUILD, b'{"value": 1, "value": 2}', 400),
+        ("GET", "/api/v1/hints?limit=ten", None, 400),
+        ("GET", f"{BUILD}?context=here", None, 400),
+        ("GET", "/api/v1/nothing", None, 404),
+        ("PATCH", BUILD, b"{}", 404),
+        ("GET", "/api/v1/hints/api", None, 404),
+    ],
+)
 def test_what_is_no_request_is_refused(script: Http, verb: str, path: str, body: bytes | None, status: int) -> None:
-    """A body that is no JSON object, a query that is not of its type, and a path or verb that is not there: never a 200."""
+    """A body that is no JSON object, a query that is not of its type, and a path or verb that is not there: never a
+    200."""
     assert script.exchange(verb, path, body).status == status
 
 
@@ -143,14 +205,20 @@ def document(server: Served) -> dict[str, Any]:
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_the_document_describes_every_operation(document: dict[str, Any], operation: Operation) -> None:
-    """Each route is there under its verb, with all its parameters, each in one place, and schemas that are JSON Schema."""
+    """Each route is there under its verb, with all its parameters, each in one place, and schemas that are JSON
+    Schema."""
     verb, template = operation.route
     described = document["paths"][template][verb.lower()]
     assert described["operationId"] == operation.tool and described["summary"] == operation.summary
     places = {parameter["name"]: parameter["in"] for parameter in described["parameters"]}
     in_path = {name for name, place in places.items() if place == "path"}
     assert in_path == set(re.findall(r"{(\w+)}", template))
-    body = described.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {"properties": {}})
+    body = (
+        described.get("requestBody", {})
+        .get("content", {})
+        .get("application/json", {})
+        .get("schema", {"properties": {}})
+    )
     assert sorted(operation.params.model_fields) == sorted([*places, *body["properties"]])
     assert set(body.get("required", ())) <= set(body["properties"])
     for schema in [body, *_schemas(described)]:
@@ -158,7 +226,8 @@ def test_the_document_describes_every_operation(document: dict[str, Any], operat
 
 
 def _schemas(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of the parameters and of the answer; an object in a query string is said to be JSON text, a list to have commas."""
+    """Of the parameters and of the answer; an object in a query string is said to be JSON text, a list to have
+    commas."""
     for parameter in described["parameters"]:
         schema = parameter["schema"] if "schema" in parameter else parameter["content"]["application/json"]["schema"]
         assert ("content" in parameter) == (schema.get("type") == "object")

@@ -19,9 +19,13 @@ from tests.harness import Machine, eventually, is_alive
 
 def _happened(machine: Machine, command: str) -> None:
     event = {
-        "session_id": "s1", "cwd": str(machine.base), "hook_event_name": "PostToolUse", "tool_name": "Bash",
-        "tool_input": {"command": command}, "tool_response": {"stdout": ""},
-    }  # fmt: skip
+        "session_id": "s1",
+        "cwd": str(machine.base),
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        "tool_response": {"stdout": ""},
+    }
     assert machine.cli("record", stdin=json.dumps(event)).returncode == 0
     machine.json("ls")
     eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")
@@ -53,7 +57,8 @@ def _kill(machine: Machine) -> None:
 
 @pytest.mark.parametrize("meanwhile", ["served", "stopped", "killed"])
 def test_a_backup_takes_the_place_of_the_history(machine: Machine, backup: str, meanwhile: str) -> None:
-    """With a server, which is stopped, without one, and with the journal that a kill left: it must not be taken for the new one's."""
+    """With a server, which is stopped, without one, and with the journal that a kill left: it must not be taken for the
+    new one's."""
     if meanwhile == "stopped":
         machine.cli("stop")
     elif meanwhile == "killed":
@@ -66,10 +71,16 @@ def test_a_backup_takes_the_place_of_the_history(machine: Machine, backup: str, 
     with sqlite3.connect(_database(machine)) as connection:
         assert check(connection) == []
     kept = open_backup(done["kept"])
-    assert [row[0] for row in kept.execute("SELECT content FROM observations ORDER BY id")] == ["cargo one", "cargo two"]
+    assert [row[0] for row in kept.execute("SELECT content FROM observations ORDER BY id")] == [
+        "cargo one",
+        "cargo two",
+    ]
     kept.close()
     assert os.stat(_database(machine)).st_mode & 0o077 == 0
-    assert machine.json("restore", done["kept"], "--yes")["observations"] == 2 and _known(machine) == ["cargo one", "cargo two"]
+    assert machine.json("restore", done["kept"], "--yes")["observations"] == 2 and _known(machine) == [
+        "cargo one",
+        "cargo two",
+    ]
 
 
 def test_nothing_was_there(machine: Machine, backup: str) -> None:
@@ -113,13 +124,18 @@ def test_what_is_no_backup_replaces_nothing(machine: Machine, backup: str, damag
         path = _database(machine)
     else:
         with sqlite3.connect(path) as connection:
-            connection.execute({
-                "other": "DROP TABLE sessions", "newer": f"PRAGMA user_version = {migrations.LATEST + 1}",
-                "formless": "PRAGMA user_version = 0",
-                "index": "INSERT INTO observations_fts(observations_fts) VALUES ('delete-all')",
-            }[damage])  # fmt: skip
+            connection.execute(
+                {
+                    "other": "DROP TABLE sessions",
+                    "newer": f"PRAGMA user_version = {migrations.LATEST + 1}",
+                    "formless": "PRAGMA user_version = 0",
+                    "index": "INSERT INTO observations_fts(observations_fts) VALUES ('delete-all')",
+                }[damage]
+            )
         connection.close()
     refused = machine.cli("restore", str(path), "--yes")
     assert refused.returncode == 3 and "E_INVALID" in refused.stderr, refused
     assert _known(machine) == ["cargo one", "cargo two"]
-    assert not list(_database(machine).parent.glob("*.restoring*")) and not list(_database(machine).parent.glob("backups/*"))
+    assert not list(_database(machine).parent.glob("*.restoring*")) and not list(
+        _database(machine).parent.glob("backups/*")
+    )

@@ -23,7 +23,8 @@ from tests.harness import PATIENCE, Machine, Stdio, eventually, is_alive
 
 
 def test_ten_at_once_make_one_primary_and_nine_proxies(machine: Machine) -> None:
-    """Ten `nudge serve` started together: one PRIMARY; a hint set through any is read through every other and by the CLI."""
+    """Ten `nudge serve` started together: one PRIMARY; a hint set through any is read through every other and by the
+    CLI."""
     clients = [machine.serve() for _ in range(10)]
     for number, client in enumerate(clients):
         client.initialize()
@@ -48,7 +49,8 @@ def _load(client: Stdio, key: str, stop: threading.Event, versions: list[int], f
 
 
 def test_killing_primary_fails_no_call_and_loses_no_hint(machine: Machine) -> None:
-    """`kill -9` of PRIMARY while PROXYs' clients call in a loop: no failed call, no acknowledged hint lost, versions unbroken."""
+    """`kill -9` of PRIMARY while PROXYs' clients call in a loop: no failed call, no acknowledged hint lost, versions
+    unbroken."""
     primary = machine.serve()
     primary.initialize()
     machine.ready()
@@ -78,7 +80,9 @@ def test_killing_primary_fails_no_call_and_loses_no_hint(machine: Machine) -> No
 
 def _wait_for_calls(ledgers: list[list[int]], more: int) -> None:
     targets = [len(ledger) + more for ledger in ledgers]
-    eventually(lambda: all(len(ledger) >= target for ledger, target in zip(ledgers, targets, strict=True)), "calls go on")
+    eventually(
+        lambda: all(len(ledger) >= target for ledger, target in zip(ledgers, targets, strict=True)), "calls go on"
+    )
 
 
 def _new_primary(machine: Machine, old: int) -> int | None:
@@ -99,7 +103,8 @@ def test_a_restarted_client_finds_its_hints(machine: Machine) -> None:
 
 
 def test_without_grace_the_session_ends_with_its_last_process(make_machine: Callable[..., Machine]) -> None:
-    """NUDGE_SESSION_GRACE=0: hints go with the last process, except those with a duration; the old session can be imported."""
+    """NUDGE_SESSION_GRACE=0: hints go with the last process, except those with a duration; the old session can be
+    imported."""
     machine = make_machine(NUDGE_SESSION_GRACE="0")
     client = machine.serve()
     client.initialize()
@@ -129,7 +134,8 @@ def test_without_grace_a_living_proxy_keeps_the_session(make_machine: Callable[.
 
 
 def test_the_role_moves_when_primarys_client_leaves(machine: Machine) -> None:
-    """PRIMARY's client closes stdin while PROXYs live: the role moves, the old process is gone within 1.5 s, no call fails."""
+    """PRIMARY's client closes stdin while PROXYs live: the role moves, the old process is gone within 1.5 s, no call
+    fails."""
     primary = machine.serve()
     primary.initialize()
     machine.ready()
@@ -145,7 +151,9 @@ def test_the_role_moves_when_primarys_client_leaves(machine: Machine) -> None:
         primary.close_stdin()
         while primary.process.poll() is None:
             assert proxies[0].call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
-    assert leaving.get(timeout=5) <= waiting.get(timeout=5), "a process that only waits for 1.5 s was gone before PRIMARY"
+    assert leaving.get(timeout=5) <= waiting.get(timeout=5), (
+        "a process that only waits for 1.5 s was gone before PRIMARY"
+    )
     for proxy in proxies:
         assert proxy.call("nudge_get_hint", component="c", key="k")["hint"]["version"] == 3
     status = machine.json("status")
@@ -168,7 +176,8 @@ def _seconds_to_exit(process: subprocess.Popen[bytes]) -> queue.SimpleQueue[floa
 
 @pytest.mark.parametrize("running", [False, True])
 def test_who_leaves_at_once_is_answered_first(machine: Machine, running: bool) -> None:
-    """Requests in a pipe whose other end is closed already: each is answered and applied, by a server that has yet to start too."""
+    """Requests in a pipe whose other end is closed already: each is answered and applied, by a server that has yet to
+    start too."""
     if running:
         machine.http_only()
     params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -200,7 +209,8 @@ def test_a_detached_server_ends_when_idle(make_machine: Callable[..., Machine]) 
 
 
 def test_stop_ends_a_detached_server_and_hints_stay(machine: Machine) -> None:
-    """`nudge stop` ends a detached server; the next command starts one that continues the session; --forget ends the session."""
+    """`nudge stop` ends a detached server; the next command starts one that continues the session; --forget ends the
+    session."""
     machine.json("set", "a", "b", "c", "--global")
     pid = machine.ready().pid
     assert machine.cli("stop").returncode == 0
@@ -212,7 +222,8 @@ def test_stop_ends_a_detached_server_and_hints_stay(machine: Machine) -> None:
 
 
 def test_forget_spares_what_has_a_duration_of_its_own(machine: Machine) -> None:
-    """`nudge stop --forget` ends the session as silence does: its hints go, those with a duration stay until they expire."""
+    """`nudge stop --forget` ends the session as silence does: its hints go, those with a duration stay until they
+    expire."""
     machine.json("set", "ses", "session", "v", "--global")
     machine.json("set", "ses", "hour", "v", "--global", "--ttl", "PT1H")
     assert machine.cli("stop", "--forget").returncode == 0
@@ -307,7 +318,8 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(unasked: Machine) -
 
 
 def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
-    """The successor listens where scripts look for it, and goes by the flags of the one before: two hints, no token, no guard."""
+    """The successor listens where scripts look for it, and goes by the flags of the one before: two hints, no token, no
+    guard."""
     port = _far_port()
     flags = ("--port", str(port), "--no-auth", "--no-secret-guard", "--max-hints", "2")
     primary = unasked.serve(*flags)
@@ -316,7 +328,12 @@ def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
     proxy = unasked.serve()
     proxy.initialize()
     primary.quit()
-    assert proxy.call("nudge_set_hint", component="c", key="k", value="AKIAIOSFODNN7EXAMPLE", meta={"scope": {}})["hint"]["version"] == 1
+    assert (
+        proxy.call("nudge_set_hint", component="c", key="k", value="AKIAIOSFODNN7EXAMPLE", meta={"scope": {}})["hint"][
+            "version"
+        ]
+        == 1
+    )
     assert (unasked.ready().port, unasked.json("status")["owner"]) == (port, "detached")
     assert unasked.cli("set", "c", "k2", "v", "--global").returncode == 0
     assert "E_QUOTA" in unasked.cli("set", "c", "k3", "v", "--global").stderr
@@ -328,7 +345,8 @@ def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
 
 
 def test_flags_that_come_too_late_are_named(machine: Machine) -> None:
-    """A server goes by what it was started with; a second `serve` says so, on stderr, in one line, and serves its client."""
+    """A server goes by what it was started with; a second `serve` says so, on stderr, in one line, and serves its
+    client."""
     running = machine.http_only()
     flags = ("--port", "9", "--no-auth", "--no-secret-guard", "--tools", "all")
     late = machine.serve(*flags)
@@ -336,11 +354,17 @@ def test_flags_that_come_too_late_are_named(machine: Machine) -> None:
     late.close_stdin()
     assert late.process.stderr is not None
     told = late.process.stderr.read().decode().splitlines()
-    assert told == machine.cli("serve", "--http-only", *flags).stderr.splitlines()[:1] == [
-        f"nudge: a server runs already (pid {running.pid}, port {running.port}), "
-        "which --port, --no-secret-guard, --no-auth cannot change; end it first with: nudge stop"
-    ]
-    assert "cannot change" not in machine.cli("serve", "--http-only", "--port", str(running.port), "--tools", "all").stderr
+    assert (
+        told
+        == machine.cli("serve", "--http-only", *flags).stderr.splitlines()[:1]
+        == [
+            f"nudge: a server runs already (pid {running.pid}, port {running.port}), "
+            "which --port, --no-secret-guard, --no-auth cannot change; end it first with: nudge stop"
+        ]
+    )
+    assert (
+        "cannot change" not in machine.cli("serve", "--http-only", "--port", str(running.port), "--tools", "all").stderr
+    )
 
 
 def test_a_relative_directory_makes_none(machine: Machine) -> None:

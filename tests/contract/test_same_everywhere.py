@@ -10,7 +10,18 @@ import pytest
 from tests.contract.allowed import ALLOWED
 from tests.contract.refusals import REFUSALS
 from tests.contract.steps import CODES, Case
-from tests.contract.ways import ALONE, EMPTY_STORE, TO_A_PRIMARY, WAYS, CliProcess, InProcess, Outcome, Way, busy_machine, normalised
+from tests.contract.ways import (
+    ALONE,
+    EMPTY_STORE,
+    TO_A_PRIMARY,
+    WAYS,
+    CliProcess,
+    InProcess,
+    Outcome,
+    Way,
+    busy_machine,
+    normalised,
+)
 from tests.harness import Machine
 
 CASES = [*ALLOWED, *REFUSALS]
@@ -35,7 +46,8 @@ def way(request: pytest.FixtureRequest) -> Iterator[Way]:
 @pytest.mark.parametrize("case", TYPED, ids=lambda case: case.rule)
 @pytest.mark.parametrize("way", WAYS, indirect=True)
 def test_a_call_means_the_same_whichever_way_it_comes(way: Way, case: Case) -> None:
-    """In-process, JSON-RPC, MCP through PRIMARY, MCP through PROXY and the CLI: same result, same error, to the last field."""
+    """In-process, JSON-RPC, MCP through PRIMARY, MCP through PROXY and the CLI: same result, same error, to the last
+    field."""
     way.call("nudge.import", EMPTY_STORE)
     assert _run(way, case) == _run(InProcess(), case)
 
@@ -43,7 +55,8 @@ def test_a_call_means_the_same_whichever_way_it_comes(way: Way, case: Case) -> N
 @pytest.mark.parametrize("case", UNTYPEABLE, ids=lambda case: case.rule)
 @pytest.mark.parametrize("way", [name for name in WAYS if name != "cli"], indirect=True)
 def test_what_no_command_line_can_say_is_answered_the_same(way: Way, case: Case) -> None:
-    """Parameters that only a program can get wrong are refused in the same words through every way that can carry them."""
+    """Parameters that only a program can get wrong are refused in the same words through every way that can carry
+    them."""
     way.call("nudge.import", EMPTY_STORE)
     assert _run(way, case) == _run(InProcess(), case)
 
@@ -69,7 +82,9 @@ def _run(way: Way, case: Case) -> list[Outcome]:
     outcomes = []
     for step in case.steps:
         outcome = normalised(way.call(step.operation, step.params))
-        assert _holds(outcome, step.expected), f"{step.operation} {step.params}\nexpected {step.expected}\ngot      {outcome}"
+        assert _holds(outcome, step.expected), (
+            f"{step.operation} {step.params}\nexpected {step.expected}\ngot      {outcome}"
+        )
         outcomes.append(outcome)
     return outcomes
 
@@ -77,7 +92,9 @@ def _run(way: Way, case: Case) -> list[Outcome]:
 def _holds(actual: Any, expected: Any) -> bool:
     """Objects may hold more than expected, lists may not."""
     if isinstance(expected, dict):
-        return isinstance(actual, dict) and all(name in actual and _holds(actual[name], wanted) for name, wanted in expected.items())
+        return isinstance(actual, dict) and all(
+            name in actual and _holds(actual[name], wanted) for name, wanted in expected.items()
+        )
     if isinstance(expected, list):
         return isinstance(actual, list) and len(actual) == len(expected) and all(map(_holds, actual, expected))
     return bool(actual == expected and isinstance(actual, bool) == isinstance(expected, bool))

@@ -24,9 +24,21 @@ from tests.harness import Machine, Stdio, eventually
 
 ROUTER = "docker compose build router"
 BUILD_META = (
-    "--tags", "build,docker", "--priority", "7", "--confidence", "0.8", "--ttl", "session", "--scope-cwd-glob", "**/http-proxy*",
-    "--scope-branch", "dev,main", "--scope-os", "linux,darwin",
-)  # fmt: skip
+    "--tags",
+    "build,docker",
+    "--priority",
+    "7",
+    "--confidence",
+    "0.8",
+    "--ttl",
+    "session",
+    "--scope-cwd-glob",
+    "**/http-proxy*",
+    "--scope-branch",
+    "dev,main",
+    "--scope-os",
+    "linux,darwin",
+)
 HTTP_PROXY = {"component": "http-proxy", "key": "build"}
 
 
@@ -58,8 +70,15 @@ def test_a_warm_start(make_machine: Callable[..., Machine], repo: str) -> None:
     machine.json("set", "http-proxy", "build", ROUTER, *BUILD_META, cwd=repo)
     found = agent.call("nudge_get_hint", **HTTP_PROXY)
     assert found["hint"]["value"] == ROUTER and found["match_explain"]["matched"]
-    assert found["match_explain"]["reasons"] == ["cwd matched **/http-proxy*", "branch=dev allowed", "os=linux allowed", "priority 7"]
-    told = agent.call("nudge_get_hint", **HTTP_PROXY, context={"cwd": "/work/minerva/http-proxy", "branch": "dev", "os": "linux"})
+    assert found["match_explain"]["reasons"] == [
+        "cwd matched **/http-proxy*",
+        "branch=dev allowed",
+        "os=linux allowed",
+        "priority 7",
+    ]
+    told = agent.call(
+        "nudge_get_hint", **HTTP_PROXY, context={"cwd": "/work/minerva/http-proxy", "branch": "dev", "os": "linux"}
+    )
     assert told["match_explain"] == found["match_explain"]
     assert agent.call("nudge_bump", **HTTP_PROXY)["hint"]["use_count"] == 1
     again = agent.call("nudge_get_hint", **HTTP_PROXY)["match_explain"]
@@ -86,7 +105,11 @@ def test_a_build_error_is_fixed(desk: Machine, repo: str) -> None:
 
 def test_each_system_gets_its_own_path(desk: Machine) -> None:
     """One key, three systems: whoever asks gets the directory of the system it is on."""
-    directories = {"windows": "c:\\code\\http-proxy", "darwin": "/Users/dev/code/http-proxy", "linux": "/home/dev/code/http-proxy"}
+    directories = {
+        "windows": "c:\\code\\http-proxy",
+        "darwin": "/Users/dev/code/http-proxy",
+        "linux": "/home/dev/code/http-proxy",
+    }
     for system, directory in directories.items():
         desk.json("set", "http-proxy", "directory", directory, "--scope-os", system)
     agent = connected(desk)
@@ -177,15 +200,31 @@ def _is_seen_when_set(agent: Stdio) -> bool:
 
 
 def test_a_person_seeds_and_an_agent_benefits(desk: Machine, repo: str) -> None:
-    """`nudge import` of a prepared file is seen at once by agents that already run, and nothing is written into the work tree."""
+    """`nudge import` of a prepared file is seen at once by agents that already run, and nothing is written into the
+    work tree."""
     agent = connected(desk, cwd=repo)
-    directories = [{"value": "/srv/a", "meta": {"scope": {"os": ["linux"]}}}, {"value": "C:\\a", "meta": {"scope": {"os": ["windows"]}}}]
-    hints = {"build": {"value": {"type": "command", "cmd": ROUTER}, "meta": {"tags": ["build"]}}, "directory": directories}
-    Path(repo, "nudge-seed.json").write_text(json.dumps({"schema_version": "1.0", "components": {"http-proxy": {"hints": hints}}}))
+    directories = [
+        {"value": "/srv/a", "meta": {"scope": {"os": ["linux"]}}},
+        {"value": "C:\\a", "meta": {"scope": {"os": ["windows"]}}},
+    ]
+    hints = {
+        "build": {"value": {"type": "command", "cmd": ROUTER}, "meta": {"tags": ["build"]}},
+        "directory": directories,
+    }
+    Path(repo, "nudge-seed.json").write_text(
+        json.dumps({"schema_version": "1.0", "components": {"http-proxy": {"hints": hints}}})
+    )
     before = _files(repo)
-    assert desk.json("import", "./nudge-seed.json", cwd=repo) == {"imported": 3, "skipped": 0, "removed": 0, "reasons": []}
+    assert desk.json("import", "./nudge-seed.json", cwd=repo) == {
+        "imported": 3,
+        "skipped": 0,
+        "removed": 0,
+        "reasons": [],
+    }
     assert agent.call("nudge_get_hint", **HTTP_PROXY)["hint"]["value"]["cmd"] == ROUTER
-    assert agent.call("nudge_list_components", component="http-proxy")["components"] == [{"name": "http-proxy", "hint_count": 3}]
+    assert agent.call("nudge_list_components", component="http-proxy")["components"] == [
+        {"name": "http-proxy", "hint_count": 3}
+    ]
     desk.json("export", "-o", str(desk.base / "session.json"), cwd=repo)
     desk.json("delete", "http-proxy", "build", cwd=repo)
     assert desk.json("import", str(desk.base / "session.json"), "--mode", "skip", cwd=repo)["imported"] == 1
@@ -216,20 +255,24 @@ def _value(agent: Stdio, component: str, key: str) -> Any:
 
 
 def test_the_command_line_knows_where_it_is(desk: Machine, repo: str) -> None:
-    """Directory, repo and branch come from where a person stands, in a folder below the root too; flags say otherwise."""
+    """Directory, repo and branch come from where a person stands, in a folder below the root too; flags say
+    otherwise."""
     below = Path(repo, "src", "router")
     below.mkdir(parents=True)
     set_here = desk.json("set", "http-proxy", "build", ROUTER, cwd=str(below))
     assert set_here["hint"]["meta"] == {"scope": {"repo": "git:org/http-proxy"}, "source": "user"}
     desk.json("set", "http-proxy", "run", "make run", "--scope-branch", "dev", "--scope-repo", ".", cwd=repo)
     assert desk.json("get", "http-proxy", "run", cwd=str(below))["match_explain"]["reasons"] == [
-        "repo git:org/http-proxy matched", "branch=dev allowed"]  # fmt: skip
+        "repo git:org/http-proxy matched",
+        "branch=dev allowed",
+    ]
     assert desk.cli("get", "http-proxy", "run", "--branch", "main", cwd=repo).returncode == 1
     assert desk.json("get", "http-proxy", "run", "--cwd", repo)["hint"]["value"] == "make run"
 
 
 def test_pretty_and_json_say_the_same(desk: Machine) -> None:
-    """Pretty output is for people and names value, score and reasons; `--json` anywhere on the line is the exact result."""
+    """Pretty output is for people and names value, score and reasons; `--json` anywhere on the line is the exact
+    result."""
     desk.json("set", "http-proxy", "build", ROUTER, "--priority", "7", "--global")
     exact = json.loads(desk.cli("--json", "get", "http-proxy", "build").stdout)
     pretty = desk.cli("get", "http-proxy", "build").stdout
@@ -239,7 +282,8 @@ def test_pretty_and_json_say_the_same(desk: Machine) -> None:
 
 
 def test_a_secret_is_kept_only_on_purpose_and_never_shown(desk: Machine) -> None:
-    """A value that looks like a credential is refused; with --allow-secret it is stored, hidden in pretty output, left out of exports."""
+    """A value that looks like a credential is refused; with --allow-secret it is stored, hidden in pretty output, left
+    out of exports."""
     refused = desk.cli("set", "api", "token", TOKEN, "--global")
     assert refused.returncode == 3 and "E_SECRET_REJECTED" in refused.stderr and TOKEN not in refused.stderr
     assert desk.cli("set", "api", "token", TOKEN, "--global", "--allow-secret").returncode == 0
@@ -249,10 +293,15 @@ def test_a_secret_is_kept_only_on_purpose_and_never_shown(desk: Machine) -> None
     assert desk.cli("get", "api", "token", "--value-only").stdout == f"{TOKEN}\n"
 
 
-@pytest.mark.parametrize(("better", "worse"), [
-    ({"priority": 6}, {}), ({"confidence": 0.6}, {}), ({"confidence": 0.1}, {"confidence": 0}),
-    ({"scope": {"os": ["linux", "darwin"]}}, {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({"priority": 6}, {}),
+        ({"confidence": 0.6}, {}),
+        ({"confidence": 0.1}, {"confidence": 0}),
+        ({"scope": {"os": ["linux", "darwin"]}}, {}),
+    ],
+)
 def test_of_two_hints_the_better_comes_first(desk: Machine, better: dict[str, Any], worse: dict[str, Any]) -> None:
     """Priority, confidence and how specific a scope is each decide alone, whichever is newer; use outweighs them."""
     agent = connected(desk)

@@ -28,7 +28,9 @@ def payload_of(path: Path) -> dict[str, Any]:
 
 def hints_of(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
     components = payload_of(path)["components"]
-    return [(component, key, hint) for component, content in components.items() for key, hint in content["hints"].items()]
+    return [
+        (component, key, hint) for component, content in components.items() for key, hint in content["hints"].items()
+    ]
 
 
 def decide(store: HintStore, payload: dict[str, Any]) -> Decision:
@@ -65,7 +67,8 @@ def test_a_pack_has_a_readable_size(path: Path) -> None:
 
 @each_pack
 def test_every_hint_of_a_pack_says_where_it_comes_from(path: Path) -> None:
-    """Each has a reason, tags and its source, applies everywhere, and is no surer of itself than what somebody sets here."""
+    """Each has a reason, tags and its source, applies everywhere, and is no surer of itself than what somebody sets
+    here."""
     for component, key, hint in hints_of(path):
         meta = hint["meta"]
         assert set(meta) == {"reason", "tags", "confidence", "source"}, (component, key)

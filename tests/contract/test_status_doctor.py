@@ -30,7 +30,9 @@ SLACK = 1.0  # seconds for an interpreter to start on a busy machine
 @pytest.fixture
 def innocent() -> Iterator[subprocess.Popen[bytes]]:
     """Somebody else's process, whose number an old file happens to name."""
-    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", "nudge serve"], stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()", "nudge serve"], stdin=subprocess.PIPE
+    )
     yield process
     process.kill()
     process.communicate()
@@ -48,7 +50,9 @@ def name_stranger(machine: Machine, pid: int, *, port: int | None = None) -> Non
     os.makedirs(machine.runtime, mode=0o700, exist_ok=True)
     gone = os.path.join(machine.runtime, "s-0a1b2c.sock")
     Path(gone).touch()
-    endpoint.publish(machine.runtime, Endpoint(pid, port, gone, "2026-01-01T00:00:00.000000Z", "0a1b2c", "0.0.1", "ready"))
+    endpoint.publish(
+        machine.runtime, Endpoint(pid, port, gone, "2026-01-01T00:00:00.000000Z", "0a1b2c", "0.0.1", "ready")
+    )
 
 
 # status
@@ -63,7 +67,12 @@ def test_status_of_a_clients_server(machine: Machine) -> None:
     proxy.initialize()
     proxy.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
     status = machine.json("status")
-    assert (status["role"], status["pid"], status["owner"], status["client"]) == ("PRIMARY", client.pid, "client", "test")
+    assert (status["role"], status["pid"], status["owner"], status["client"]) == (
+        "PRIMARY",
+        client.pid,
+        "client",
+        "test",
+    )
     assert (status["version"], status["hints"], status["durability"]) == (__version__, 1, "process")
     assert status["spool"] == {"files": 0, "bytes": 0, "dropped": 0} and status["history"]["read_only"] is None
     assert status["last_error"] is None and status["log_bytes"] > 100 and 0 <= status["uptime"] < 60
@@ -72,7 +81,11 @@ def test_status_of_a_clients_server(machine: Machine) -> None:
     assert session["grace"] == 43_200 and 0 <= session["age"] < 60 and session["read_only"] is None
     assert session["created"] < session["ends_earliest"]
     shown = machine.cli("status").stdout
-    assert "hints       1\n" in shown and f"test: 1 (pid {proxy.pid})" in shown and "ends 12h after the last process" in shown
+    assert (
+        "hints       1\n" in shown
+        and f"test: 1 (pid {proxy.pid})" in shown
+        and "ends 12h after the last process" in shown
+    )
 
 
 def test_status_without_grace(make_machine: Callable[..., Machine]) -> None:
@@ -133,7 +146,8 @@ def test_a_recycled_pid_survives_force(machine: Machine, innocent: subprocess.Po
 
 
 def test_a_recycled_pid_survives_while_the_lock_is_held(machine: Machine, innocent: subprocess.Popen[bytes]) -> None:
-    """Even when somebody holds the lock and nobody answers: whoever is named must be the holder, else the refusal is a sentence."""
+    """Even when somebody holds the lock and nobody answers: whoever is named must be the holder, else the refusal is a
+    sentence."""
     name_stranger(machine, innocent.pid)
     lock = FileLock(os.path.join(machine.runtime, paths.LOCK))
     assert lock.acquire()
@@ -160,7 +174,8 @@ def test_forget_without_a_server(machine: Machine) -> None:
 
 
 def test_forget_with_a_server_that_cannot_read_the_session(machine: Machine) -> None:
-    """A log of a newer format makes the server read-only, which status says; --forget ends that session too, as it is told to."""
+    """A log of a newer format makes the server read-only, which status says; --forget ends that session too, as it is
+    told to."""
     os.makedirs(machine.runtime, mode=0o700)
     log = os.path.join(machine.runtime, paths.CHANGE_LOG)
     ChangeLog.create(log, {"format": 99}).close()
@@ -184,16 +199,30 @@ def test_doctor_of_a_healthy_machine(machine: Machine) -> None:
     found = findings(machine)
     assert found["lock"]["message"] == f"held by the server (pid {published.pid})"
     assert published.generation in found["endpoint"]["message"]
-    for check in ("directory", "files", "lock", "endpoint", "socket", "token", "server", "change log", "clock", "versions"):
+    for check in (
+        "directory",
+        "files",
+        "lock",
+        "endpoint",
+        "socket",
+        "token",
+        "server",
+        "change log",
+        "clock",
+        "versions",
+    ):
         assert found[check]["level"] == "ok", found[check]
-    had_its_port = str(published.port) == machine.environ["NUDGE_PORT"]  # other programs of this machine may have it just then
+    had_its_port = (
+        str(published.port) == machine.environ["NUDGE_PORT"]
+    )  # other programs of this machine may have it just then
     assert found["port"]["level"] == ("ok" if had_its_port else "warn")
     assert machine.cli("stop").returncode == 0
     assert findings(machine)["endpoint"]["level"] == "ok"
 
 
 def test_doctor_mends_modes(machine: Machine) -> None:
-    """A directory that others may write to and a token that they may read: failures with the command that mends them, or --fix."""
+    """A directory that others may write to and a token that they may read: failures with the command that mends them,
+    or --fix."""
     token = Path(machine.runtime, paths.TOKEN)
     machine.http_only()
     Path(machine.runtime).chmod(0o777)
@@ -221,7 +250,8 @@ def test_doctor_of_a_stopped_primary(machine: Machine) -> None:
 
 
 def test_doctor_clears_after_a_killed_server(machine: Machine) -> None:
-    """A stale endpoint and a socket that nobody listens on: told with the pid, cleared by --fix, and the next server just starts."""
+    """A stale endpoint and a socket that nobody listens on: told with the pid, cleared by --fix, and the next server
+    just starts."""
     published = machine.http_only()
     os.kill(published.pid, signal.SIGKILL)
     eventually(machine.lock_is_free, "the lock is free")

@@ -29,20 +29,35 @@ def _listed(choice: str, params: dict[str, Any]) -> list[dict[str, Any]]:
     return tools
 
 
-@pytest.mark.parametrize("params", [
-    {}, {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}},
-], ids=["2025-11-25", "2026-07-28"])  # fmt: skip
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+        },
+    ],
+    ids=["2025-11-25", "2026-07-28"],
+)
 def test_the_default_list_of_tools_is_affordable(params: dict[str, Any]) -> None:
-    """A client that loads every tool reads at most 10,000 characters of JSON, output schemas included, in either protocol."""
+    """A client that loads every tool reads at most 10,000 characters of JSON, output schemas included, in either
+    protocol."""
     tools = _listed("default", params)
     assert all(tool["inputSchema"] and tool["outputSchema"] for tool in tools)
     assert len(wire.encode(tools).decode()) <= MOST_CHARACTERS
 
 
 def test_null_is_allowed_where_it_means_all_projects() -> None:
-    """A client that checks arguments against the schema must be able to say it; elsewhere null says nothing, and is not offered."""
-    types = {tool["name"]: tool["inputSchema"]["properties"]["project"]["type"] for tool in _listed("default", {})
-             if "project" in tool["inputSchema"]["properties"]}  # fmt: skip
+    """A client that checks arguments against the schema must be able to say it; elsewhere null says nothing, and is not
+    offered."""
+    types = {
+        tool["name"]: tool["inputSchema"]["properties"]["project"]["type"]
+        for tool in _listed("default", {})
+        if "project" in tool["inputSchema"]["properties"]
+    }
     assert types == {"search": ["string", "null"], "recent_context": ["string", "null"]}
 
 
@@ -58,7 +73,8 @@ def test_every_operation_is_a_tool_under_its_own_name() -> None:
 
 
 def test_every_operation_has_a_verb() -> None:
-    """What an agent can do a person can do too, unless it is marked as the agent's own; a verb calls only what there is."""
+    """What an agent can do a person can do too, unless it is marked as the agent's own; a verb calls only what there
+    is."""
     called = {verb.operation for verb in VERBS if verb.operation is not None} | {"nudge.export_all"}  # export --all
     assert set(OPERATIONS) - called == AGENT_ONLY
     assert called <= set(OPERATIONS)

@@ -86,7 +86,9 @@ class Http:
         sent = {"Content-Type": "application/json", **self._authorization, **extra}
         self._link.request(method, path, content, sent)
         with self._link.getresponse() as response:
-            return Reply(response.status, {name.lower(): text for name, text in response.headers.items()}, response.read())
+            return Reply(
+                response.status, {name.lower(): text for name, text in response.headers.items()}, response.read()
+            )
 
     def post(self, path: str, body: Any, **headers: str) -> Reply:
         return self.exchange("POST", path, body, **headers)
@@ -133,7 +135,13 @@ class Cli:
         out, err = io.StringIO(), io.StringIO()
         typed = io.TextIOWrapper(io.BytesIO(stdin.encode()))
         environ = mock.patch.dict(os.environ, self._machine.environ, clear=True)
-        with chdir(self._machine.base), environ, mock.patch("sys.stdin", typed), redirect_stdout(out), redirect_stderr(err):
+        with (
+            chdir(self._machine.base),
+            environ,
+            mock.patch("sys.stdin", typed),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
             code = main(words)
         return code, out.getvalue(), err.getvalue()
 
@@ -160,8 +168,13 @@ def outcome_of(code: int, out: str, err: str) -> Outcome:
 
 # A command line for an operation's parameters
 
-_POSITIONAL = {"nudge.set_hint": ("component", "key"), "nudge.get_hint": ("component", "key"), "nudge.bump": ("component", "key"),
-               "nudge.delete_hint": ("component", "key"), "nudge.list_components": ("component",)}  # fmt: skip
+_POSITIONAL = {
+    "nudge.set_hint": ("component", "key"),
+    "nudge.get_hint": ("component", "key"),
+    "nudge.bump": ("component", "key"),
+    "nudge.delete_hint": ("component", "key"),
+    "nudge.list_components": ("component",),
+}
 _VERB_OF = {verb.operation: verb.name for verb in VERBS if verb.operation}
 _VALUE_TEXT = {"command": "cmd", "path": "abs", "template": "body"}
 
@@ -207,15 +220,24 @@ def _context_flags(context: Params) -> list[str]:
 def _scope_flags(scope: Params | None) -> list[str]:
     if not scope:
         return [] if scope is None else ["--global"]
-    flags = {"--scope-cwd-glob": "cwd_glob", "--scope-repo": "repo", "--scope-branch": "branch", "--scope-os": "os",
-             "--scope-env": "env_required"}  # fmt: skip
+    flags = {
+        "--scope-cwd-glob": "cwd_glob",
+        "--scope-repo": "repo",
+        "--scope-branch": "branch",
+        "--scope-os": "os",
+        "--scope-env": "env_required",
+    }
     words = [f"{flag}={_listed(scope[name])}" for flag, name in flags.items() if name in scope]
-    return words + [f"--scope-env-match={name}={_listed(allowed)}" for name, allowed in scope.get("env_match", {}).items()]
+    return words + [
+        f"--scope-env-match={name}={_listed(allowed)}" for name, allowed in scope.get("env_match", {}).items()
+    ]
 
 
 def _plain_flags(params: Params) -> list[str]:
     named = {"--" + name.replace("_", "-"): value for name, value in params.items()}
-    return [flag if value is True else f"{flag}={_listed(value)}" for flag, value in named.items() if value is not False]
+    return [
+        flag if value is True else f"{flag}={_listed(value)}" for flag, value in named.items() if value is not False
+    ]
 
 
 def _listed(value: Any) -> str:

@@ -63,7 +63,11 @@ def main() -> int:
     parser.add_argument("--soak", action="store_true", help="five times the rounds")
     parser.add_argument("--only", help="scenarios whose name contains this")
     arguments = parser.parse_args()
-    chosen = {name: scenario for name, scenario in scenarios(5 if arguments.soak else 1).items() if (arguments.only or "") in name}
+    chosen = {
+        name: scenario
+        for name, scenario in scenarios(5 if arguments.soak else 1).items()
+        if (arguments.only or "") in name
+    }
     results = [run(name, scenario) for name, scenario in chosen.items()]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1

@@ -1,4 +1,5 @@
-"""Clock steps and a suspend, with real processes: the wall clock is shifted in a process, the boot clock in a time namespace."""
+"""Clock steps and a suspend, with real processes: the wall clock is shifted in a process, the boot clock in a time
+namespace."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from pathlib import Path
 from tests.crash.writers import Figures
 from tests.harness import NUDGE, Machine, eventually
 
-_SHIFT = "import os, time\n_real = time.time\ntime.time = lambda: _real() + float(os.environ.get('NUDGE_TEST_SHIFT', '0'))\n"
+_SHIFT = (
+    "import os, time\n_real = time.time\ntime.time = lambda: _real() + float(os.environ.get('NUDGE_TEST_SHIFT', '0'))\n"
+)
 DAY = 86_400
 
 
@@ -29,7 +32,8 @@ def _end(machine: Machine) -> None:
 
 
 def steps_of_a_day() -> Figures:
-    """The wall clock steps a day ahead, then two days back: a TTL neither ends early nor lives on, later writes stay later."""
+    """The wall clock steps a day ahead, then two days back: a TTL neither ends early nor lives on, later writes stay
+    later."""
     machine = _with_shiftable_clock()
     try:
         machine.json("set", "c", "ttl", "v", "--ttl", "PT2H", "--global")
@@ -56,7 +60,9 @@ def suspend_of_a_day() -> Figures:
         _end(machine)
         asleep = ["unshare", "--time", "--boottime", str(DAY)]
         command = [*asleep, *NUDGE, "ls", "c", "--json"]
-        done = subprocess.run(command, env=machine.environ, capture_output=True, text=True, cwd=str(machine.base), check=False)
+        done = subprocess.run(
+            command, env=machine.environ, capture_output=True, text=True, cwd=str(machine.base), check=False
+        )
         assert done.returncode == 0, done.stderr
         assert '"days"' in done.stdout and '"hours"' not in done.stdout
         return {"slept_s": DAY}

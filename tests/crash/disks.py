@@ -11,10 +11,13 @@ from tests.harness import Machine, Stdio
 
 
 def full_disk() -> Figures:
-    """The disk of change log and database is full: writes are refused with E_STORAGE, reads go on, and it recovers by itself."""
+    """The disk of change log and database is full: writes are refused with E_STORAGE, reads go on, and it recovers by
+    itself."""
     machine = Machine()
     os.mkdir(machine.runtime, 0o700)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "nudge-test", machine.runtime], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "nudge-test", machine.runtime], check=False
+    )
     assert mounted.returncode == 0, "needs root, to mount a small disk"
     try:
         client = machine.serve()
@@ -48,11 +51,23 @@ def full_disk() -> Figures:
 
 def _event(number: int) -> dict[str, object]:
     return {
-        "event_id": f"e{number}", "session_id": "s", "client": "unknown", "cwd": "/", "repo": None, "project": "p",
-        "timestamp": 1_794_000_000, "source_event": "PostToolUse", "prompt_id": None, "agent_id": None,
-        "type": "command", "tool_name": "Bash", "file_path": None, "content": f"{number} " + "x" * 400,
-        "metadata": {}, "start_source": None,
-    }  # fmt: skip
+        "event_id": f"e{number}",
+        "session_id": "s",
+        "client": "unknown",
+        "cwd": "/",
+        "repo": None,
+        "project": "p",
+        "timestamp": 1_794_000_000,
+        "source_event": "PostToolUse",
+        "prompt_id": None,
+        "agent_id": None,
+        "type": "command",
+        "tool_name": "Bash",
+        "file_path": None,
+        "content": f"{number} " + "x" * 400,
+        "metadata": {},
+        "start_source": None,
+    }
 
 
 def _recording_refused(client: Stdio) -> str:

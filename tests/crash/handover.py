@@ -42,16 +42,28 @@ def _leave(rounds: int, how: str) -> Figures:
                 eventually(lambda seconds=seconds: seconds, "the old process is gone")  # type: ignore[misc]
                 wait_for_more(ledgers, 10)
             figures = settle(machine, ledgers)
-            worst_exit, worst_call, acks = max(worst_exit, seconds[0]), max(worst_call, figures["worst_s"]), acks + figures["acks"]
+            worst_exit, worst_call, acks = (
+                max(worst_exit, seconds[0]),
+                max(worst_call, figures["worst_s"]),
+                acks + figures["acks"],
+            )
             assert machine.json("status")["owner"] == "detached"
         finally:
             machine.close()
     assert worst_exit <= LEAVE_TIMEOUT, f"the old process lived for {worst_exit:.2f} s"
-    return {"rounds": rounds, "acks": acks, "lost": 0, "failed": 0, "worst_exit_s": round(worst_exit, 2), "worst_call_s": worst_call}
+    return {
+        "rounds": rounds,
+        "acks": acks,
+        "lost": 0,
+        "failed": 0,
+        "worst_exit_s": round(worst_exit, 2),
+        "worst_call_s": worst_call,
+    }
 
 
 def client_closes_stdin(rounds: int = 5) -> Figures:
-    """PRIMARY's client closes stdin while five PROXYs call: latency, not errors; the old process is gone within 1.5 s."""
+    """PRIMARY's client closes stdin while five PROXYs call: latency, not errors; the old process is gone within 1.5
+    s."""
     return _leave(rounds, "eof")
 
 
@@ -69,7 +81,9 @@ def _kill_during(delay: float, whom: str) -> list[Ledger]:
             before = set(machine.pids())
             primary.close_stdin()
             victim = primary.pid if whom == "old" else _successor(machine, before)
-            time.sleep(delay)  # the point in the hand-over at which the blow falls: this is the fault, not a wait for anything
+            time.sleep(
+                delay
+            )  # the point in the hand-over at which the blow falls: this is the fault, not a wait for anything
             if is_alive(victim):
                 os.kill(victim, signal.SIGKILL)
             wait_for_more(ledgers, 10)

@@ -9,7 +9,8 @@ from tests.harness import Machine, eventually
 
 
 def started_twice_and_for_a_moment(moments: int = 5) -> Figures:
-    """A host starts the server twice, or for a moment only (a health check): the others notice nothing, nothing stays."""
+    """A host starts the server twice, or for a moment only (a health check): the others notice nothing, nothing
+    stays."""
     machine = Machine()
     try:
         twice = [machine.serve(), machine.serve()]
@@ -54,20 +55,25 @@ def _stuff(descriptor: int, calls: int) -> int:
 
 
 def somebody_removes_the_files() -> Figures:
-    """Lock, endpoint, socket or log removed under a live PRIMARY: no second PRIMARY, no acknowledged write lost, all made anew."""
+    """Lock, endpoint, socket or log removed under a live PRIMARY: no second PRIMARY, no acknowledged write lost, all
+    made anew."""
     machine = Machine()
     try:
         primary, [proxy] = start(machine, 1)
         version = 0
         for name in ("server.lock", "server.pid", ".sock", "changes.log", "token", "*"):
-            for path in [path for path in os.listdir(machine.runtime) if path.endswith(name) or (name == "*" and path != "log")]:
+            for path in [
+                path for path in os.listdir(machine.runtime) if path.endswith(name) or (name == "*" and path != "log")
+            ]:
                 os.unlink(os.path.join(machine.runtime, path))
             version += 1
             hint = proxy.call("nudge_set_hint", component="c", key="k", value=name, meta={"scope": {}})["hint"]
             assert hint["version"] == version, f"after {name} was removed"
             eventually(lambda: _whole(machine), f"what was removed ({name}) is there again")
             assert machine.json("get", "c", "k")["hint"]["version"] == version
-            assert machine.json("status")["pid"] == primary.pid and sorted(machine.pids()) == sorted([primary.pid, proxy.pid])
+            assert machine.json("status")["pid"] == primary.pid and sorted(machine.pids()) == sorted(
+                [primary.pid, proxy.pid]
+            )
         primary.process.kill()
         assert proxy.call("nudge_get_hint", component="c", key="k")["hint"]["version"] == version
         return {"removals": version, "second_primaries": 0, "lost": 0}

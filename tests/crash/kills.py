@@ -17,7 +17,8 @@ _AGAIN = 0.15  # how often the next PRIMARY is killed before anybody got an answ
 
 
 def kill_under_load(kills: int = 200, writers: int = 8) -> Figures:
-    """At random points, also while one is starting: none lost, none applied twice, per-key versions linear, no call failed."""
+    """At random points, also while one is starting: none lost, none applied twice, per-key versions linear, no call
+    failed."""
     chance = random.Random(_SEED)
     recoveries: list[float] = []
     machine = Machine()
@@ -40,7 +41,8 @@ def kill_under_load(kills: int = 200, writers: int = 8) -> Figures:
 
 
 def _kill(machine: Machine, victim: int, ledgers: list[Ledger], recoveries: list[float] | None) -> int:
-    """Kill; then let every writer have its next answer and note how long that took, or go for the next one as soon as it shows up."""
+    """Kill; then let every writer have its next answer and note how long that took, or go for the next one as soon as
+    it shows up."""
     began = time.monotonic()
     os.kill(victim, signal.SIGKILL)
     if recoveries is not None:
@@ -52,7 +54,11 @@ def _kill(machine: Machine, victim: int, ledgers: list[Ledger], recoveries: list
 
 def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None:
     current = machine.endpoint()
-    if current is None or current.pid == last or not (current.state == "ready" or (also_starting and current.state == "starting")):
+    if (
+        current is None
+        or current.pid == last
+        or not (current.state == "ready" or (also_starting and current.state == "starting"))
+    ):
         return None
     return current.pid
 

@@ -28,7 +28,12 @@ PAYLOADS = [
 
 def _record(machine: Machine, payload: dict[str, Any]) -> None:
     done = subprocess.run(
-        [*NUDGE, "record"], input=json.dumps(payload).encode(), env=machine.environ, cwd=str(machine.base), capture_output=True, check=False
+        [*NUDGE, "record"],
+        input=json.dumps(payload).encode(),
+        env=machine.environ,
+        cwd=str(machine.base),
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -66,18 +71,27 @@ def replayed_payloads(how: str = "up") -> Figures:
         expected = Counter(kind for payload in PAYLOADS if (kind := classify(payload)) != "ignored")
         found = _types(machine)
         assert found == expected, (found, expected)
-        return {"payloads": len(PAYLOADS), "classified": len(PAYLOADS), "stored": sum(found.values()), "lost": 0, "twice": 0}
+        return {
+            "payloads": len(PAYLOADS),
+            "classified": len(PAYLOADS),
+            "stored": sum(found.values()),
+            "lost": 0,
+            "twice": 0,
+        }
     finally:
         machine.close()
 
 
 def eight_recorders(recorders: int = 8, each: int = 1_000) -> Figures:
-    """Recorders at once, through the same client that the hooks use: every event is a row, and the database is sound."""
+    """Recorders at once, through the same client that the hooks use: every event is a row, and the database is
+    sound."""
     machine = Machine()
     try:
         machine.json("set", "a", "b", "c", "--global")
         failures: list[str] = []
-        threads = [threading.Thread(target=_feed, args=(machine, number, each, failures)) for number in range(recorders)]
+        threads = [
+            threading.Thread(target=_feed, args=(machine, number, each, failures)) for number in range(recorders)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -106,8 +120,12 @@ for count in range(each):
 def _feed(machine: Machine, number: int, each: int, failures: list[str]) -> None:
     """One process that plays many hooks: starting an interpreter for each would measure interpreters."""
     done = subprocess.run(
-        [sys.executable, "-c", _FEEDER, str(number), str(each)], env=machine.environ, cwd=str(ROOT), capture_output=True, text=True,
+        [sys.executable, "-c", _FEEDER, str(number), str(each)],
+        env=machine.environ,
+        cwd=str(ROOT),
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     if done.returncode:
         failures.append(done.stderr)

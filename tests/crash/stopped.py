@@ -11,7 +11,8 @@ from tests.harness import Machine, is_alive
 
 
 def stopped_primary() -> Figures:
-    """Every call ends within 2 s with a retryable E_UNAVAILABLE that names the pid; the role is not stolen; nothing is applied late."""
+    """Every call ends within 2 s with a retryable E_UNAVAILABLE that names the pid; the role is not stolen; nothing is
+    applied late."""
     machine = Machine()
     try:
         primary, [proxy] = start(machine, 1)

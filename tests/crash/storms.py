@@ -13,7 +13,8 @@ from tests.harness import Machine, Stdio, eventually, is_alive
 
 
 def fifty_at_once(rounds: int = 20, each: int = 25) -> Figures:
-    """Servers with a client and detached ones, all at once: one lock holder, one listener; who lost a detached start is gone."""
+    """Servers with a client and detached ones, all at once: one lock holder, one listener; who lost a detached start is
+    gone."""
     for _ in range(rounds):
         machine = Machine()
         try:
@@ -33,7 +34,11 @@ def fifty_at_once(rounds: int = 20, each: int = 25) -> Figures:
 
 def _assert_one_server(machine: Machine, holder: int) -> None:
     inode = os.stat(os.path.join(machine.runtime, paths.LOCK)).st_ino
-    holders = [line.split()[4] for line in Path("/proc/locks").read_text().splitlines() if f":{inode} " in line and "WRITE" in line]
+    holders = [
+        line.split()[4]
+        for line in Path("/proc/locks").read_text().splitlines()
+        if f":{inode} " in line and "WRITE" in line
+    ]
     assert holders == [str(holder)], f"lock holders: {holders}, published: {holder}"
     sockets = [name for name in os.listdir(machine.runtime) if name.endswith(".sock")]
     assert len(sockets) == 1
@@ -74,13 +79,19 @@ def many_calls(calls: int = 100_000) -> Figures:
         machine.ready()
         proxy = machine.serve()
         proxy.initialize()
-        _calls(proxy, min(MAX_ANSWERS, calls), writes=1)  # the answers that are kept for repeated requests fill up first
+        _calls(
+            proxy, min(MAX_ANSWERS, calls), writes=1
+        )  # the answers that are kept for repeated requests fill up first
         before = [_vitals(client.pid) for client in (primary, proxy)]
         _calls(proxy, calls)
         after = [_vitals(client.pid) for client in (primary, proxy)]
         for (rss0, fds0, threads0), (rss1, fds1, threads1) in zip(before, after, strict=True):
             assert rss1 - rss0 < 6_000 and fds1 - fds0 <= 2 and threads1 - threads0 <= 2, (before, after)
-        return {"calls": calls, "primary_rss_grown_kb": after[0][0] - before[0][0], "proxy_rss_grown_kb": after[1][0] - before[1][0]}
+        return {
+            "calls": calls,
+            "primary_rss_grown_kb": after[0][0] - before[0][0],
+            "proxy_rss_grown_kb": after[1][0] - before[1][0],
+        }
     finally:
         machine.close()
 
@@ -92,7 +103,9 @@ def _calls(client: Stdio, count: int, ahead: int = 50, writes: int = 10) -> None
     for first in range(0, count, ahead):
         batch = range(first, min(first + ahead, count))
         for number in batch:
-            client.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": put if number % writes == 0 else get})
+            client.send(
+                {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": put if number % writes == 0 else get}
+            )
         for number in batch:
             assert client.receive()["id"] == number
 
@@ -105,4 +118,6 @@ def _vitals(pid: int) -> tuple[int, int, int]:
 
 
 def _size(directory: str) -> int:
-    return sum(path.stat().st_size for path in Path(directory).rglob("*") if path.is_file() and path.name != "nudge.log")
+    return sum(
+        path.stat().st_size for path in Path(directory).rglob("*") if path.is_file() and path.name != "nudge.log"
+    )

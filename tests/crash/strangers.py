@@ -31,8 +31,12 @@ class Stranger:
             except OSError:
                 return
             self.heard += link.recv(65_536)
-            body = json.dumps({"name": "nudge", "version": "0.1.0", "role": "PRIMARY", "jsonrpc": "2.0", "id": 1, "result": {}}).encode()
-            link.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            body = json.dumps(
+                {"name": "nudge", "version": "0.1.0", "role": "PRIMARY", "jsonrpc": "2.0", "id": 1, "result": {}}
+            ).encode()
+            link.sendall(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+            )
             link.close()
 
     def close(self) -> None:
@@ -61,9 +65,16 @@ def impostor_never_sees_the_token() -> Figures:
     try:
         paths.ensure_private_dir(machine.runtime)
         token = endpoint.ensure_token(machine.runtime)
-        fake = endpoint.Endpoint(os.getpid(), impostor.port, None, "2026-01-01T00:00:00Z", "fake", "0.1.0", endpoint.READY)
+        fake = endpoint.Endpoint(
+            os.getpid(), impostor.port, None, "2026-01-01T00:00:00Z", "fake", "0.1.0", endpoint.READY
+        )
         endpoint.publish(machine.runtime, fake)
-        for arguments in (("get", "a", "b"), ("set", "a", "b", "hello"), ("-p", str(impostor.port), "get", "a", "b"), ("status",)):
+        for arguments in (
+            ("get", "a", "b"),
+            ("set", "a", "b", "hello"),
+            ("-p", str(impostor.port), "get", "a", "b"),
+            ("status",),
+        ):
             assert machine.cli(*arguments).returncode == 4
         assert token.encode() not in impostor.heard and b"hello" not in impostor.heard
         assert impostor.heard.count(b"GET /proof/") >= 3
@@ -74,7 +85,8 @@ def impostor_never_sees_the_token() -> Figures:
 
 
 def recycled_pid() -> Figures:
-    """A stale endpoint whose pid now belongs to somebody else: nobody is killed or waited for, a new PRIMARY takes over."""
+    """A stale endpoint whose pid now belongs to somebody else: nobody is killed or waited for, a new PRIMARY takes
+    over."""
     machine = Machine()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bystander:
         try:

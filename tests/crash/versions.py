@@ -26,7 +26,8 @@ def _stamp(place: Path, version: str) -> None:
 
 
 def newer_code_takes_over() -> Figures:
-    """A newer newcomer raises the successor from its own installation; the old PRIMARY serves its client on as a PROXY."""
+    """A newer newcomer raises the successor from its own installation; the old PRIMARY serves its client on as a
+    PROXY."""
     machine = Machine()
     try:
         older, newer = _installation(machine, "1.0.0"), _installation(machine, "2.0.0")
@@ -42,7 +43,9 @@ def newer_code_takes_over() -> Figures:
         assert old.process.poll() is None
         third = machine.serve(**older)
         third.initialize()
-        assert third.call("nudge_set_hint", component="c", key="k", value="w", meta={"scope": {}})["hint"]["version"] == 2
+        assert (
+            third.call("nudge_set_hint", component="c", key="k", value="w", meta={"scope": {}})["hint"]["version"] == 2
+        )
         assert machine.ready().version == "2.0.0"
         return {"killed": 0, "lost": 0}
     finally:
@@ -74,7 +77,9 @@ def log_of_a_newer_format() -> Figures:
     machine = Machine()
     try:
         os.mkdir(machine.runtime, 0o700)
-        header = json.dumps({"format": 99, "session": "s", "created": 0.0, "boot_id": "b", "offset": 0.0, "version": "99"}).encode()
+        header = json.dumps(
+            {"format": 99, "session": "s", "created": 0.0, "boot_id": "b", "offset": 0.0, "version": "99"}
+        ).encode()
         log = Path(machine.runtime) / "changes.log"
         log.write_bytes(struct.pack(">II", len(header), zlib.crc32(header)) + header)
         before = log.read_bytes()

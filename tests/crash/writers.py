@@ -40,7 +40,9 @@ def writing(clients: list[Stdio]) -> Iterator[list[Ledger]]:
     """Each client writes its own key in a loop until the block ends."""
     ledgers = [Ledger(f"k{number}") for number in range(len(clients))]
     stop = threading.Event()
-    threads = [threading.Thread(target=_write, args=(c, ledger, stop)) for c, ledger in zip(clients, ledgers, strict=True)]
+    threads = [
+        threading.Thread(target=_write, args=(c, ledger, stop)) for c, ledger in zip(clients, ledgers, strict=True)
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -54,7 +56,11 @@ def writing(clients: list[Stdio]) -> Iterator[list[Ledger]]:
 def wait_for_more(ledgers: list[Ledger], more: int = 1) -> None:
     """Until every writer has had `more` answers since now."""
     targets = [len(ledger.seconds) + more for ledger in ledgers]
-    eventually(lambda: all(len(ledger.seconds) >= target for ledger, target in zip(ledgers, targets, strict=True)), "writers go on", 60)
+    eventually(
+        lambda: all(len(ledger.seconds) >= target for ledger, target in zip(ledgers, targets, strict=True)),
+        "writers go on",
+        60,
+    )
 
 
 def settle(machine: Machine, ledgers: list[Ledger]) -> Figures:
@@ -66,9 +72,13 @@ def settle(machine: Machine, ledgers: list[Ledger]) -> Figures:
         assert kept == len(ledger.versions), f"{ledger.key}: {len(ledger.versions)} acknowledged, {kept} kept"
     seconds = sorted(second for ledger in ledgers for second in ledger.seconds)
     return {
-        "acks": sum(len(ledger.versions) for ledger in ledgers), "lost": 0, "twice": 0, "failed": 0,
-        "p99_s": round(seconds[int(len(seconds) * 0.99)], 3), "worst_s": round(seconds[-1], 3),
-    }  # fmt: skip
+        "acks": sum(len(ledger.versions) for ledger in ledgers),
+        "lost": 0,
+        "twice": 0,
+        "failed": 0,
+        "p99_s": round(seconds[int(len(seconds) * 0.99)], 3),
+        "worst_s": round(seconds[-1], 3),
+    }
 
 
 def start(machine: Machine, proxies: int) -> tuple[Stdio, list[Stdio]]:

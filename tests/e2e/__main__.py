@@ -41,8 +41,12 @@ def two_clients_share(desk: Desk) -> None:
 
 
 CHECKS: tuple[Callable[[Desk], None], ...] = (
-    claude_connects, inspector_lists_and_calls, two_clients_share, agent.recorded_and_told, *wiring.CHECKS,
-)  # fmt: skip
+    claude_connects,
+    inspector_lists_and_calls,
+    two_clients_share,
+    agent.recorded_and_told,
+    *wiring.CHECKS,
+)
 
 
 def run(check: Callable[[Desk], None]) -> bool:

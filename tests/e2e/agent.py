@@ -1,4 +1,5 @@
-"""A whole agent loop with the real Claude Code and a scripted model: what its hooks record, and what the next start is told."""
+"""A whole agent loop with the real Claude Code and a scripted model: what its hooks record, and what the next start is
+told."""
 
 from __future__ import annotations
 
@@ -69,30 +70,53 @@ def _wire(desk: Desk) -> tuple[Path, Path]:
 def _run_claude(desk: Desk, port: int) -> list[dict[str, Any]]:
     hooks, servers = _wire(desk)
     environ = {
-        "IS_SANDBOX": "1", "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "dummy",
+        "IS_SANDBOX": "1",
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
+        "ANTHROPIC_API_KEY": "dummy",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    }  # fmt: skip
+    }
     command = [
-        "claude", "-p", "please do it", "--settings", str(hooks), "--mcp-config", str(servers), "--strict-mcp-config",
-        "--dangerously-skip-permissions", "--output-format", "stream-json", "--verbose", "--include-hook-events",
-        "--debug-file", str(desk.machine.base / "debug.log"),
-    ]  # fmt: skip
+        "claude",
+        "-p",
+        "please do it",
+        "--settings",
+        str(hooks),
+        "--mcp-config",
+        str(servers),
+        "--strict-mcp-config",
+        "--dangerously-skip-permissions",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--include-hook-events",
+        "--debug-file",
+        str(desk.machine.base / "debug.log"),
+    ]
     done = subprocess.run(
-        command, cwd=desk.project, env={**desk.environ, **environ}, capture_output=True, text=True, timeout=120, check=False,
+        command,
+        cwd=desk.project,
+        env={**desk.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
 def recorded_and_told(desk: Desk) -> None:
-    """A run of Bash, failing Bash, Write, Read, Edit and an MCP call is in `nudge trace last`; the next start is told of it."""
+    """A run of Bash, failing Bash, Write, Read, Edit and an MCP call is in `nudge trace last`; the next start is told
+    of it."""
     desk.run("nudge", "set", "api", "test", "pytest -q", "--global")
     with _model(desk, _steps(desk), desk.machine.base / "first") as port:
         _run_claude(desk, port)
     trace = json.loads(desk.run("nudge", "trace", "last", "--json"))
     seen = {row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]}
-    assert {"session_start", "command", "command_error", "file_write", "file_read", "file_edit", "mcp_call"} <= seen, seen
+    assert {"session_start", "command", "command_error", "file_write", "file_read", "file_edit", "mcp_call"} <= seen, (
+        seen
+    )
     assert [prompt["content"] for prompt in trace["prompts"] if prompt["source"] == "user"] == ["please do it"]
     with _model(desk, [], desk.machine.base / "second") as port:
         _run_claude(desk, port)

@@ -20,7 +20,11 @@ def install() -> None:
         return
     INSTALLED.mkdir(exist_ok=True)
     print("installing", *PACKAGES, flush=True)
-    subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(INSTALLED), *PACKAGES], check=True, capture_output=True)
+    subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(INSTALLED), *PACKAGES],
+        check=True,
+        capture_output=True,
+    )
     approve = ["npm", "install-scripts", "approve", "--all", "--prefix", str(INSTALLED)]
     if subprocess.run(approve, check=False, capture_output=True, cwd=INSTALLED).returncode == 0:
         subprocess.run(["npm", "rebuild", "--prefix", str(INSTALLED)], check=True, capture_output=True)
@@ -39,6 +43,13 @@ class Desk:
 
     def run(self, *command: str) -> str:
         done = subprocess.run(
-            command, cwd=self.project, env=self.environ, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL
+            command,
+            cwd=self.project,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
         return done.stdout + done.stderr

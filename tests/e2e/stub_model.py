@@ -1,4 +1,5 @@
-"""A model that asks for the tools it was told to ask for, then says that it is done. Speaks to Gemini CLI and to OpenCode."""
+"""A model that asks for the tools it was told to ask for, then says that it is done. Speaks to Gemini CLI and to
+OpenCode."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ class StubModel:
                 model.requests.append(body.decode())
                 chunks = model.answer(self.path, json.loads(body))
                 self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream" if len(chunks) > 1 or "stream" in self.path else "application/json")
+                self.send_header(
+                    "Content-Type",
+                    "text/event-stream" if len(chunks) > 1 or "stream" in self.path else "application/json",
+                )
                 self.end_headers()
                 self.wfile.write("".join(chunks).encode())
 
@@ -63,7 +67,10 @@ def _event(chunk: dict[str, Any]) -> str:
 def _gemini(call: Call | None) -> dict[str, Any]:
     part = {"text": "done"} if call is None else {"functionCall": {"name": call[0], "args": call[1]}}
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
-    return {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}
+    return {
+        "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],
+        "usageMetadata": usage,
+    }
 
 
 def _openai(call: Call | None) -> list[dict[str, Any]]:
@@ -71,7 +78,14 @@ def _openai(call: Call | None) -> list[dict[str, Any]]:
     delta: dict[str, Any] = {"role": "assistant", "content": "done"}
     if call is not None:
         function = {"name": call[0], "arguments": json.dumps(call[1])}
-        delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": f"call_{id(call)}", "type": "function", "function": function}]}
+        delta = {
+            "role": "assistant",
+            "tool_calls": [{"index": 0, "id": f"call_{id(call)}", "type": "function", "function": function}],
+        }
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    last = {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}], "usage": usage}
+    last = {
+        **base,
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if call else "stop"}],
+        "usage": usage,
+    }
     return [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}, last]

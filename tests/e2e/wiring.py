@@ -1,4 +1,5 @@
-"""`nudge connect` and `nudge disconnect` with the real clients: they list the server, run the hooks, get their files back to the byte."""
+"""`nudge connect` and `nudge disconnect` with the real clients: they list the server, run the hooks, get their files
+back to the byte."""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ class Wired:
         path.parent.mkdir()
         path.write_text(
             f'#!/bin/sh\n[ "$1" = record ] || exec {real} "$@"\n'
-            f'{{ cat; echo; }} | tee -a {self.log} | {real} record\n'
+            f"{{ cat; echo; }} | tee -a {self.log} | {real} record\n"
             f'[ -z "$SAY" ] || ! tail -n 2 {self.log} | grep -q SessionStart || echo "$SAY"\n'
         )
         path.chmod(0o755)
@@ -122,7 +123,11 @@ class Wired:
 
 def claude_code_is_wired(desk: Desk) -> None:
     """By its own command; connected it lists the server, disconnected its files are as they were."""
-    wired = Wired(desk, "claude-code", {".claude.json": '{"hasCompletedOnboarding": true}', ".claude/settings.json": CLAUDE_SETTINGS})
+    wired = Wired(
+        desk,
+        "claude-code",
+        {".claude.json": '{"hasCompletedOnboarding": true}', ".claude/settings.json": CLAUDE_SETTINGS},
+    )
     desk.run("claude", "mcp", "add", "--scope", "user", "other", "--", "/bin/false")
     desk.run("claude", "mcp", "list")  # on its first start it adds things of its own
 
@@ -142,7 +147,9 @@ def codex_is_wired(desk: Desk) -> None:
         tools = {server["name"]: set(server["tools"]) for server in servers["data"]}
         assert "nudge_get_hint" in tools["nudge"], tools
         commands = [hook["command"] for hook in hooks["data"][0]["hooks"]]
-        assert sum(f"{wired.executable} record" in command for command in commands) == 5 and "true" in commands, commands
+        assert sum(f"{wired.executable} record" in command for command in commands) == 5 and "true" in commands, (
+            commands
+        )
         assert not hooks["data"][0]["errors"] and not hooks["data"][0]["warnings"]
 
     wired.round_trip(check)
@@ -157,7 +164,9 @@ def _ask_codex(desk: Desk) -> list[dict[str, Any]]:
         {"id": 3, "method": "hooks/list", "params": {"cwds": [str(desk.project)]}},
     ]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(["codex", "app-server"], cwd=desk.project, env=desk.environ, stdin=pipe, stdout=pipe, stderr=nowhere) as server:
+    with subprocess.Popen(
+        ["codex", "app-server"], cwd=desk.project, env=desk.environ, stdin=pipe, stdout=pipe, stderr=nowhere
+    ) as server:
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write("".join(json.dumps(question) + "\n" for question in questions).encode())
         server.stdin.flush()
@@ -188,10 +197,18 @@ def gemini_runs_the_hooks(desk: Desk) -> None:
     """A session with a command, a failing one and a new file is told from start to end."""
     wired = Wired(desk, "gemini", {".gemini/settings.json": GEMINI_SETTINGS})
     file = {"file_path": str(desk.project / "new.txt"), "content": "x\n"}
-    calls = [("run_shell_command", {"command": "echo hello"}), ("run_shell_command", {"command": "exit 3"}), ("write_file", file)]
+    calls = [
+        ("run_shell_command", {"command": "echo hello"}),
+        ("run_shell_command", {"command": "exit 3"}),
+        ("write_file", file),
+    ]
     desk.run("nudge", "connect", "gemini", "--yes")
     with StubModel(calls) as model:
-        desk.environ |= {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_API_KEY": "x", "GOOGLE_GEMINI_BASE_URL": model.url}
+        desk.environ |= {
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_API_KEY": "x",
+            "GOOGLE_GEMINI_BASE_URL": model.url,
+        }
         # A model by name: without one it first asks a model which model to ask.
         said = desk.run("gemini", "-m", "gemini-2.5-pro", "-p", "please do it", "--yolo")
     expected = ["session_start", "user_prompt", "command", "command_error", "file_write", "session_end"]
@@ -200,7 +217,9 @@ def gemini_runs_the_hooks(desk: Desk) -> None:
 
 def opencode_is_wired(desk: Desk) -> None:
     """It connects to the server and loads the plugin; its configuration keeps comments and trailing commas."""
-    wired = Wired(desk, "opencode", {".config/opencode/opencode.jsonc": OPENCODE_CONFIG, ".config/opencode/plugin/nudge.js": ""})
+    wired = Wired(
+        desk, "opencode", {".config/opencode/opencode.jsonc": OPENCODE_CONFIG, ".config/opencode/plugin/nudge.js": ""}
+    )
     (wired.home / ".config/opencode/plugin/nudge.js").unlink()
 
     def check() -> None:
@@ -246,6 +265,11 @@ def the_plugin_is_valid(desk: Desk) -> None:
 
 
 CHECKS: tuple[Callable[[Desk], None], ...] = (
-    claude_code_is_wired, codex_is_wired, gemini_is_wired, gemini_runs_the_hooks, opencode_is_wired, opencode_runs_the_plugin,
+    claude_code_is_wired,
+    codex_is_wired,
+    gemini_is_wired,
+    gemini_runs_the_hooks,
+    opencode_is_wired,
+    opencode_runs_the_plugin,
     the_plugin_is_valid,
-)  # fmt: skip
+)

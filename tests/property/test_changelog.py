@@ -45,7 +45,9 @@ def test_any_truncation_reads_back_as_a_prefix(records: list[dict[str, Any]], st
 
 
 @given(records=RECORDS, noise=st.binary(max_size=64), position=st.integers(0, 2_000))
-def test_any_overwritten_bytes_read_back_as_a_prefix(records: list[dict[str, Any]], noise: bytes, position: int) -> None:
+def test_any_overwritten_bytes_read_back_as_a_prefix(
+    records: list[dict[str, Any]], noise: bytes, position: int
+) -> None:
     """Noise anywhere in the file never raises and never makes up a record."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "changes.log"

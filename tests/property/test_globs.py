@@ -15,7 +15,9 @@ from nudge.security.matching import compile_glob, translate
 FLAGS = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB | glob.FORCEUNIX
 
 LITERALS = st.sampled_from(["a", "b", "ab", ".a", "a.b", "-", "é", "+", "(", "$", "1", "07", "A"])
-SETS = st.sampled_from(["[ab]", "[!a]", "[^a]", "[a-c]", "[!b-z]", "[]a]", "[!]a]", "[+-9]", "[a-]", "[.]", "[é-ü]", "[\u0430a]"])
+SETS = st.sampled_from(
+    ["[ab]", "[!a]", "[^a]", "[a-c]", "[!b-z]", "[]a]", "[!]a]", "[+-9]", "[a-]", "[.]", "[é-ü]", "[\u0430a]"]
+)
 RANGES = st.sampled_from(["{1..3}", "{3..1}", "{05..08}", "{1..9..4}", "{-1..1}", "{-01..1}"])
 ATOMS = st.one_of(LITERALS, SETS, RANGES, st.sampled_from(["*", "?", "**", "{a}", "{}"]))
 

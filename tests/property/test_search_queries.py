@@ -16,9 +16,15 @@ OPERATORS = ("AND", "OR", "NOT", "NEAR(", "NEAR", "(", ")", '"', '""', "*", "^",
 COLUMNS = ("content:", "file_path :", "- content :", "{content file_path}:")
 TEXTS = ("word", "test", "9", ".", "/", "\\", "'", ";", "\0", "\ud800", "é", "日本", "\N{COMBINING ACUTE ACCENT}")
 SYNTAX = st.sampled_from(OPERATORS + COLUMNS + TEXTS)
-QUERIES = st.text() | st.lists(SYNTAX, max_size=12).map("".join) | st.lists(SYNTAX | st.text(max_size=4), max_size=12).map(" ".join)
+QUERIES = (
+    st.text()
+    | st.lists(SYNTAX, max_size=12).map("".join)
+    | st.lists(SYNTAX | st.text(max_size=4), max_size=12).map(" ".join)
+)
 WORDS = st.text(st.sampled_from(string.ascii_letters + string.digits + "äßéñøжщдλ日本"), min_size=1, max_size=12)
-JOINTS = st.sampled_from([" ", "-", ".", "/", ":", "::", "_", "--", " -", " = ", "(", ") ", ", ", "\n", "'", "=", "@", "#", "\\"])
+JOINTS = st.sampled_from(
+    [" ", "-", ".", "/", ":", "::", "_", "--", " -", " = ", "(", ") ", ", ", "\n", "'", "=", "@", "#", "\\"]
+)
 STORED = filled(event(content="word test 9 é 日本 AND"), prompt("some words"))
 
 
@@ -32,14 +38,23 @@ def understood(query: str, **options: Any) -> bool:
 
 @given(query=QUERIES)
 def test_any_text_is_searched_for_or_refused(query: str) -> None:
-    """Nothing but Invalid comes out of a query: no traceback, no error of the database. Words alone are never refused."""
+    """Nothing but Invalid comes out of a query: no traceback, no error of the database. Words alone are never
+    refused."""
     assert understood(query) or not query.replace(" ", "").isalnum() or set(query.split()) & set(OPERATORS)
 
 
 @given(query=QUERIES, order=st.sampled_from(["relevance", "blended"]))
 def test_filters_and_orders_never_change_that(query: str, order: str) -> None:
     """The same text is understood, or refused, in every order and under every filter."""
-    everything = {"project": "app", "obs_type": "command", "before": NOW, "after": 0, "limit": 1, "offset": 1, "now": NOW}
+    everything = {
+        "project": "app",
+        "obs_type": "command",
+        "before": NOW,
+        "after": 0,
+        "limit": 1,
+        "offset": 1,
+        "now": NOW,
+    }
     assert understood(query) == understood(query, order_by=order, **everything)
 
 
@@ -47,7 +62,10 @@ def is_operator(word: str) -> bool:
     return word in ("AND", "OR", "NOT", "NEAR")
 
 
-@given(words=st.lists(WORDS.filter(lambda word: not is_operator(word)), min_size=1, max_size=8), joints=st.lists(JOINTS, min_size=8))
+@given(
+    words=st.lists(WORDS.filter(lambda word: not is_operator(word)), min_size=1, max_size=8),
+    joints=st.lists(JOINTS, min_size=8),
+)
 @settings(max_examples=150)
 def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) -> None:
     """Copied as it stands, with whatever is between its words; refused only when its parentheses make no sense."""

@@ -72,7 +72,9 @@ class StoreAgainstDict(RuleBasedStateMachine):
         self.store.apply(change)
 
     def live(self) -> dict[Name, Entry]:
-        return {name: entry for name, entry in self.model.items() if entry.expires_at is None or self.now < entry.expires_at}
+        return {
+            name: entry for name, entry in self.model.items() if entry.expires_at is None or self.now < entry.expires_at
+        }
 
     def observed(self, store: HintStore) -> dict[Name, Entry]:
         held = [hint for hint in store.hints() if hint.live_at(self.now)]
@@ -142,7 +144,11 @@ class StoreAgainstDict(RuleBasedStateMachine):
         except NotFound:
             assert here == {}
         else:
-            assert (hint["value"], hint["version"], hint["meta"]) == (returned["value"], returned["version"], returned["meta"])
+            assert (hint["value"], hint["version"], hint["meta"]) == (
+                returned["value"],
+                returned["version"],
+                returned["meta"],
+            )
             credited = here[component, key, parse_scope(hint["meta"].get("scope", {})).key]
             credited.uses = max(credited.uses + delta, 0)
             assert hint.get("use_count", 0) == credited.uses
@@ -154,7 +160,9 @@ class StoreAgainstDict(RuleBasedStateMachine):
 
     @rule(mode=st.sampled_from(["merge", "skip", "replace"]))
     def import_own_export(self, mode: str) -> None:
-        self.now += 0.001  # later than any of the hints: two that were set at one moment are told apart by a microsecond
+        self.now += (
+            0.001  # later than any of the hints: two that were set at one moment are told apart by a microsecond
+        )
         payload = finish(self.store.export(self.now))["payload"]
         report = self.commit(finish(self.store.decide_import(self.now, payload, mode)))
         assert (report["imported"], report["skipped"])[mode != "replace"] == len(self.live())
@@ -206,7 +214,14 @@ TestStoreAgainstDict: Any = pytest.mark.timeout(120)(StoreAgainstDict.TestCase)
 _WORDS = st.sampled_from(["a", "b", "dev", "hotfix/*", "X1"])
 _GLOBS = st.sampled_from(["**/api", "**/api/", "/work/{a,b}", "/work//x", "C:\\code\\*", "c:/code/*", "**"])
 _REPOS = st.sampled_from(
-    ["git:org/x", "git@github.com:Org/X.git", "https://host/org/x", "/srv/repo", "file:///srv/repo/", "ssh://git@h/o/y.git"]
+    [
+        "git:org/x",
+        "git@github.com:Org/X.git",
+        "https://host/org/x",
+        "/srv/repo",
+        "file:///srv/repo/",
+        "ssh://git@h/o/y.git",
+    ]
 )
 _VALUES = st.text("abc", max_size=2)
 
@@ -257,15 +272,23 @@ def test_normal_form_knows_no_order(scope: dict[str, Any], data: st.DataObject) 
 
 _TEXT = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
 _NAMES = _TEXT.filter(lambda name: name == name.strip())
-_LINES = st.text(st.one_of(st.characters(exclude_categories=("Cc", "Cs")), st.sampled_from("\n\t")), min_size=1, max_size=20)
+_LINES = st.text(
+    st.one_of(st.characters(exclude_categories=("Cc", "Cs")), st.sampled_from("\n\t")), min_size=1, max_size=20
+)
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False) | _LINES,
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | _LINES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=8,
 )
 _ANY_VALUE = (
     _LINES
-    | st.builds(lambda cmd, shell: {"type": "command", "cmd": cmd, "shell": shell}, _LINES, st.sampled_from(["bash", "cmd"]))
+    | st.builds(
+        lambda cmd, shell: {"type": "command", "cmd": cmd, "shell": shell}, _LINES, st.sampled_from(["bash", "cmd"])
+    )
     | st.builds(
         lambda body, names: {"type": "template", "format": "jinja", "body": body, "defaults": names},
         _LINES,

@@ -16,7 +16,9 @@ HERE = Path(__file__).resolve().parent
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.security", description="Hostile input of every kind.")
-    parser.add_argument("--long", action="store_true", help="fuzz for minutes, not seconds; the property tests too, at random")
+    parser.add_argument(
+        "--long", action="store_true", help="fuzz for minutes, not seconds; the property tests too, at random"
+    )
     if parser.parse_args().long:
         os.environ[effort.VARIABLE] = "1"
         random = [HERE / "test_fuzz.py", HERE / "test_patterns.py", HERE.parent / "property"]

@@ -53,7 +53,9 @@ DOORS: dict[str, Callable[[Served], Door]] = {
 def setting(door: Door, params: bytes) -> bytes:
     """A message that would set a hint; `params` is JSON text, or something that only looks like it."""
     if door.speaks_mcp:
-        return b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_set_hint","arguments":%s}}' % params
+        return (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_set_hint","arguments":%s}}' % params
+        )
     return b'{"jsonrpc":"2.0","id":1,"method":"nudge.set_hint","params":%s}' % params
 
 

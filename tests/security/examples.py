@@ -7,17 +7,50 @@ from typing import Any
 
 Place = tuple[str | int, ...]
 
-SCOPE = {"cwd_glob": ["/home/me/**"], "repo": "git:org/x", "branch": ["main"], "os": ["linux"], "env_required": ["CI"],
-         "env_match": {"MODE": ["fast"]}}  # fmt: skip
-META = {"reason": "it works", "tags": ["t"], "priority": 5, "confidence": 0.5, "ttl": "PT2H", "sensitivity": "normal",
-        "source": "user", "added_by": "me", "scope": SCOPE}  # fmt: skip
-CONTEXT = {"cwd": "/home/me/x", "repo": "git:org/x", "branch": "main", "os": "linux", "env": {"CI": "1", "MODE": "fast"},
-           "project": "x", "files_open": ["/home/me/x/a"]}  # fmt: skip
+SCOPE = {
+    "cwd_glob": ["/home/me/**"],
+    "repo": "git:org/x",
+    "branch": ["main"],
+    "os": ["linux"],
+    "env_required": ["CI"],
+    "env_match": {"MODE": ["fast"]},
+}
+META = {
+    "reason": "it works",
+    "tags": ["t"],
+    "priority": 5,
+    "confidence": 0.5,
+    "ttl": "PT2H",
+    "sensitivity": "normal",
+    "source": "user",
+    "added_by": "me",
+    "scope": SCOPE,
+}
+CONTEXT = {
+    "cwd": "/home/me/x",
+    "repo": "git:org/x",
+    "branch": "main",
+    "os": "linux",
+    "env": {"CI": "1", "MODE": "fast"},
+    "project": "x",
+    "files_open": ["/home/me/x/a"],
+}
 NAME = {"component": "c", "key": "k"}
-STORED = {"value": "v", "meta": META, "version": 3, "created_at": "2026-11-16T08:30:00Z", "updated_at": "2026-11-16T08:30:00Z",
-          "last_used_at": "2026-11-16T08:30:00Z", "use_count": 2}  # fmt: skip
-PAYLOAD = {"schema_version": "1.0", "created_at": "2026-11-16T08:30:00Z", "session_id": "s",
-           "components": {"c": {"hints": {"k": STORED, "l": [STORED]}}}}  # fmt: skip
+STORED = {
+    "value": "v",
+    "meta": META,
+    "version": 3,
+    "created_at": "2026-11-16T08:30:00Z",
+    "updated_at": "2026-11-16T08:30:00Z",
+    "last_used_at": "2026-11-16T08:30:00Z",
+    "use_count": 2,
+}
+PAYLOAD = {
+    "schema_version": "1.0",
+    "created_at": "2026-11-16T08:30:00Z",
+    "session_id": "s",
+    "components": {"c": {"hints": {"k": STORED, "l": [STORED]}}},
+}
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("nudge.set_hint", {**NAME, "value": "v", "meta": META, "if_match_version": 0}),

@@ -17,7 +17,8 @@ MOST_HELD = 0.020
 class Heartbeat:
     """`worst` is the longest time between two beats, in seconds.
 
-    Time in which this whole process did not run is nobody's fault here: a busy machine takes it. So each gap counts as the
+    Time in which this whole process did not run is nobody's fault here: a busy machine takes it. So each gap counts as
+    the
     processor time that passed in it, whichever thread used it up, and at most as the wall clock says.
     """
 
@@ -39,7 +40,8 @@ class Heartbeat:
 
 @contextmanager
 def listening(server: Served) -> Iterator[Heartbeat]:
-    """Without the collector, which would walk over all that the tests themselves hold; PRIMARY has a rule of its own for it."""
+    """Without the collector, which would walk over all that the tests themselves hold; PRIMARY has a rule of its own
+    for it."""
     heart = Heartbeat()
     gc.disable()
     beating = asyncio.run_coroutine_threadsafe(heart.beat(), server.loop)
@@ -52,7 +54,8 @@ def listening(server: Served) -> Iterator[Heartbeat]:
 
 
 def held(server: Served, work: Callable[[], object], rounds: int = 6) -> float:
-    """The longest gap while `work` runs, beyond the longest while nothing is to do; best of some rounds, since another process on
+    """The longest gap while `work` runs, beyond the longest while nothing is to do; best of some rounds, since another
+    process on
     the same cores can stretch one measurement, hardly all of them."""
     best = float("inf")
     for _ in range(rounds):

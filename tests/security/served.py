@@ -1,4 +1,5 @@
-"""A server inside the test's own process, where its limits can be patched and its state looked at, and raw ways to talk to it."""
+"""A server inside the test's own process, where its limits can be patched and its state looked at, and raw ways to talk
+to it."""
 
 from __future__ import annotations
 
@@ -163,7 +164,8 @@ class Raw:
         return self.reply()
 
     def reply(self, *, keep_body: bool = True, head_only: bool = False) -> Reply:
-        """The next answer. `keep_body` off: its body is dropped as it comes, or the time to copy it would be measured too."""
+        """The next answer. `keep_body` off: its body is dropped as it comes, or the time to copy it would be measured
+        too."""
         while (end := self._buffer.find(b"\r\n\r\n")) < 0:
             self._fill()
         status_line, *lines = self._take(end + 4).decode("latin-1").rstrip().split("\r\n")

@@ -50,7 +50,8 @@ def door(server: Served, request: pytest.FixtureRequest) -> Door:
 
 
 def test_what_is_no_json_is_refused_and_changes_nothing(server: Served, door: Door) -> None:
-    """JSON too deep, numbers that are none, doubled keys, broken text: parse error or invalid request, the same at every door."""
+    """JSON too deep, numbers that are none, doubled keys, broken text: parse error or invalid request, the same at
+    every door."""
     server.call("nudge.set_hint", component="c", key="k", value="before")
     before = server.state()
     got = {name: refusal_of(door.ask(setting(door, HINT % fragment))) for name, (fragment, _) in BROKEN.items()}
@@ -59,16 +60,30 @@ def test_what_is_no_json_is_refused_and_changes_nothing(server: Served, door: Do
     assert still_serves(door)
 
 
-@pytest.mark.parametrize("body", [b"\xef\xbb\xbf{}", "{}".encode("utf-16"), b"{} {}", b"{", b"hello", b"\x00" * 100, b"[1,]", b'"x"y'])
+@pytest.mark.parametrize(
+    "body", [b"\xef\xbb\xbf{}", "{}".encode("utf-16"), b"{} {}", b"{", b"hello", b"\x00" * 100, b"[1,]", b'"x"y']
+)
 def test_what_is_no_json_at_all(door: Door, body: bytes) -> None:
     """Byte order marks, other encodings, two texts, half a text: a parse error."""
     assert refusal_of(door.ask(body)) == PARSE_ERROR
     assert still_serves(door)
 
 
-@pytest.mark.parametrize("body", [b"1", b'"x"', b"null", b"true", b"{}", b'{"id":1}', b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
-                                  b'{"jsonrpc":"2.0","id":1,"method":7}', b'{"jsonrpc":"2.0","id":[],"method":"ping"}',
-                                  b'{"jsonrpc":"2.0","id":true,"method":"ping"}'])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"1",
+        b'"x"',
+        b"null",
+        b"true",
+        b"{}",
+        b'{"id":1}',
+        b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":1,"method":7}',
+        b'{"jsonrpc":"2.0","id":[],"method":"ping"}',
+        b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    ],
+)
 def test_json_that_is_no_request(door: Door, body: bytes) -> None:
     """Well-formed JSON that is no JSON-RPC request: invalid request."""
     assert refusal_of(door.ask(body)) == INVALID_REQUEST
@@ -97,7 +112,9 @@ def test_the_largest_batch_is_served_whatever_is_in_it(server: Served) -> None:
     """Of 100 calls each is answered on its own: a bad neighbour spoils none."""
     good = {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components"}
     with server.tcp() as link:
-        answers = link.ask(post("/", json.dumps([good, 1, None, [], {}, "x", {**good, "method": 1}] + [good] * 93).encode())).json
+        answers = link.ask(
+            post("/", json.dumps([good, 1, None, [], {}, "x", {**good, "method": 1}] + [good] * 93).encode())
+        ).json
     assert [refusal_of(answer) for answer in answers] == [None] + [INVALID_REQUEST] * 6 + [None] * 93
 
 
@@ -128,11 +145,19 @@ def padded(size: int) -> bytes:
 def chunked(path: str, body: bytes, size: int = 60_000, end: bytes = b"0\r\n\r\n") -> bytes:
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
     pieces = (body[start : start + size] for start in range(0, len(body), size))
-    return head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces) + end
+    return (
+        head.encode()
+        + b"Transfer-Encoding: chunked\r\n\r\n"
+        + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in pieces)
+        + end
+    )
 
 
 def imports(count: int) -> bytes:
-    components = {f"c{n // 200}": {"hints": {f"k{m}": {"value": "v" * 8_000} for m in range(n, n + 200)}} for n in range(0, count, 200)}
+    components = {
+        f"c{n // 200}": {"hints": {f"k{m}": {"value": "v" * 8_000} for m in range(n, n + 200)}}
+        for n in range(0, count, 200)
+    }
     return rpc("nudge.import", {"payload": {"schema_version": "1.0", "components": components}})
 
 
@@ -153,7 +178,8 @@ def test_a_body_has_a_mebibyte(server: Served, link: Raw) -> None:
 
 
 def test_an_import_has_sixteen_and_nothing_else_has(server: Served, link: Raw) -> None:
-    """Over a mebibyte only an import is taken, up to sixteen; beyond, its length alone is refused, before a byte of it is read."""
+    """Over a mebibyte only an import is taken, up to sixteen; beyond, its length alone is refused, before a byte of it
+    is read."""
     imported = link.ask(post("/", imports(400))).json["result"]["imported"]
     before = server.state()
     assert imported == 400
@@ -214,7 +240,8 @@ def test_a_compressed_body_is_refused(server: Served, link: Raw, encoding: str) 
 
 
 def test_a_length_that_is_too_short(server: Served, link: Raw) -> None:
-    """What follows the announced end is no request: whatever is answered, nothing was stored, and the next connection is served."""
+    """What follows the announced end is no request: whatever is answered, nothing was stored, and the next connection
+    is served."""
     before = server.state()
     body = padded(200)
     link.send(post("/", body, Content_Length="100"))
@@ -243,15 +270,28 @@ def test_a_length_that_is_too_long(server: Served, link: Raw, monkeypatch: pytes
     assert server.state() == before
 
 
-@pytest.mark.parametrize("head", [
-    b"Content-Length: -1", b"Content-Length: 0x10", b"Content-Length: 1e3", b"Content-Length: 10\r\nContent-Length: 20",
-    b"Content-Length: 10\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: gzip, chunked, identity",
-    b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"Content-Length : 10", b"Content-Length: 10\r\n folded: yes",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: -1",
+        b"Content-Length: 0x10",
+        b"Content-Length: 1e3",
+        b"Content-Length: 10\r\nContent-Length: 20",
+        b"Content-Length: 10\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: gzip, chunked, identity",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        b"Content-Length : 10",
+        b"Content-Length: 10\r\n folded: yes",
+    ],
+)
 def test_two_meanings_of_one_length_are_none(server: Served, link: Raw, head: bytes) -> None:
-    """Lengths that two readers could understand in two ways end the connection with 400: nothing can be smuggled in behind them."""
+    """Lengths that two readers could understand in two ways end the connection with 400: nothing can be smuggled in
+    behind them."""
     before = server.state()
-    request = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer " + TOKEN.encode()
+    request = (
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer "
+        + TOKEN.encode()
+    )
     link.send(request + b"\r\n" + head + b"\r\n\r\n" + padded(200))
     assert [reply.status for reply in replies_until_closed(link)] in ([400], [400, 400], [415])
     assert server.state() == before
@@ -281,7 +321,8 @@ def drip(link: Raw, data: bytes, seconds: float) -> None:
 
 
 def test_slow_headers_end_the_connection(monkeypatch: pytest.MonkeyPatch, server: Served) -> None:
-    """A connection that never completes its first request is closed, bytes dripping in or not, and keeps nobody else waiting."""
+    """A connection that never completes its first request is closed, bytes dripping in or not, and keeps nobody else
+    waiting."""
     monkeypatch.setattr(limits, "HEADERS_TIMEOUT", 0.2)
     for connect in (server.tcp, server.unix):
         with connect() as silent, connect() as slow:

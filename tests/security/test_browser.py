@@ -1,4 +1,5 @@
-"""A page in the user's browser, and any other program that can reach loopback: what each may do is a matter of five rules."""
+"""A page in the user's browser, and any other program that can reach loopback: what each may do is a matter of five
+rules."""
 
 from __future__ import annotations
 
@@ -21,23 +22,60 @@ PORT = "@"  # stands for the port the server got
 OUR_HOSTS = ["127.0.0.1", "localhost:@", "[::1]:@", "127.0.0.1:@"]
 ALSO_OURS = ["localhost", "[::1]", "LOCALHOST:1", "127.1.2.3:80"]
 OTHER_HOSTS = ["evil.example", "evil.example:@", "127.0.0.1.evil.example", "0.0.0.0:@"]
-ODD_HOSTS = ["localhost.evil.example:@", "[::]:@", "localhost:@@evil.example", "127.0.0.1:123456", "::1", "", "user@localhost", "127.1",
-             "localho\u017ft", "127.0.0.\uff11"]  # fmt: skip
+ODD_HOSTS = [
+    "localhost.evil.example:@",
+    "[::]:@",
+    "localhost:@@evil.example",
+    "127.0.0.1:123456",
+    "::1",
+    "",
+    "user@localhost",
+    "127.1",
+    "localho\u017ft",
+    "127.0.0.\uff11",
+]
 OUR_ORIGINS: list[str | None] = [None, "http://localhost:@"]
 ALSO_OUR_ORIGINS = ["http://127.0.0.1:3000", "https://localhost", "http://[::1]:@"]
 OTHER_ORIGINS: list[str | None] = ["null", "http://evil.example", "https://localhost.evil.example"]
-ODD_ORIGINS: list[str | None] = ["", "http://127.0.0.1.evil.example:@", "http://localhost:@.evil.example", "file://", "chrome-extension://abcdefgh",
-               "http://0.0.0.0:@", "localhost", "http://localhost@evil.example", "http://localhost/", "ftp://localhost"]  # fmt: skip
+ODD_ORIGINS: list[str | None] = [
+    "",
+    "http://127.0.0.1.evil.example:@",
+    "http://localhost:@.evil.example",
+    "file://",
+    "chrome-extension://abcdefgh",
+    "http://0.0.0.0:@",
+    "localhost",
+    "http://localhost@evil.example",
+    "http://localhost/",
+    "ftp://localhost",
+]
 METHODS = ["GET", "POST", "OPTIONS", "PUT", "DELETE", "HEAD", "TRACE"]
 JSON_TYPES: list[str | None] = ["application/json", "application/json; charset=utf-8"]
 OTHER_TYPES: list[str | None] = ["text/plain", "application/x-www-form-urlencoded", None]
 ODD_TYPES = ["multipart/form-data; boundary=x", "application/json-patch+json", "text/plain; application/json", ""]
 RIGHT = f"Bearer {TOKEN}"
 WRONG = [None, "Bearer " + "0" * 64]
-ODD_TOKENS = [f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer", "Bearer ", f"Bearer {TOKEN.upper()}"]
+ODD_TOKENS = [
+    f"Bearer {TOKEN[:-1]}",
+    f"Bearer {TOKEN}x",
+    f"Basic {TOKEN}",
+    TOKEN,
+    "Bearer",
+    "Bearer ",
+    f"Bearer {TOKEN.upper()}",
+]
 PATHS = ["/", "/mcp", "/health", "/api/v1/hints/c/k", "/member", "/nowhere"]
-SERVED = {("POST", "/"), ("POST", "/mcp"), ("GET", "/health"), ("POST", "/member"), ("PUT", "/api/v1/hints/c/k"),
-          ("GET", "/api/v1/hints/c/k"), ("DELETE", "/api/v1/hints/c/k"), ("HEAD", "/health"), ("HEAD", "/api/v1/hints/c/k")}  # fmt: skip
+SERVED = {
+    ("POST", "/"),
+    ("POST", "/mcp"),
+    ("GET", "/health"),
+    ("POST", "/member"),
+    ("PUT", "/api/v1/hints/c/k"),
+    ("GET", "/api/v1/hints/c/k"),
+    ("DELETE", "/api/v1/hints/c/k"),
+    ("HEAD", "/health"),
+    ("HEAD", "/api/v1/hints/c/k"),
+}
 _AT_ONCE = 25  # requests sent ahead of their answers
 
 
@@ -51,7 +89,11 @@ class Attempt:
     path: str
 
     def request(self, port: int) -> bytes:
-        body = b'{"value":"x"}' if self.path.startswith("/api") else rpc("nudge.set_hint", {"component": "c", "key": "k", "value": "x"})
+        body = (
+            b'{"value":"x"}'
+            if self.path.startswith("/api")
+            else rpc("nudge.set_hint", {"component": "c", "key": "k", "value": "x"})
+        )
         sent = {"Host": self.host, "Origin": self.origin, "Content-Type": self.kind, "Authorization": self.token}
         lines = [f"{name}: {value.replace(PORT, str(port), 1)}" for name, value in sent.items() if value is not None]
         if self.method in ("POST", "PUT", "PATCH"):
@@ -78,13 +120,21 @@ class Attempt:
 def matrix() -> Iterator[Attempt]:
     """The whole product of what a page can choose; then every odd value of each, with the rest as it should be."""
     product = itertools.product(
-        OUR_HOSTS + OTHER_HOSTS, OUR_ORIGINS + OTHER_ORIGINS, METHODS, JSON_TYPES + OTHER_TYPES, [*WRONG, RIGHT], PATHS[:1]
+        OUR_HOSTS + OTHER_HOSTS,
+        OUR_ORIGINS + OTHER_ORIGINS,
+        METHODS,
+        JSON_TYPES + OTHER_TYPES,
+        [*WRONG, RIGHT],
+        PATHS[:1],
     )
     yield from itertools.starmap(Attempt, product)
     good = Attempt("localhost", None, "POST", "application/json", RIGHT, "/")
     odd: dict[str, Sequence[str | None]] = {
-        "host": ALSO_OURS + ODD_HOSTS, "origin": [*ALSO_OUR_ORIGINS, *ODD_ORIGINS], "kind": ODD_TYPES, "token": ODD_TOKENS,
-    }  # fmt: skip
+        "host": ALSO_OURS + ODD_HOSTS,
+        "origin": [*ALSO_OUR_ORIGINS, *ODD_ORIGINS],
+        "kind": ODD_TYPES,
+        "token": ODD_TOKENS,
+    }
     for (field, values), path, method in itertools.product(odd.items(), PATHS, METHODS):
         yield from (replace(good, path=path, method=method, **{field: value}) for value in values)
 
@@ -96,7 +146,9 @@ def replies(link: Raw, attempts: list[Attempt], port: int) -> Iterator[tuple[Att
         link.send(b"".join(attempt.request(port) for attempt in group))
         for attempt in group:
             reply = link.reply(head_only=attempt.method == "HEAD")
-            made = reply.status == 204 or (reply.status == 404 and reply.headers.get("content-type") == "application/json")
+            made = reply.status == 204 or (
+                reply.status == 404 and reply.headers.get("content-type") == "application/json"
+            )
             yield attempt, 200 if made else reply.status, reply
 
 
@@ -113,7 +165,8 @@ def check(server: Served, attempts: list[Attempt]) -> Counter[int]:
 
 
 def test_the_matrix(server: Served) -> None:
-    """Host x Origin x method x content type x token: each attempt gets what the rules say, no answer ever has a CORS header,
+    """Host x Origin x method x content type x token: each attempt gets what the rules say, no answer ever has a CORS
+    header,
     and nothing changes but by a request that passed all of them."""
     refused = [attempt for attempt in matrix() if attempt.expected() != 200]
     before = server.state()
@@ -136,8 +189,11 @@ def test_a_request_without_a_host(server: Served) -> None:
 
 def test_a_preflight_is_no_invitation(server: Served) -> None:
     """What a browser asks before it lets a page send JSON is answered with a refusal: so it never sends it."""
-    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type",
-             "Access-Control-Request-Private-Network": "true"}  # fmt: skip
+    asked = {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+        "Access-Control-Request-Private-Network": "true",
+    }
     lines = "".join(f"{name}: {value}\r\n" for name, value in asked.items())
     with server.tcp() as link:
         for origin in ("http://evil.example", f"http://localhost:{server.port}", "null"):
@@ -150,7 +206,9 @@ def test_without_auth_pages_are_still_kept_out() -> None:
     """--no-auth opens the server to programs, not to pages: host, origin and content type are checked as ever."""
     with served(auth=False) as server, server.tcp() as link:
         before = server.state()
-        refused = [attempt for attempt in matrix() if attempt.expected() in (403, 415, 421) and attempt.method == "POST"]
+        refused = [
+            attempt for attempt in matrix() if attempt.expected() in (403, 415, 421) and attempt.method == "POST"
+        ]
         for attempt, status, _ in replies(link, [replace(attempt, token=None) for attempt in refused], server.port):
             assert status == replace(attempt, token=RIGHT).expected(), attempt
         assert server.state() == before
@@ -178,7 +236,11 @@ def test_a_proof_shows_the_token_to_nobody(server: Served) -> None:
             shown = proof(link, nonce)
             assert len(shown) == 64 and TOKEN.encode() not in shown
             for guess in (shown, shown.upper(), bytes.fromhex(shown.decode())):
-                request = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + guess.strip() + b"\r\n\r\n"
+                request = (
+                    b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer "
+                    + guess.strip()
+                    + b"\r\n\r\n"
+                )
                 with server.tcp() as another:
                     assert another.ask(request).status in (400, 401)
         expected = hmac.new(TOKEN.encode(), b"n0nce", hashlib.sha256).hexdigest().encode()
@@ -206,7 +268,8 @@ class Uncompared(str):
 
 
 def test_the_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long a refusal takes says nothing about how much of a guess was right: every guess is compared by the library, as a whole."""
+    """How long a refusal takes says nothing about how much of a guess was right: every guess is compared by the
+    library, as a whole."""
     compared: list[bytes] = []
 
     def compare_digest(shown: bytes, token: bytes) -> bool:
@@ -224,7 +287,11 @@ def test_tokens_that_are_no_text(server: Served) -> None:
     """Bytes beyond ASCII, none, or very many are a wrong token, not a failure."""
     with server.tcp() as link:
         for shown in (b"\xff" * 64, "\u017f".encode() * 64, b"", b"a" * 30_000, b" ", b"\x80"):
-            head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nAuthorization: Bearer " + shown + b"\r\n\r\n{}"
+            head = (
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nAuthorization: Bearer "
+                + shown
+                + b"\r\n\r\n{}"
+            )
             assert link.ask(head).status == 401
 
 

@@ -13,14 +13,32 @@ from tests.security.doors import DOORS, refusal_of
 from tests.security.examples import CALLS, places, renamed, replaced
 from tests.security.served import TOKEN, Served, post, rpc, tool
 
-WRONG: list[Any] = [None, True, 0, -1, 10**29, 0.5, "", "x", "x" * 70_000, [], ["x"], [None], [[]], {}, {"x": 1}, {"": {}}]
+WRONG: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    10**29,
+    0.5,
+    "",
+    "x",
+    "x" * 70_000,
+    [],
+    ["x"],
+    [None],
+    [[]],
+    {},
+    {"x": 1},
+    {"": {}},
+]
 REFUSED = (40001, 40002, 40003, 40401, 40901, 42901, 50701)
 CONTROL = ("\0", "a\0b", "\x1b[31m", "\x7f", "\x9b1m", "a\rb")
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda number: CALLS[number][0])
 def test_wrong_types_everywhere(server: Served, number: int) -> None:
-    """Any value in a call exchanged for one of another type: a result, or a refusal that says why; and then no change."""
+    """Any value in a call exchanged for one of another type: a result, or a refusal that says why; and then no
+    change."""
     operation, good = CALLS[number]
     server.call("nudge.set_hint", component="c", key="k", value="v")
     with server.unix() as link:
@@ -53,16 +71,56 @@ def test_control_characters_are_stored_nowhere(server: Served, text: str) -> Non
     assert server.state() == before
 
 
-JUNK = ["", " ", "x", "\udcff", "\udc80\udc81", "²", "9" * 5_000, "-1", "1e999", "nan", "{", "[]", "{}", "null", "[" * 9_000, '{"a":NaN}',
-        '{"cwd":"' + "x" * 9_000 + '"}', '{"cwd":"/a\\u0000"}', '{"cwd":1}', '{"A":1}', '{"A":"\\ud800"}', "ask", "x" * 31_000]  # fmt: skip
-HEADERS = ("Nudge-Request-Id", "Nudge-Deadline", "Nudge-Context", "Nudge-Env", "Nudge-Client", "Nudge-Pid", "Nudge-Version",
-           "Nudge-Tools", "MCP-Protocol-Version", "Content-Type", "Accept", "Connection", "Upgrade", "Expect")  # fmt: skip
+JUNK = [
+    "",
+    " ",
+    "x",
+    "\udcff",
+    "\udc80\udc81",
+    "²",
+    "9" * 5_000,
+    "-1",
+    "1e999",
+    "nan",
+    "{",
+    "[]",
+    "{}",
+    "null",
+    "[" * 9_000,
+    '{"a":NaN}',
+    '{"cwd":"' + "x" * 9_000 + '"}',
+    '{"cwd":"/a\\u0000"}',
+    '{"cwd":1}',
+    '{"A":1}',
+    '{"A":"\\ud800"}',
+    "ask",
+    "x" * 31_000,
+]
+HEADERS = (
+    "Nudge-Request-Id",
+    "Nudge-Deadline",
+    "Nudge-Context",
+    "Nudge-Env",
+    "Nudge-Client",
+    "Nudge-Pid",
+    "Nudge-Version",
+    "Nudge-Tools",
+    "MCP-Protocol-Version",
+    "Content-Type",
+    "Accept",
+    "Connection",
+    "Upgrade",
+    "Expect",
+)
 
 
 @pytest.mark.parametrize("path", ["/", "/mcp", "/api/v1/scan"])
 def test_junk_in_headers(server: Served, path: str) -> None:
     """Whatever a header holds, the answer is not a failure of ours, and the server still says how it is."""
-    bodies = {"/": rpc("nudge.get_hint", {"component": "c", "key": "k"}), "/mcp": tool("nudge_set_hint", {"component": "c", "key": "k"})}
+    bodies = {
+        "/": rpc("nudge.get_hint", {"component": "c", "key": "k"}),
+        "/mcp": tool("nudge_set_hint", {"component": "c", "key": "k"}),
+    }
     for header in HEADERS:
         for junk in JUNK:
             with server.unix() as link:
@@ -114,5 +172,15 @@ def test_no_answer_shows_our_insides(server: Served) -> None:
     with server.tcp() as link:
         said.append(link.ask(b"NONSENSE\r\n\r\n").body)
     text = b"\n".join(said).lower()
-    for word in (b"traceback", b"pydantic", b"httptools", b"/nudge/", b".py", b"site-packages", b"foundcommand", b"valueerror", b"<class"):
+    for word in (
+        b"traceback",
+        b"pydantic",
+        b"httptools",
+        b"/nudge/",
+        b".py",
+        b"site-packages",
+        b"foundcommand",
+        b"valueerror",
+        b"<class",
+    ):
         assert word not in text, word

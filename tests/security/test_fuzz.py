@@ -84,7 +84,8 @@ def bench() -> Iterator[Bench]:
 @given(st.lists(CALL, min_size=1, max_size=8))
 @fuzzed(80)
 def test_any_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None:
-    """Well- and ill-typed parameters of every operation: a result or a NudgeError that can be sent; a refused call changes nothing;
+    """Well- and ill-typed parameters of every operation: a result or a NudgeError that can be sent; a refused call
+    changes nothing;
     and after any sequence of calls the log tells the same story as the store."""
 
     async def run(one: Bench) -> None:
@@ -138,24 +139,60 @@ class _Listener(logging.Handler):
 GARBAGE = st.one_of(
     st.binary(max_size=200),
     st.text(max_size=100).map(str.encode),
-    st.sampled_from([b"", b" ", b"\r", b"\t\t", b"\x00", b"null", b"[]", b"{}", b"[[[[", b'{"jsonrpc":"2.0"', b'"', b"\\", b"\xff\xfe{",
-                     b"NaN", b'{"jsonrpc":"2.0","method":"initialize"}', b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
-                     b'{"jsonrpc":"2.0","id":9,"result":{}}', b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"id":1}',
-                     b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"nudge_set_hint"}}', b"Content-Length: 5", b"GET / HTTP/1.1",
-                     b"[" * 5_000, b'{"a":' * 5_000, b"7" * 5_000, b'{"a":1,"a":2}', b'"\\ud800"']),
-).map(lambda data: data.replace(b"\n", b""))  # fmt: skip
+    st.sampled_from(
+        [
+            b"",
+            b" ",
+            b"\r",
+            b"\t\t",
+            b"\x00",
+            b"null",
+            b"[]",
+            b"{}",
+            b"[[[[",
+            b'{"jsonrpc":"2.0"',
+            b'"',
+            b"\\",
+            b"\xff\xfe{",
+            b"NaN",
+            b'{"jsonrpc":"2.0","method":"initialize"}',
+            b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+            b'{"jsonrpc":"2.0","id":9,"result":{}}',
+            b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+            b'{"id":1}',
+            b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"nudge_set_hint"}}',
+            b"Content-Length: 5",
+            b"GET / HTTP/1.1",
+            b"[" * 5_000,
+            b'{"a":' * 5_000,
+            b"7" * 5_000,
+            b'{"a":1,"a":2}',
+            b'"\\ud800"',
+        ]
+    ),
+).map(lambda data: data.replace(b"\n", b""))
 
 REQUESTS = st.one_of(
     st.tuples(st.just("ping"), st.just({})),
     st.tuples(st.just("tools/list"), st.just({})),
-    st.tuples(st.just("initialize"), st.fixed_dictionaries({}, optional={
-        "protocolVersion": st.sampled_from(["2025-11-25", "1", ""]) | st.integers(),
-        "capabilities": st.just({}),
-        "clientInfo": st.fixed_dictionaries({"name": st.text(max_size=70), "version": st.just("1")}) | st.integers(),
-    })),
-    st.tuples(st.text(max_size=10), st.dictionaries(st.text(max_size=5), st.integers(), max_size=3) | st.lists(st.integers(), max_size=3)),
+    st.tuples(
+        st.just("initialize"),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "protocolVersion": st.sampled_from(["2025-11-25", "1", ""]) | st.integers(),
+                "capabilities": st.just({}),
+                "clientInfo": st.fixed_dictionaries({"name": st.text(max_size=70), "version": st.just("1")})
+                | st.integers(),
+            },
+        ),
+    ),
+    st.tuples(
+        st.text(max_size=10),
+        st.dictionaries(st.text(max_size=5), st.integers(), max_size=3) | st.lists(st.integers(), max_size=3),
+    ),
     CALL.map(lambda call: ("tools/call", {"name": call[0].replace(".", "_"), "arguments": call[1]})),
-)  # fmt: skip
+)
 
 
 def line_of(number: int, request: tuple[str, Any]) -> bytes | None:
@@ -212,7 +249,8 @@ def wires() -> Iterator[dict[str, Wire]]:
 @given(messages=st.lists(GARBAGE | REQUESTS, max_size=12), cuts=st.lists(st.integers(0, 10_000), max_size=5))
 @fuzzed(80)
 def test_any_bytes_on_a_line(wires: dict[str, Wire], role: str, messages: list[Any], cuts: list[int]) -> None:
-    """Garbage between requests, cut anywhere: every request is answered once under its id, garbage by an error at most, and the next
+    """Garbage between requests, cut anywhere: every request is answered once under its id, garbage by an error at most,
+    and the next
     good request is served."""
     wires[role].check(messages, cuts)
 
@@ -227,17 +265,21 @@ def test_raw_bytes_on_a_line(wires: dict[str, Wire], role: str, data: bytes) -> 
 
 @pytest.mark.parametrize("door", ["stdio", "proxy"])
 def test_a_flood_is_answered_to_the_last(server: Served, door: str) -> None:
-    """Thousands of requests sent in one go, before any answer is taken: none is lost, none is answered with a failure."""
+    """Thousands of requests sent in one go, before any answer is taken: none is lost, none is answered with a
+    failure."""
     count = 400
     line: Line = getattr(server, door)()
     line.send(b"".join(rpc("tools/list", {}, n) + b"\n" for n in range(count)))
     answers = line.until("last", *range(count))
-    assert sorted(answer["id"] for answer in answers if "result" in answer and answer["id"] != "last") == list(range(count))
+    assert sorted(answer["id"] for answer in answers if "result" in answer and answer["id"] != "last") == list(
+        range(count)
+    )
 
 
 @pytest.mark.parametrize("door", ["stdio", "proxy"])
 def test_large_questions_and_large_answers_cross(server: Served, door: str) -> None:
-    """Requests that fill every buffer on their way in, while answers fill those on their way out: nobody waits for ever."""
+    """Requests that fill every buffer on their way in, while answers fill those on their way out: nobody waits for
+    ever."""
     for number in range(100):
         server.call("nudge.set_hint", component="c", key=f"k{number}", value="v" * 8_000)
     line: Line = getattr(server, door)()

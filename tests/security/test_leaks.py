@@ -1,4 +1,5 @@
-"""A secret that somebody stored on purpose, and text that was made to be dangerous, turn up nowhere that they should not."""
+"""A secret that somebody stored on purpose, and text that was made to be dangerous, turn up nowhere that they should
+not."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from tests.security.served import Closed, Raw, post, rpc
 
 SECRET = "-".join(("xoxb", "1234567890", "abcdefghijklmnop", "Q" * 12))
 ESCAPE = "\x1b]0;owned\x07\x1b[31m"
-HIDDEN = "\u202e\u2066\u200b\u2028\U000e0041"  # turns text round, hides in it, ends its line, tags it: no control characters, all allowed
+# turns text round, hides in it, ends its line, tags it: no control characters, all allowed
+HIDDEN = "\u202e\u2066\u200b\u2028\U000e0041"
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +48,21 @@ def test_a_rejected_secret_is_not_repeated(told: Machine) -> None:
 
 def test_pretty_output_hides_it(told: Machine) -> None:
     """Nobody who looks over a shoulder sees it; a script that asks for the value gets it."""
-    words = (["get", "api", "token"], ["get", "api", "token", "--explain"], ["ls", "api"], ["ls"], ["query", "--component", "api"],
-             ["query", "--regex", "xox"], ["status"], ["doctor"], ["export"], ["bump", "api", "token"], ["status", "--json"],
-             ["doctor", "--json"], ["export", "--json"])  # fmt: skip
+    words = (
+        ["get", "api", "token"],
+        ["get", "api", "token", "--explain"],
+        ["ls", "api"],
+        ["ls"],
+        ["query", "--component", "api"],
+        ["query", "--regex", "xox"],
+        ["status"],
+        ["doctor"],
+        ["export"],
+        ["bump", "api", "token"],
+        ["status", "--json"],
+        ["doctor", "--json"],
+        ["export", "--json"],
+    )
     shown = {" ".join(verb): told.cli(*verb) for verb in words}
     assert [verb for verb, done in shown.items() if SECRET in done.stdout + done.stderr] == []
     assert "[secret]" in shown["get api token"].stdout
@@ -57,7 +71,8 @@ def test_pretty_output_hides_it(told: Machine) -> None:
 
 
 def test_titles_environments_and_the_last_session_hide_it(make_machine: Callable[..., Machine]) -> None:
-    """A server that a command starts has neither the value in its command line nor the caller's variables in its environment; when
+    """A server that a command starts has neither the value in its command line nor the caller's variables in its
+    environment; when
     the session ends, the value is gone from the disk; that there was one is not."""
     machine = make_machine(NUDGE_LOG_LEVEL="debug", MY_API_TOKEN=SECRET)
     assert machine.cli("set", "api", "token", "-", "--allow-secret", "--global", stdin=SECRET).returncode == 0
@@ -77,7 +92,9 @@ def hostile_bytes(token: str) -> Iterator[bytes]:
     yield post("/", rpc("nudge.set_hint", params), token=token)
     yield post("/", rpc("nudge.set_hint", params), token=token, Content_Length="30")
     yield post("/", rpc("nudge.set_hint", params)[:-1], token=token)
-    yield post("/", rpc("nudge.import", {"payload": {"schema_version": "1.0", "components": {"c": SECRET}}}), token=token)
+    yield post(
+        "/", rpc("nudge.import", {"payload": {"schema_version": "1.0", "components": {"c": SECRET}}}), token=token
+    )
     yield post("/", rpc("nudge.query", {"regex": SECRET + "("}), token=token)
     yield post("/mcp", rpc("tools/call", {"name": "nudge_set_hint", "arguments": [SECRET]}), token=token)
     yield post("/mcp", rpc("tools/call", {"name": "nudge_set_hint", "arguments": params}), token=token)
@@ -93,7 +110,8 @@ def hostile_bytes(token: str) -> Iterator[bytes]:
 
 
 def test_no_failure_writes_it_down(told: Machine) -> None:
-    """Refused, broken off or not even HTTP: what was sent is in no answer, and in no file but the change log, which is the store."""
+    """Refused, broken off or not even HTTP: what was sent is in no answer, and in no file but the change log, which is
+    the store."""
     token = endpoint.read_token(told.runtime)
     assert token is not None
     answers = []
@@ -128,27 +146,45 @@ def test_recorded_secrets_never_touch_the_disk(make_machine: Callable[..., Machi
 
 
 def test_stored_text_cannot_steer_a_terminal(told: Machine) -> None:
-    """Escapes are refused in hints, and spelt out where they may be: in recorded text, in what a client calls itself."""
+    """Escapes are refused in hints, and spelt out where they may be: in recorded text, in what a client calls
+    itself."""
     assert told.cli("set", "api", "evil", "-", "--global", stdin=ESCAPE).returncode == 3
     assert told.cli("record", stdin=event(tool_use_id="t9", tool_input={"command": f"echo {ESCAPE}"})).returncode == 0
     proxy = told.serve()
-    info = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": f"x{ESCAPE}{HIDDEN}", "version": "1"}}
+    info = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": f"x{ESCAPE}{HIDDEN}", "version": "1"},
+    }
     proxy.request("initialize", info)
     proxy.call("nudge_set_hint", component="api", key="named", value="v", meta={"scope": {}})
     verbs = (
-        ["recent"], ["trace", "s9"], ["inject"], ["search", "echo"], ["status"], ["get", "api", "named", "--explain"],
-    )  # fmt: skip
+        ["recent"],
+        ["trace", "s9"],
+        ["inject"],
+        ["search", "echo"],
+        ["status"],
+        ["get", "api", "named", "--explain"],
+    )
     shown = {" ".join(verb): told.cli(*verb, cwd="/").stdout for verb in verbs}
     assert [verb for verb, text in shown.items() if "\x1b" in text or "\x07" in text or set(HIDDEN) & set(text)] == []
     proxy.quit()
 
 
 def test_text_that_hides_is_spelt_out(told: Machine) -> None:
-    """Characters that turn a line round or hide in it are shown by their numbers, in every place of a hint; --json is plain ASCII then."""
+    """Characters that turn a line round or hide in it are shown by their numbers, in every place of a hint; --json is
+    plain ASCII then."""
     meta = ["--reason", f"r{HIDDEN}", "--tags", f"t{HIDDEN}", "--added-by", HIDDEN]
     assert told.cli("set", f"c{HIDDEN}", f"k{HIDDEN}", f"v{HIDDEN}", "--global", *meta).returncode == 0
-    for verb in (["get", f"c{HIDDEN}", f"k{HIDDEN}", "--explain"], ["ls"], ["ls", f"c{HIDDEN}"], ["query", "--component", f"c{HIDDEN}"],
-                 ["get", f"c{HIDDEN}", "nowhere"], ["delete", f"c{HIDDEN}", "nowhere"], ["ls", f"c{HIDDEN}", "--json"]):  # fmt: skip
+    for verb in (
+        ["get", f"c{HIDDEN}", f"k{HIDDEN}", "--explain"],
+        ["ls"],
+        ["ls", f"c{HIDDEN}"],
+        ["query", "--component", f"c{HIDDEN}"],
+        ["get", f"c{HIDDEN}", "nowhere"],
+        ["delete", f"c{HIDDEN}", "nowhere"],
+        ["ls", f"c{HIDDEN}", "--json"],
+    ):
         done = told.cli(*verb)
         assert not set(HIDDEN) & set(done.stdout + done.stderr), (verb, done)
         assert "202e" in done.stdout + done.stderr, (verb, done)

@@ -16,7 +16,9 @@ import pytest
 from tests.harness import Machine, eventually
 
 STRANGER = 65_534
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a second user, and these tests need one")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root can become a second user, and these tests need one"
+)
 
 # It becomes somebody else only after the interpreter, which may be in a home that is closed to others, has been loaded.
 _PRELUDE = f"""
@@ -67,14 +69,21 @@ def served() -> Iterator[Machine]:
     """One with a server in it that a command started, and that holds a secret."""
     machine = opened_up(Machine())
     try:
-        assert machine.cli("set", "c", "k", "-", "--allow-secret", "--global", stdin="hunter2-and-more\n").returncode == 0
+        assert (
+            machine.cli("set", "c", "k", "-", "--allow-secret", "--global", stdin="hunter2-and-more\n").returncode == 0
+        )
         yield machine
     finally:
         machine.close()
 
 
 def everything_in(folder: str) -> list[str]:
-    return sorted([folder, *(os.path.join(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files))])
+    return sorted(
+        [
+            folder,
+            *(os.path.join(place, name) for place, folders, files in os.walk(folder) for name in (*folders, *files)),
+        ]
+    )
 
 
 def test_nothing_of_ours_can_be_read_or_changed(served: Machine) -> None:
@@ -132,7 +141,8 @@ result = status(link, "GET /api/v1/export HTTP/1.1\\r\\nHost: localhost\\r\\n\\r
 
 
 def test_what_a_process_shows_of_itself(served: Machine) -> None:
-    """Every user may read a command line: the server's has no token and no value in it; its environment and memory are closed."""
+    """Every user may read a command line: the server's has no token and no value in it; its environment and memory are
+    closed."""
     token = served.cli("token").stdout.strip()
     code = """
 result = [tried(lambda: open(f"/proc/{given['pid']}/{name}", "rb").read().decode()) for name in ("cmdline", "environ", "mem")]
@@ -179,15 +189,32 @@ def no_directory(path: Path) -> None:
     path.write_text("")
 
 
-PLANTS = {plant.__name__: plant for plant in (
-    foreign, open_to_all, open_to_a_group, link_to_theirs, link_to_ours, link_to_nothing, no_directory,
-)}  # fmt: skip
-VERBS = (["set", "c", "k", "v", "--global"], ["get", "c", "k"], ["status"], ["stop"], ["token"], ["serve", "--http-only"])
+PLANTS = {
+    plant.__name__: plant
+    for plant in (
+        foreign,
+        open_to_all,
+        open_to_a_group,
+        link_to_theirs,
+        link_to_ours,
+        link_to_nothing,
+        no_directory,
+    )
+}
+VERBS = (
+    ["set", "c", "k", "v", "--global"],
+    ["get", "c", "k"],
+    ["status"],
+    ["stop"],
+    ["token"],
+    ["serve", "--http-only"],
+)
 
 
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_planted_directory_is_refused_by_name(crowded: Machine, plant: str) -> None:
-    """A runtime directory that another user could control: every command names it and says what to do; nothing is written there."""
+    """A runtime directory that another user could control: every command names it and says what to do; nothing is
+    written there."""
     PLANTS[plant](Path(crowded.runtime))
     before = everything_in(str(crowded.base))
     for verb in VERBS:
@@ -249,17 +276,33 @@ def live(machine: Machine) -> None:
 def fill_log(machine: Machine) -> None:
     """Enough for a rotation, by a process that logs as the server does."""
     code = "from nudge.server import logs; import logging; logs.configure('info'); [logging.error('x' * 1000) for _ in range(1100)]"
-    done = subprocess.run([sys.executable, "-P", "-c", code], env=machine.environ, cwd="/", check=False, capture_output=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=machine.environ, cwd="/", check=False, capture_output=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_everything_is_owner_only(crowded: Machine) -> None:
-    """0700 and 0600, whatever the umask: directories, locks, endpoint, token, change log, logs also when rotated, the last session,
+    """0700 and 0600, whatever the umask: directories, locks, endpoint, token, change log, logs also when rotated, the
+    last session,
     the database and its backups, exports."""
     crowded.use_default_directory()
     live(crowded)
     ours = [path for path in everything_in(str(crowded.base)) if "nudge" in path.removeprefix(str(crowded.base))]
     names = {os.path.basename(path) for path in ours}
-    assert {"server.lock", "server.pid", "token", "changes.log", "previous.json", "nudge.log", "nudge.log.1", "nudge-export.json"} <= names
+    assert {
+        "server.lock",
+        "server.pid",
+        "token",
+        "changes.log",
+        "previous.json",
+        "nudge.log",
+        "nudge.log.1",
+        "nudge-export.json",
+    } <= names
     modes = {path: os.lstat(path).st_mode for path in ours}
-    assert {path: oct(mode) for path, mode in modes.items() if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)} == {}
+    assert {
+        path: oct(mode)
+        for path, mode in modes.items()
+        if stat.S_IMODE(mode) != (0o700 if stat.S_ISDIR(mode) else 0o600)
+    } == {}

@@ -21,20 +21,45 @@ from tests.security.served import Reply, Served, post, rpc, served, tool
 
 # Fatal to engines that go back; and what makes one that does not lose its cache of states.
 REGEXES = (
-    "(a+)+$", "(a|aa)+$", "(.*)*x", "(?:a?){30}a{30}", "(x+x+)+y", ".*.*.*.*.*.*.*.*=.*", r"(?i)(?:[a-z]+[0-9]*)+!", r"(\w+\s?)*$",
-    r"^(([a-z])+.)+[A-Z]([a-z])+$", "[ab]*a[ab]{12}c", " .*a.{20}z", "(a|b| ).{40}z", "a[ab]{150}z", "(?:a?[ab]?){60}[ab]{60}z",
-    "(?:a*b*){60}z", "(?:.{0,30}a){5}", r"\pL{0,20}z", "((a{1,9}){1,9}){1,9}b",
-)  # fmt: skip
+    "(a+)+$",
+    "(a|aa)+$",
+    "(.*)*x",
+    "(?:a?){30}a{30}",
+    "(x+x+)+y",
+    ".*.*.*.*.*.*.*.*=.*",
+    r"(?i)(?:[a-z]+[0-9]*)+!",
+    r"(\w+\s?)*$",
+    r"^(([a-z])+.)+[A-Z]([a-z])+$",
+    "[ab]*a[ab]{12}c",
+    " .*a.{20}z",
+    "(a|b| ).{40}z",
+    "a[ab]{150}z",
+    "(?:a?[ab]?){60}[ab]{60}z",
+    "(?:a*b*){60}z",
+    "(?:.{0,30}a){5}",
+    r"\pL{0,20}z",
+    "((a{1,9}){1,9}){1,9}b",
+)
 GLOBS = (
-    "/**/" + "a/**/" * 29 + "b%d", "/*a%d" + "?" * 50, "/" + "*a" * 60 + "b%d", "**/" + "/**/".join(["a*"] * 31) + "%d",
-    "/**/a/" + "/".join("*" * 60) + "/b%d", "/**/[!b]*[!c]*[!d]*/**/x%d", "/{*aaa,*bbb,*ccc,*ddd,*eee,*fff,*ggg,*hhh,a*b*c*d*e*f*g*h}%d",
-)  # fmt: skip
+    "/**/" + "a/**/" * 29 + "b%d",
+    "/*a%d" + "?" * 50,
+    "/" + "*a" * 60 + "b%d",
+    "**/" + "/**/".join(["a*"] * 31) + "%d",
+    "/**/a/" + "/".join("*" * 60) + "/b%d",
+    "/**/[!b]*[!c]*[!d]*/**/x%d",
+    "/{*aaa,*bbb,*ccc,*ddd,*eee,*fff,*ggg,*hhh,a*b*c*d*e*f*g*h}%d",
+)
 LONGEST = limits.MAX_PATH_CHARS
-PATHS = ("/a" * (LONGEST // 2 - 1), "/" + "a" * (LONGEST - 1), "/" + "".join(random.Random(7).choice("ab") for _ in range(LONGEST - 1)))
+PATHS = (
+    "/a" * (LONGEST // 2 - 1),
+    "/" + "a" * (LONGEST - 1),
+    "/" + "".join(random.Random(7).choice("ab") for _ in range(LONGEST - 1)),
+)
 
 
 def ask(server: Served, body: bytes, path: str = "/") -> Reply:
-    """The answer without its body: to copy forty megabytes would hold this process, and with it the loop that is measured."""
+    """The answer without its body: to copy forty megabytes would hold this process, and with it the loop that is
+    measured."""
     with server.tcp() as link:
         link.send(post(path, body))
         return link.reply(keep_body=False)
@@ -51,8 +76,17 @@ def full() -> Iterator[Served]:
     letters = bytes(b"ab "[byte % 3] for byte in range(256))
     with served() as server:
         now = server.app.now()
-        hints = [Hint.of(f"c{n // 200}", f"k{n}", os.urandom(8_000).translate(letters).decode(), {}, created_at=now, updated_at=now)
-                 for n in range(limits.MAX_HINTS)]  # fmt: skip
+        hints = [
+            Hint.of(
+                f"c{n // 200}",
+                f"k{n}",
+                os.urandom(8_000).translate(letters).decode(),
+                {},
+                created_at=now,
+                updated_at=now,
+            )
+            for n in range(limits.MAX_HINTS)
+        ]
         server.on_loop(lambda: server.app.session.store.apply(Change(tuple(hints))))
         yield server
 
@@ -69,7 +103,8 @@ def scoped() -> Iterator[Served]:
 
 @pytest.mark.parametrize("regex", REGEXES)
 def test_a_query_by_regex_holds_nobody(full: Served, regex: str) -> None:
-    """Over 5,000 hints of 8 KiB: an answer, or a refusal that says how to narrow it, in less time than a caller waits."""
+    """Over 5,000 hints of 8 KiB: an answer, or a refusal that says how to narrow it, in less time than a caller
+    waits."""
     began = time.monotonic()
     assert held(full, lambda: ask(full, rpc("nudge.query", {"regex": regex})), rounds=6) < MOST_HELD
     assert time.monotonic() - began < 2 * (limits.CALL_TIMEOUT + 2)
@@ -83,11 +118,15 @@ def test_a_slow_regex_is_given_up(full: Served) -> None:
     assert answer(full, "nudge.query", regex=" .*a.{20}z", component="c1", keys=["k200"])["result"] == {"hints": []}
 
 
-@pytest.mark.parametrize("method", ["nudge.get_hint", "nudge.bump", "nudge.list_components", "nudge.query", "nudge.delete_hint"])
+@pytest.mark.parametrize(
+    "method", ["nudge.get_hint", "nudge.bump", "nudge.list_components", "nudge.query", "nudge.delete_hint"]
+)
 def test_two_hundred_variants_hold_nobody(scoped: Served, method: str) -> None:
     """Each variant has a pattern that takes milliseconds: the others get their turn between two of them."""
     paths = iter(PATHS * 10)
-    params: dict[str, Any] = {"component": "c"} if method in ("nudge.list_components", "nudge.query") else {"component": "c", "key": "k"}
+    params: dict[str, Any] = (
+        {"component": "c"} if method in ("nudge.list_components", "nudge.query") else {"component": "c", "key": "k"}
+    )
 
     def call() -> Any:
         if method == "nudge.delete_hint":
@@ -102,9 +141,20 @@ def test_setting_evil_globs_holds_nobody(server: Served) -> None:
     numbers = iter(range(10_000))
 
     def call() -> None:
-        for glob in (*GLOBS, "{a,b}" * 50, "{1..1000000}", "/" + "{a,{b,{c,d}}}" * 15, "[" * 200, "/" + "[a-" * 60, "/" + "**/" * 80):
+        for glob in (
+            *GLOBS,
+            "{a,b}" * 50,
+            "{1..1000000}",
+            "/" + "{a,{b,{c,d}}}" * 15,
+            "[" * 200,
+            "/" + "[a-" * 60,
+            "/" + "**/" * 80,
+        ):
             meta = {"scope": {"cwd_glob": [glob % next(numbers) if "%d" in glob else glob]}}
-            assert answer(server, "nudge.set_hint", component="c", key="k", value="v", meta=meta).keys() & {"result", "error"}
+            assert answer(server, "nudge.set_hint", component="c", key="k", value="v", meta=meta).keys() & {
+                "result",
+                "error",
+            }
 
     assert held(server, call) < MOST_HELD
 
@@ -115,7 +165,12 @@ def test_a_scope_has_so_many_wildcards_and_no_more(server: Served) -> None:
     with pytest.raises(ScopeInvalid, match="wildcards"):
         server.call("nudge.set_hint", component="c", key="k", value="v", meta={"scope": {"cwd_glob": globs}})
     modest = [f"**/service-{number}*/**" for number in range(limits.MAX_SCOPE_ITEMS)]
-    assert server.call("nudge.set_hint", component="c", key="k", value="v", meta={"scope": {"cwd_glob": modest}})["hint"]["version"] == 1
+    assert (
+        server.call("nudge.set_hint", component="c", key="k", value="v", meta={"scope": {"cwd_glob": modest}})["hint"][
+            "version"
+        ]
+        == 1
+    )
 
 
 def test_a_scope_has_so_many_characters_and_no_more(server: Served) -> None:
@@ -132,8 +187,12 @@ def test_importing_evil_globs_holds_nobody(server: Served) -> None:
 
     def call() -> None:
         version = next(versions)
-        globs = [GLOBS[number % len(GLOBS)] % (number + 1_000 * version) for number in range(limits.MAX_HINTS_PER_COMPONENT)]
-        hints = {f"k{number}": {"value": "v", "meta": {"scope": {"cwd_glob": [glob]}}} for number, glob in enumerate(globs)}
+        globs = [
+            GLOBS[number % len(GLOBS)] % (number + 1_000 * version) for number in range(limits.MAX_HINTS_PER_COMPONENT)
+        ]
+        hints = {
+            f"k{number}": {"value": "v", "meta": {"scope": {"cwd_glob": [glob]}}} for number, glob in enumerate(globs)
+        }
         components = {f"c{number}": {"hints": hints} for number in range(3)}
         payload = {"schema_version": "1.0", "components": components}
         assert ask(server, rpc("nudge.import", {"payload": payload, "mode": "replace"})).status == 200
@@ -146,7 +205,9 @@ def test_the_largest_export_holds_nobody(full: Served) -> None:
     assert held(full, lambda: ask(full, rpc("nudge.export", {})), rounds=6) < MOST_HELD
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("nudge_list_components", {"component": "c1"}), ("nudge_query", {"limit": 100})])
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("nudge_list_components", {"component": "c1"}), ("nudge_query", {"limit": 100})]
+)
 def test_the_largest_answers_to_an_agent_hold_nobody(full: Served, name: str, arguments: dict[str, Any]) -> None:
     """Two megabytes of JSON, which MCP wants twice, once of it as a text."""
     assert held(full, lambda: ask(full, tool(name, arguments), "/mcp")) < MOST_HELD
@@ -176,10 +237,14 @@ def test_a_flood_on_stdio_holds_nobody(server: Served, kind: str) -> None:
 
 def test_tiny_chunks_hold_nobody(server: Served) -> None:
     """A body of a hundred thousand chunks of one byte, by a stranger and by somebody with the token."""
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", "params": {}}).ljust(100_000).encode()
+    body = (
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", "params": {}}).ljust(100_000).encode()
+    )
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
     for token in ("wrong", None):
-        head = post("/", b"", **({"Authorization": token} if token else {})).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+        head = post("/", b"", **({"Authorization": token} if token else {})).replace(
+            b"Content-Length: 0", b"Transfer-Encoding: chunked"
+        )
 
         def call(request: bytes = head + chunks) -> None:
             with server.tcp() as link:

@@ -38,10 +38,19 @@ def test_a_key_that_is_no_setting_is_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("port", "0"), ("port", "many"), ("max_hints", "1e3"), ("session_grace", "-1"), ("session_grace", "nan"), ("idle_exit", ""),
-        ("secret_guard", "perhaps"), ("log_level", "loud"), ("default_ttl", "x"), ("default_ttl", "P1M"), ("retention", "command"),
+        ("port", "0"),
+        ("port", "many"),
+        ("max_hints", "1e3"),
+        ("session_grace", "-1"),
+        ("session_grace", "nan"),
+        ("idle_exit", ""),
+        ("secret_guard", "perhaps"),
+        ("log_level", "loud"),
+        ("default_ttl", "x"),
+        ("default_ttl", "P1M"),
+        ("retention", "command"),
     ],
-)  # fmt: skip
+)
 def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, text: str) -> None:
     """Also a lifetime, which a server would otherwise stumble over when it is too late to say so."""
     variable = "NUDGE_" + name.upper()
@@ -51,7 +60,13 @@ def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("max_hints", '"x"'), ("session_grace", "[1]"), ("default_ttl", "5"), ("retention", '{command = "x"}'), ("ignore", "[1]")],
+    [
+        ("max_hints", '"x"'),
+        ("session_grace", "[1]"),
+        ("default_ttl", "5"),
+        ("retention", '{command = "x"}'),
+        ("ignore", "[1]"),
+    ],
 )
 def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, name: str, value: str) -> None:
     """Nobody looks for a variable that was never set."""
@@ -71,14 +86,17 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
     assert settings.given == frozenset() and problem is not None and problem.startswith(str(file))
 
 
-@pytest.mark.parametrize(("raw", "tools"), [('"search, get_hint"', "search,get_hint"), ('["search", "get_hint"]', "search,get_hint")])
+@pytest.mark.parametrize(
+    ("raw", "tools"), [('"search, get_hint"', "search,get_hint"), ('["search", "get_hint"]', "search,get_hint")]
+)
 def test_lists_in_the_file(tmp_path: Path, raw: str, tools: str) -> None:
     """A list may be one, or a text with commas as the environment has it."""
     assert loaded(tmp_path, f"tools = {raw}").tools == tools
 
 
 @pytest.mark.parametrize(
-    ("name", "flag"), [("max_hints", "--max-hints"), ("secret_guard", "--no-secret-guard"), ("off", "--off"), ("tools", "--tools")]
+    ("name", "flag"),
+    [("max_hints", "--max-hints"), ("secret_guard", "--no-secret-guard"), ("off", "--off"), ("tools", "--tools")],
 )
 def test_flags(name: str, flag: str) -> None:
     """A switch that is on is turned off by its flag."""

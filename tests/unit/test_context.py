@@ -92,7 +92,11 @@ class TestRepoIdentity:
 
     def test_spaces_are_one_name_in_both_spellings(self) -> None:
         """A URL writes a space as %20, ssh writes it out."""
-        assert normalise_repo("git@host:My Org/repo") == normalise_repo("https://host/My%20Org/repo") == "git:my%20org/repo"
+        assert (
+            normalise_repo("git@host:My Org/repo")
+            == normalise_repo("https://host/My%20Org/repo")
+            == "git:my%20org/repo"
+        )
 
     @pytest.mark.parametrize(
         ("raw", "identity"),
@@ -123,8 +127,28 @@ class TestRepoIdentity:
     @pytest.mark.parametrize(
         "raw",
         [
-            *("", " ", "org/repo", "repo", "../repo", "./a:b", ":x", "https://host", "https://host/.git", "git:", "git:.git"),
-            *("git@host:../x", "git@host:a/...git", "file://elsewhere/x", "file://", "git:a\nb", "git:a\x00", "/bad\udcff"),
+            *(
+                "",
+                " ",
+                "org/repo",
+                "repo",
+                "../repo",
+                "./a:b",
+                ":x",
+                "https://host",
+                "https://host/.git",
+                "git:",
+                "git:.git",
+            ),
+            *(
+                "git@host:../x",
+                "git@host:a/...git",
+                "file://elsewhere/x",
+                "file://",
+                "git:a\nb",
+                "git:a\x00",
+                "/bad\udcff",
+            ),
             "git:" + "x" * limits.MAX_REPO_CHARS,
         ],
     )
@@ -238,14 +262,20 @@ class TestResolve:
 
     @pytest.mark.parametrize("origin", [None, "https://host/org/repo.git", "../upstream"])
     def test_a_bare_repository_is_one(self, tmp_path: Path, origin: str | None) -> None:
-        """In it and below it, by its origin or by its place; a clone of it, and a work tree of it, have the same identity."""
+        """In it and below it, by its origin or by its place; a clone of it, and a work tree of it, have the same
+        identity."""
         bare = tmp_path / "repo.git"
         git(tmp_path, "clone", "-q", "--bare", str(make_repo(tmp_path / "first")), str(bare))
         git(bare, "remote", *(["set-url", "origin", origin] if origin else ["remove", "origin"]))
         assert resolved(bare) == resolved(bare / "refs" / "heads")
         if origin is None:
             git(tmp_path, "clone", "-q", str(bare), "second")
-            assert resolved(bare) == git_says(bare) == resolved(tmp_path / "second") == (f"file://{os.path.realpath(bare)}", "main")
+            assert (
+                resolved(bare)
+                == git_says(bare)
+                == resolved(tmp_path / "second")
+                == (f"file://{os.path.realpath(bare)}", "main")
+            )
         git(bare, "worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
         assert resolve(str(tmp_path / "tree")).repo == resolve(str(bare)).repo
 
@@ -303,12 +333,18 @@ class TestResolve:
         assert resolve("sub/../sub/.").cwd == os.path.join(os.getcwd(), "sub")
 
     def test_the_shells_name_of_a_directory_counts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Behind a link `$PWD` is what people write into a scope; one that is out of date, or relative, says nothing."""
+        """Behind a link `$PWD` is what people write into a scope; one that is out of date, or relative, says
+        nothing."""
         (tmp_path / "real" / "sub").mkdir(parents=True)
         link = tmp_path / "link"
         link.symlink_to(tmp_path / "real")
         monkeypatch.chdir(link / "sub")
-        for said, cwd in (("link/sub", "link/sub"), ("link//sub/.", "link/sub"), ("real", "real/sub"), ("gone", "real/sub")):
+        for said, cwd in (
+            ("link/sub", "link/sub"),
+            ("link//sub/.", "link/sub"),
+            ("real", "real/sub"),
+            ("gone", "real/sub"),
+        ):
             monkeypatch.setenv("PWD", str(tmp_path / said))
             assert resolve().cwd == caller_cwd({}, None, None) == os.path.realpath(tmp_path) + "/" + cwd
         for said in (".", "", "link/sub", "\udcff", "/" + "x" * 5_000):
@@ -326,13 +362,17 @@ class TestResolve:
         assert (context.cwd, context.repo, context.branch, context.project) == (None, None, None, None)
         assert resolve("relative").cwd is None
 
-    @pytest.mark.parametrize(("platform", "name"), [("linux",) * 2, ("darwin",) * 2, ("win32", "windows"), ("aix", None)])
+    @pytest.mark.parametrize(
+        ("platform", "name"), [("linux",) * 2, ("darwin",) * 2, ("win32", "windows"), ("aix", None)]
+    )
     def test_operating_system(self, monkeypatch: pytest.MonkeyPatch, platform: str, name: str | None) -> None:
         """The three names that scopes know; any other system is unknown."""
         monkeypatch.setattr(sys, "platform", platform)
         assert resolve("/").os == name
 
-    def test_the_environment_does_not_choose_the_repository(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_environment_does_not_choose_the_repository(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """`GIT_DIR` of the process that asks says nothing about the directory asked for."""
         other = make_repo(tmp_path / "other", "https://host/org/other")
         monkeypatch.setenv("GIT_DIR", str(other / ".git"))
@@ -350,7 +390,7 @@ class TestConfigSyntax:
             ORIGIN,
             '[remote "origin"] url=git@host:org/repo.git',
             '[REMOTE   "origin"]\r\n\tURL = git@host:org/repo.git   \r\n',
-            '[remote.origin]\nurl = git@host:org/repo.git\n',
+            "[remote.origin]\nurl = git@host:org/repo.git\n",
             '[remote "origin"]\n\turl = "git@host:org/repo.git" # a comment\n',
             '[remote "origin"]\n\turl = git@host:org/repo.git ; a comment\n',
             '[remote "origin"]\n\turl = git@host:"org/re"po.git\n',
@@ -459,11 +499,15 @@ class TestParse:
     def test_round_trip(self) -> None:
         """What is known survives the wire, normalised; what is not known is not there."""
         plain = {"branch": "dev", "os": "linux", "project": "repo", "files_open": ["a.py"]}
-        wire = Context.parse({**plain, "cwd": "/work//x/", "repo": "git@h:Org/Repo.git", "env": {"A": "1", "B": None}}).to_wire()
+        wire = Context.parse(
+            {**plain, "cwd": "/work//x/", "repo": "git@h:Org/Repo.git", "env": {"A": "1", "B": None}}
+        ).to_wire()
         assert wire == {**plain, "cwd": "/work/x", "repo": "git:org/repo", "env": {"A": "1"}}
         assert Context.parse(wire).to_wire() == wire
 
-    @pytest.mark.parametrize("raw", [None, {}, {"cwd": None, "repo": "", "branch": "", "env": None}, {"branch": "HEAD"}])
+    @pytest.mark.parametrize(
+        "raw", [None, {}, {"cwd": None, "repo": "", "branch": "", "env": None}, {"branch": "HEAD"}]
+    )
     def test_unknown_is_allowed(self, raw: Any) -> None:
         """Null, empty, and the HEAD that git prints for no branch all mean unknown."""
         assert Context.parse(raw).to_wire() == {}

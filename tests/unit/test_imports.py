@@ -1,4 +1,5 @@
-"""Who may know whom: interface -> service -> domain, with storage and runtime beside, and the leaves below all of them."""
+"""Who may know whom: interface -> service -> domain, with storage and runtime beside, and the leaves below all of
+them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,20 @@ ROOT = Path(__file__).parents[2]
 
 # What everybody may import, and what imports nothing else itself.
 COMMON = frozenset(
-    ("__version__", "clock", "config", "context", "decay", "errors", "explanation", "files", "limits", "paths", "security", "switches")
+    (
+        "__version__",
+        "clock",
+        "config",
+        "context",
+        "decay",
+        "errors",
+        "explanation",
+        "files",
+        "limits",
+        "paths",
+        "security",
+        "switches",
+    )
 )
 DOMAINS = frozenset(("hints", "history", "manifests", "memories"))
 

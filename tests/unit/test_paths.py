@@ -27,7 +27,13 @@ def test_a_home_that_is_no_place_is_not_used(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.chdir(tmp_path)
     account = pwd.getpwuid(os.getuid()).pw_dir
     assert paths.home() == account
-    for place in (paths.runtime_dir({}), paths.config_file({}), paths.database_file({}), paths.log_dir({}), paths.expanded("~/x")):
+    for place in (
+        paths.runtime_dir({}),
+        paths.config_file({}),
+        paths.database_file({}),
+        paths.log_dir({}),
+        paths.expanded("~/x"),
+    ):
         assert place.startswith(account + "/")
 
 

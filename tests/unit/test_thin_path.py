@@ -1,4 +1,5 @@
-"""What a hook, `nudge get` and a PROXY pay for: each of these modules is loaded in an interpreter that has nothing else."""
+"""What a hook, `nudge get` and a PROXY pay for: each of these modules is loaded in an interpreter that has nothing
+else."""
 
 from __future__ import annotations
 
@@ -12,15 +13,50 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-LEAVES = ("errors", "limits", "config", "clock", "explanation", "context", "paths", "switches", "security.paths", "security.secrets")
-IPC = ("ipc.endpoint", "ipc.lock", "ipc.connection", "ipc.ensure", "ipc.client", "server.role", "server.stdio", "server.proxy")
+LEAVES = (
+    "errors",
+    "limits",
+    "config",
+    "clock",
+    "explanation",
+    "context",
+    "paths",
+    "switches",
+    "security.paths",
+    "security.secrets",
+)
+IPC = (
+    "ipc.endpoint",
+    "ipc.lock",
+    "ipc.connection",
+    "ipc.ensure",
+    "ipc.client",
+    "server.role",
+    "server.stdio",
+    "server.proxy",
+)
 HOOK = ("hook", "history.extract", "history.oversize", "storage.spool")
-COMMANDS = ("__main__", *(f"cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")))
+COMMANDS = (
+    "__main__",
+    *(f"cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")),
+)
 THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *IPC, *HOOK, *COMMANDS))
 
 # Of the standard library, but 5 to 15 ms each: a large part of the whole budget of one command.
 HEAVY = frozenset(
-    ("asyncio", "dataclasses", "http", "inspect", "logging", "pathlib", "shutil", "subprocess", "tempfile", "typing", "urllib")
+    (
+        "asyncio",
+        "dataclasses",
+        "http",
+        "inspect",
+        "logging",
+        "pathlib",
+        "shutil",
+        "subprocess",
+        "tempfile",
+        "typing",
+        "urllib",
+    )
 )
 
 
@@ -33,7 +69,8 @@ def exists(module: str) -> bool:
 
 @cache
 def loaded_by(statement: str) -> frozenset[str]:
-    """The modules that a statement loads. Without `site` there are no installed packages: needing one is an ImportError."""
+    """The modules that a statement loads. Without `site` there are no installed packages: needing one is an
+    ImportError."""
     script = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(ROOT)!r}); {statement}; print(*set(sys.modules) - before)"
     run = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -72,7 +109,8 @@ def test_what_is_loaded_is_seen() -> None:
 
 
 def test_a_server_loads_mcp_when_somebody_speaks_it() -> None:
-    """A command or a hook that starts a server waits for its start; the SDK alone would make that four times as long."""
+    """A command or a hook that starts a server waits for its start; the SDK alone would make that four times as
+    long."""
     statement = "import nudge.server.primary, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "pydantic" in run.stdout.split()

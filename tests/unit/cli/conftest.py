@@ -42,7 +42,9 @@ class Server:
         self.made_with: dict[str, Any] = {}
         self.endpoints: list[Endpoint | None] = [Endpoint()]
 
-    def client(self, *, env: Mapping[str, str] | None = None, port: int | None = None, autostart: bool = True) -> Server:
+    def client(
+        self, *, env: Mapping[str, str] | None = None, port: int | None = None, autostart: bool = True
+    ) -> Server:
         self.made_with = {"env": env, "port": port, "autostart": autostart}
         return self
 

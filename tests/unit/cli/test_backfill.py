@@ -82,7 +82,9 @@ def test_where_there_is_nothing_it_says_so(nudge: Nudge, tmp_path: Path) -> None
     assert outcome.code == 1 and "nudge backfill DIR" in outcome.err
 
 
-@pytest.mark.parametrize(("flags", "found"), [(("--since", "2030-01-01"), 0), (("--project", "proj"), EVENTS), (("--project", "x"), 0)])
+@pytest.mark.parametrize(
+    ("flags", "found"), [(("--since", "2030-01-01"), 0), (("--project", "proj"), EVENTS), (("--project", "x"), 0)]
+)
 def test_a_part_is_asked_for_by_flags(nudge: Nudge, flags: tuple[str, ...], found: int) -> None:
     """By time and by project."""
     assert json.loads(nudge("backfill", "--dry-run", "--json", *flags).out)["events"] == found
@@ -115,5 +117,9 @@ def test_it_may_be_interrupted(nudge: Nudge, taking: Server) -> None:
 
 def test_refusals_are_told(nudge: Nudge, taking: Server) -> None:
     """Beside the result, not in it."""
-    taking.answers["nudge.record_many"] = {"recorded": 0, "known": 12, "refused": [{"event_id": "x", "reason": "type: must be one of"}] * 2}
+    taking.answers["nudge.record_many"] = {
+        "recorded": 0,
+        "known": 12,
+        "refused": [{"event_id": "x", "reason": "type: must be one of"}] * 2,
+    }
     assert "refused: 2 events: type: must be one of" in nudge("backfill").err

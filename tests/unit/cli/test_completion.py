@@ -18,7 +18,11 @@ BASH = shutil.which("bash")
 @pytest.fixture
 def known(server: Server) -> Server:
     server.answers["nudge.list_components"] = {
-        "components": [{"name": "api", "hint_count": 2}, {"name": "http-proxy", "hint_count": 1}, {"name": "evil\nname", "hint_count": 1}],
+        "components": [
+            {"name": "api", "hint_count": 2},
+            {"name": "http-proxy", "hint_count": 1},
+            {"name": "evil\nname", "hint_count": 1},
+        ],
         "hints": [{"key": key, "hint": HINT, "eligible": True, "reasons": []} for key in ("build", "build", "test")],
     }
     return server
@@ -69,7 +73,9 @@ def test_bash(tmp_path: Path, line: str, reply: list[str]) -> None:
     """Bash puts in what fits, quoted, and without the part before a colon that it already has."""
     stand_in = tmp_path / "nudge"
     names = "http-proxy\\nscope:api\\nscope:as is\\n$(touch x)\\nget\\thelp\\n"
-    stand_in.write_text(f'#!/bin/bash\nprintf \'{names}\' | while read -r n; do [[ "$n" == "${{@: -1}}"* ]] && printf "%s\\n" "$n"; done\n')
+    stand_in.write_text(
+        f'#!/bin/bash\nprintf \'{names}\' | while read -r n; do [[ "$n" == "${{@: -1}}"* ]] && printf "%s\\n" "$n"; done\n'
+    )
     stand_in.chmod(0o755)
     script = f"{SCRIPTS['bash']}\nCOMP_LINE='{line}' COMP_POINT={len(line)}\n_nudge {stand_in}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
     assert BASH is not None
@@ -97,9 +103,12 @@ def test_choices_are_offered(nudge: Nudge) -> None:
     assert candidates(nudge, "completion", "") == ["bash", "zsh", "fish"]
 
 
-@pytest.mark.parametrize("words", [["delete", "a", "b", "--scope-os"], ["set", "a", "b", "--scope-os"], ["set", "a", "b", "--os"]])
+@pytest.mark.parametrize(
+    "words", [["delete", "a", "b", "--scope-os"], ["set", "a", "b", "--scope-os"], ["set", "a", "b", "--os"]]
+)
 def test_names_in_a_list_are_offered(nudge: Nudge, words: list[str]) -> None:
-    """A flag that takes several of some known names offers each of them, and behind a comma those that are not there yet."""
+    """A flag that takes several of some known names offers each of them, and behind a comma those that are not there
+    yet."""
     assert candidates(nudge, *words, "") == ["linux", "darwin", "windows"]
     assert candidates(nudge, *words, "linux,") == ["linux,darwin", "linux,windows"]
     assert candidates(nudge, *words, "linux,d") == ["linux,darwin"]
@@ -116,7 +125,13 @@ def test_names_come_from_the_server(nudge: Nudge, known: Server) -> None:
 
 def test_nothing_to_offer(nudge: Nudge, known: Server) -> None:
     """Where a shell should offer files, or nothing, it gets nothing."""
-    for words in (["import", ""], ["get", "a", "b", ""], ["nonsense", ""], ["get", "a", "b", "--cwd", ""], ["set", "a", "b", ""]):
+    for words in (
+        ["import", ""],
+        ["get", "a", "b", ""],
+        ["nonsense", ""],
+        ["get", "a", "b", "--cwd", ""],
+        ["set", "a", "b", ""],
+    ):
         assert candidates(nudge, *words) == []
     assert known.calls == []
 

@@ -30,15 +30,23 @@ def test_all_well(nudge: Nudge, found: list[list[Finding]]) -> None:
 
 def test_what_is_wrong_comes_with_what_mends_it(nudge: Nudge, found: list[list[Finding]]) -> None:
     """A failure is exit 3; the mend stands under its line; a stranger's text cannot steer the terminal."""
-    found[:] = [[warn("port", "held by \x1b[31m", "lsof"), fail("token", "open", "chmod 600 token", lambda: "done"), ok("lock", "free")]]
+    found[:] = [
+        [
+            warn("port", "held by \x1b[31m", "lsof"),
+            fail("token", "open", "chmod 600 token", lambda: "done"),
+            ok("lock", "free"),
+        ]
+    ]
     outcome = nudge("doctor")
     assert outcome.code == 3
     assert outcome.out.splitlines() == [
-        "warn   port   held by \\x1b[31m", "              mend: lsof",
-        "fail   token  open", "              mend: chmod 600 token",
+        "warn   port   held by \\x1b[31m",
+        "              mend: lsof",
+        "fail   token  open",
+        "              mend: chmod 600 token",
         "ok     lock   free",
         "1 failure, 1 warning; what is safe is mended by: nudge doctor --fix",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_warning_is_no_failure(nudge: Nudge, found: list[list[Finding]]) -> None:

@@ -16,7 +16,9 @@ MISS = {
     "message": "http-proxy/build exists, but its one variant does not apply here",
     "data": {
         "reason": "E_NOT_FOUND",
-        "why_not": [{"scope": {"branch": ["dev", "main"], "os": ["linux"]}, "reasons": ["branch unknown, needs dev or main"]}],
+        "why_not": [
+            {"scope": {"branch": ["dev", "main"], "os": ["linux"]}, "reasons": ["branch unknown, needs dev or main"]}
+        ],
     },
 }
 
@@ -78,8 +80,11 @@ def test_explain_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
     bare = {**HINT, "meta": {}, "updated_at": HINT["created_at"], "use_count": 0}
     server.answers["nudge.get_hint"] = {"hint": bare, "match_explain": EXPLAIN}
     assert nudge("get", "a", "b", "--explain").out.splitlines()[1:5] == [
-        "about:", "  scope=everywhere", "  scope: everywhere", "  v3, set 2026-11-16T08:00:00.000000Z, used 0 times",
-    ]  # fmt: skip
+        "about:",
+        "  scope=everywhere",
+        "  scope: everywhere",
+        "  v3, set 2026-11-16T08:00:00.000000Z, used 0 times",
+    ]
 
 
 def test_json_is_the_exact_result(nudge: Nudge, server: Server) -> None:
@@ -124,7 +129,11 @@ def test_value_only_cannot_steer_a_terminal(nudge: Nudge, server: Server) -> Non
 
 def test_secret_values_are_not_shown(nudge: Nudge, server: Server) -> None:
     """Pretty output never holds a secret; --json, which a program asked for, does."""
-    answer(server, {"type": "template", "format": "jinja", "body": "x", "defaults": {"word": "hunter2"}}, sensitivity="secret")
+    answer(
+        server,
+        {"type": "template", "format": "jinja", "body": "x", "defaults": {"word": "hunter2"}},
+        sensitivity="secret",
+    )
     assert "hunter2" not in nudge("get", "a", "b", "--explain").out
     answer(server, "hunter2", sensitivity="secret")
     assert "hunter2" not in nudge("get", "a", "b", "--explain").out
@@ -158,9 +167,12 @@ def test_context_is_found_out(nudge: Nudge, server: Server) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_context_flags_win(nudge: Nudge, server: Server) -> None:
-    """Each part of the context can be said instead; --env stands before the real environment, for the names a scope asks for."""
+    """Each part of the context can be said instead; --env stands before the real environment, for the names a scope
+    asks for."""
     answer(server)
-    nudge("get", "a", "b", "--repo", "git:o/y", "--branch", "main", "--os", "windows", "--env", "MODE=x=1", "--env", "CI=")
+    nudge(
+        "get", "a", "b", "--repo", "git:o/y", "--branch", "main", "--os", "windows", "--env", "MODE=x=1", "--env", "CI="
+    )
     assert server.params["context"] | {"repo": "git:o/y", "branch": "main", "os": "windows"} == server.params["context"]
     assert server.made_with["env"] == {**os.environ, "MODE": "x=1", "CI": ""}
 

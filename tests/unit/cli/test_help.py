@@ -82,10 +82,16 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
         (["get", "a", "b", "c"], "nudge get: one argument too many: 'c'; quote a value that has spaces"),
         (["get", "a", "b", "--valueonly"], "nudge get: unknown option '--valueonly'; did you mean: --value-only"),
         (["get", "a", "b", "--zzz=1"], "nudge get: unknown option '--zzz'; try: nudge get --help"),
-        (["get", "--frobnicate"], "nudge get: unknown option '--frobnicate'; what starts with - and is no option goes after --"),
+        (
+            ["get", "--frobnicate"],
+            "nudge get: unknown option '--frobnicate'; what starts with - and is no option goes after --",
+        ),
         (["set", "a", "b", "-v"], "nudge set: unknown option '-v'; what starts with - and is no option goes after --"),
         (["set", "a", "b", "--ttl=PT1H", "--tag"], "nudge set: unknown option '--tag'; did you mean: --tags"),
-        (["set", "a", "-p9", "--", "--tag"], 'nudge set: missing VALUE; try: nudge set http-proxy build "docker compose build router"'),
+        (
+            ["set", "a", "-p9", "--", "--tag"],
+            'nudge set: missing VALUE; try: nudge set http-proxy build "docker compose build router"',
+        ),
         (["export", "--", "x"], "nudge export: one argument too many: 'x'; quote a value that has spaces"),
         (["-p"], "nudge: -p needs a port; try: nudge -p 9000 status"),
         (["--json", "--port"], "nudge: --port needs a port; try: nudge --port 9000 status"),

@@ -19,7 +19,13 @@ def test_query_sends_what_was_asked(nudge: Nudge, server: Server) -> None:
     nudge("query", "--component", "api", *lists, "--regex", "dock.*build", "--limit", "5", "--branch", "dev")
     sent = dict(server.params)
     assert sent.pop("context")["branch"] == "dev"
-    assert sent == {"component": "api", "keys": ["build", "run"], "tags": ["a", "b", "c"], "regex": "dock.*build", "limit": 5}
+    assert sent == {
+        "component": "api",
+        "keys": ["build", "run"],
+        "tags": ["a", "b", "c"],
+        "regex": "dock.*build",
+        "limit": 5,
+    }
 
 
 def test_query_text(nudge: Nudge, server: Server) -> None:
@@ -51,7 +57,9 @@ def test_query_finds_nothing(nudge: Nudge, server: Server) -> None:
 
 def test_query_says_why_not(nudge: Nudge, server: Server) -> None:
     """What would have matched elsewhere is named beside the empty answer, with what keeps it away."""
-    misses = [{"component": "api", "key": "ru\x1bn", "reasons": ["os=linux, needs darwin", "branch unknown, needs dev"]}]
+    misses = [
+        {"component": "api", "key": "ru\x1bn", "reasons": ["os=linux, needs darwin", "branch unknown, needs dev"]}
+    ]
     server.answers["nudge.query"] = {"hints": [], "why_not": misses}
     outcome = nudge("query", "x")
     assert (outcome.code, outcome.out) == (0, "")
@@ -74,7 +82,9 @@ def test_long_values_are_cut_on_a_terminal_only(nudge: Nudge, server: Server, mo
 @pytest.mark.parametrize("verb", ["ls", "list-components"])
 def test_ls(nudge: Nudge, server: Server, verb: str) -> None:
     """Components with their counts."""
-    server.answers["nudge.list_components"] = {"components": [{"name": "api", "hint_count": 1}, {"name": "proxy", "hint_count": 3}]}
+    server.answers["nudge.list_components"] = {
+        "components": [{"name": "api", "hint_count": 1}, {"name": "proxy", "hint_count": 3}]
+    }
     assert nudge(verb).out.splitlines() == ["api    1 hint", "proxy  3 hints"]
     assert server.params == {}
 
@@ -155,7 +165,9 @@ def test_bump(nudge: Nudge, server: Server, words: list[str], delta: int, line: 
 
 def test_conflict_says_how_to_go_on(nudge: Nudge, server: Server) -> None:
     """Exit 3, and the server's own sentence, which names the version there is."""
-    server.answers["nudge.set_hint"] = RemoteError({"code": 40901, "message": "it is at 4", "data": {"reason": "E_CONFLICT"}})
+    server.answers["nudge.set_hint"] = RemoteError(
+        {"code": 40901, "message": "it is at 4", "data": {"reason": "E_CONFLICT"}}
+    )
     outcome = nudge("set", "a", "b", "c", "--if-match-version", "3")
     assert outcome.code == 3 and "it is at 4" in outcome.err
 

@@ -13,14 +13,34 @@ from .conftest import Nudge, Outcome, Server, Terminal
 
 NOW = int(time.time())
 SESSION = "d4f8a2b1-0000-4000-8000-000000000000"
-FAILED = {"id": 42, "timestamp": NOW - 7_300, "obs_type": "command_error", "content_preview": "cargo test", "file_path": None}
-EDITED = {"id": 7, "timestamp": NOW + 600, "obs_type": "file_edit", "content_preview": "/x/a.py", "file_path": "/x/a.py"}
+FAILED = {
+    "id": 42,
+    "timestamp": NOW - 7_300,
+    "obs_type": "command_error",
+    "content_preview": "cargo test",
+    "file_path": None,
+}
+EDITED = {
+    "id": 7,
+    "timestamp": NOW + 600,
+    "obs_type": "file_edit",
+    "content_preview": "/x/a.py",
+    "file_path": "/x/a.py",
+}
 FOUND = [{**FAILED, "session_id": SESSION}, {**EDITED, "session_id": SESSION}]
 FULL: dict[str, Any] = {
-    "id": 42, "timestamp": NOW - 7_300, "session_id": SESSION, "project": "api", "obs_type": "command_error",
-    "source_event": "PostToolUseFailure", "tool_name": "Bash", "content": "cargo test\n--all", "file_path": None,
-    "metadata": {"exit_code": 101, "error": "one\ntwo"}, "is_pinned": True,
-}  # fmt: skip
+    "id": 42,
+    "timestamp": NOW - 7_300,
+    "session_id": SESSION,
+    "project": "api",
+    "obs_type": "command_error",
+    "source_event": "PostToolUseFailure",
+    "tool_name": "Bash",
+    "content": "cargo test\n--all",
+    "file_path": None,
+    "metadata": {"exit_code": 101, "error": "one\ntwo"},
+    "is_pinned": True,
+}
 
 
 def clock(timestamp: int, form: str = "%H:%M:%S") -> str:
@@ -53,7 +73,10 @@ def test_search_on_a_terminal(nudge: Nudge, server: Server, monkeypatch: pytest.
     """A table that fits the screen."""
     server.answers["nudge.search"] = [*FOUND, {**FOUND[0], "id": 3, "content_preview": "x" * 100}]
     outcome = on_terminal(nudge, monkeypatch, "search", "test")
-    assert outcome.out.splitlines()[:2] == ["#42  2h ago  command_error  cargo test", " #7     now  file_edit      /x/a.py"]
+    assert outcome.out.splitlines()[:2] == [
+        "#42  2h ago  command_error  cargo test",
+        " #7     now  file_edit      /x/a.py",
+    ]
     assert len(outcome.out.splitlines()[2]) == 60 and outcome.err == 'nudge: 3 results for "test"\n'
 
 
@@ -80,11 +103,30 @@ def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -
     server.answers["nudge.search"] = []
     nudge("search", "q")
     assert server.params == {"query": "q", "project": None, "context": {"project": "x"}}
-    flags = ("--project", "web", "--type", "command", "--limit", "5", "--order-by", "blended", "--before", "200", "--after", "100")
+    flags = (
+        "--project",
+        "web",
+        "--type",
+        "command",
+        "--limit",
+        "5",
+        "--order-by",
+        "blended",
+        "--before",
+        "200",
+        "--after",
+        "100",
+    )
     nudge("search", "q", *flags)
     assert server.params == {
-        "query": "q", "project": "web", "obs_type": "command", "limit": 5, "order_by": "blended", "before": 200, "after": 100,
-    }  # fmt: skip
+        "query": "q",
+        "project": "web",
+        "obs_type": "command",
+        "limit": 5,
+        "order_by": "blended",
+        "before": 200,
+        "after": 100,
+    }
 
 
 def test_search_finds_nothing(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +157,7 @@ def test_a_search_that_cannot_be_read(nudge: Nudge, server: Server) -> None:
 
 @pytest.mark.parametrize(
     ("word", "ago"), [("90s", 90), ("5m", 300), ("36h", 129_600), ("7d", 604_800), ("2w", 1_209_600)]
-)  # fmt: skip
+)
 def test_so_long_ago(nudge: Nudge, server: Server, word: str, ago: int) -> None:
     """A time may be a span that goes back from now."""
     server.answers["nudge.search"] = []
@@ -158,7 +200,10 @@ def test_timeline_of_nothing(nudge: Nudge, server: Server) -> None:
     """Exit 1, and where to find an id."""
     server.answers["nudge.timeline"] = not_found("anchor observation not found")
     outcome = nudge("timeline", "9")
-    assert outcome.code == 1 and outcome.err == "nudge: E_NOT_FOUND (40401): anchor observation not found; find one with: nudge search\n"
+    assert (
+        outcome.code == 1
+        and outcome.err == "nudge: E_NOT_FOUND (40401): anchor observation not found; find one with: nudge search\n"
+    )
     assert json.loads(nudge("timeline", "9", "--json").out)["error"]["code"] == 40401
 
 
@@ -168,10 +213,16 @@ def test_show(nudge: Nudge, server: Server) -> None:
     outcome = nudge("show", "42", "#9")
     assert outcome.out.splitlines() == [
         f"#42  command_error  {clock(FULL['timestamp'], '%Y-%m-%d %H:%M:%S')} (2h ago)  (pinned)",
-        "  cargo test", "  --all",
-        f"  session_id: {SESSION}", "  project: api", "  source_event: PostToolUseFailure", "  tool_name: Ba\\x1b[2Jsh",
-        "  exit_code: 101", "  error: one", "    two",
-    ]  # fmt: skip
+        "  cargo test",
+        "  --all",
+        f"  session_id: {SESSION}",
+        "  project: api",
+        "  source_event: PostToolUseFailure",
+        "  tool_name: Ba\\x1b[2Jsh",
+        "  exit_code: 101",
+        "  error: one",
+        "    two",
+    ]
     assert outcome.code == 0 and outcome.err == "not there (any more): #9\n" and server.params == {"ids": [42, 9]}
 
 
@@ -187,15 +238,26 @@ def test_show_of_nothing(nudge: Nudge, server: Server) -> None:
 
 def listed(session_id: str = SESSION, **more: Any) -> dict[str, Any]:
     usual = {
-        "session_id": session_id, "project": "api", "repo": "git:org/api", "cwd": "/x", "client": "codex", "started_at": 1_794_817_800,
-        "ended_at": 1_794_821_400, "last_event_at": 1_794_821_400, "observation_count": 12, "summary": {"intent": "fix the\nlogin"},
-    }  # fmt: skip
+        "session_id": session_id,
+        "project": "api",
+        "repo": "git:org/api",
+        "cwd": "/x",
+        "client": "codex",
+        "started_at": 1_794_817_800,
+        "ended_at": 1_794_821_400,
+        "last_event_at": 1_794_821_400,
+        "observation_count": 12,
+        "summary": {"intent": "fix the\nlogin"},
+    }
     return {**usual, **more}
 
 
 def test_sessions(nudge: Nudge, server: Server) -> None:
     """All projects unless one is named; what each was about comes last."""
-    server.answers["nudge.sessions"] = [listed(), listed("ffff" * 8, project=None, ended_at=None, summary=None, observation_count=1)]
+    server.answers["nudge.sessions"] = [
+        listed(),
+        listed("ffff" * 8, project=None, ended_at=None, summary=None, observation_count=1),
+    ]
     when = clock(1_794_817_800, "%Y-%m-%d %H:%M")
     assert nudge("sessions").out.splitlines() == [
         f'd4f8a2b1  {when}  1h    api  codex  12 obs  "fix the login"',
@@ -210,23 +272,54 @@ def test_sessions(nudge: Nudge, server: Server) -> None:
 
 
 TRACE: dict[str, Any] = {
-    "session_id": SESSION, "project": "api", "started_at": 1_794_817_800, "ended_at": None,
+    "session_id": SESSION,
+    "project": "api",
+    "started_at": 1_794_817_800,
+    "ended_at": None,
     "summary": {
-        "intent": "fix it", "files": [], "commits": [], "counts": {"command": 2, "file_edit": 3},
+        "intent": "fix it",
+        "files": [],
+        "commits": [],
+        "counts": {"command": 2, "file_edit": 3},
         "failed": [{"command": "make", "id": 4, "passed": 6}, {"command": "make x", "id": 5, "passed": None}],
     },
     "prompts": [
         {
-            "prompt_id": None, "timestamp": 1_794_817_801, "source": "system", "content": "", "observation_count": 1,
-            "observations": [{"id": 1, "timestamp": 1_794_817_801, "obs_type": "session_start", "content_preview": "startup"}],
+            "prompt_id": None,
+            "timestamp": 1_794_817_801,
+            "source": "system",
+            "content": "",
+            "observation_count": 1,
+            "observations": [
+                {"id": 1, "timestamp": 1_794_817_801, "obs_type": "session_start", "content_preview": "startup"}
+            ],
         },
         {
-            "prompt_id": 1, "timestamp": 1_794_817_810, "source": "user", "content": "Fix the\nlogin", "observation_count": 1,
-            "observations": [{"id": 42, "timestamp": 1_794_817_820, "obs_type": "file_read", "file_path": "/a.py", "content_preview": "x"}],
+            "prompt_id": 1,
+            "timestamp": 1_794_817_810,
+            "source": "user",
+            "content": "Fix the\nlogin",
+            "observation_count": 1,
+            "observations": [
+                {
+                    "id": 42,
+                    "timestamp": 1_794_817_820,
+                    "obs_type": "file_read",
+                    "file_path": "/a.py",
+                    "content_preview": "x",
+                }
+            ],
         },
     ],
-    "injections": [{"id": 1, "timestamp": 1_794_817_801, "items": [{"id": 50}, {"id": "api/test"}, 7], "text": "# Nudge\n- #50 \x1b[2J"}],
-}  # fmt: skip
+    "injections": [
+        {
+            "id": 1,
+            "timestamp": 1_794_817_801,
+            "items": [{"id": 50}, {"id": "api/test"}, 7],
+            "text": "# Nudge\n- #50 \x1b[2J",
+        }
+    ],
+}
 
 
 def test_trace(nudge: Nudge, server: Server) -> None:
@@ -254,8 +347,9 @@ def test_trace_of_several_days(nudge: Nudge, server: Server) -> None:
     """Every line says on which; so does the end."""
     prompts = [TRACE["prompts"][0], {**TRACE["prompts"][1], "timestamp": 1_794_817_810 + 86_400}]
     server.answers |= {
-        "nudge.sessions": [listed()], "nudge.session_trace": {**TRACE, "prompts": prompts, "ended_at": 1_794_817_900 + 86_400},
-    }  # fmt: skip
+        "nudge.sessions": [listed()],
+        "nudge.session_trace": {**TRACE, "prompts": prompts, "ended_at": 1_794_817_900 + 86_400},
+    }
     lines = nudge("trace", "last").out.splitlines()
     dated = "%Y-%m-%d %H:%M:%S"
     assert lines[1] == f"{clock(1_794_817_800, dated)} to {clock(1_794_817_900 + 86_400, dated)}"
@@ -304,15 +398,27 @@ def test_history_of_a_file(nudge: Nudge, server: Server, somewhere: Path) -> Non
     """By session, with what it was for and the prompt behind each touch; a relative path is one from here."""
     path = str(somewhere / "a.py")
     touch = {
-        "observation_id": 42, "timestamp": 1_794_817_820, "obs_type": "file_edit", "content_preview": path,
-        "prompt_content": "Fix the login", "is_pinned": False,
-    }  # fmt: skip
-    session = {"session_id": SESSION, "project": "api", "started_at": 1_794_817_800, "summary_intent": "fix it", "touches": [touch]}
+        "observation_id": 42,
+        "timestamp": 1_794_817_820,
+        "obs_type": "file_edit",
+        "content_preview": path,
+        "prompt_content": "Fix the login",
+        "is_pinned": False,
+    }
+    session = {
+        "session_id": SESSION,
+        "project": "api",
+        "started_at": 1_794_817_800,
+        "summary_intent": "fix it",
+        "touches": [touch],
+    }
     server.answers["nudge.file_history"] = {"file_path": path, "sessions": [session]}
     when = clock(1_794_817_800, "%Y-%m-%d %H:%M")
     assert nudge("history", "a.py", "--limit", "3").out.splitlines() == [
-        f'd4f8a2b1  {when}  api  "fix it"', f"  #42  {when}  file_edit", '      "Fix the login"',
-    ]  # fmt: skip
+        f'd4f8a2b1  {when}  api  "fix it"',
+        f"  #42  {when}  file_edit",
+        '      "Fix the login"',
+    ]
     assert server.params == {"file_path": path, "limit": 3}
 
 
@@ -328,9 +434,11 @@ def test_recent_files(nudge: Nudge, server: Server, repo: Path) -> None:
     del repo
     edit = {**FULL, "project": "x", "obs_type": "file_edit", "is_pinned": False, "score": 1}
     server.answers["nudge.recent_context"] = [
-        {**edit, "id": 1, "file_path": "/x/old.py", "timestamp": NOW - 7_300}, {**edit, "id": 2, "file_path": None},
-        {**edit, "id": 3, "file_path": "/x/new.py", "timestamp": NOW + 600}, {**edit, "id": 4, "file_path": "/y.py", "project": "web"},
-    ]  # fmt: skip
+        {**edit, "id": 1, "file_path": "/x/old.py", "timestamp": NOW - 7_300},
+        {**edit, "id": 2, "file_path": None},
+        {**edit, "id": 3, "file_path": "/x/new.py", "timestamp": NOW + 600},
+        {**edit, "id": 4, "file_path": "/y.py", "project": "web"},
+    ]
     assert nudge("history").out.splitlines() == ["#3     now  file_edit  /x/new.py", "#1  2h ago  file_edit  /x/old.py"]
     assert server.params == {"project": "x", "limit": 100}
     told = json.loads(nudge("history", "--json", "--limit", "1").out)
@@ -345,7 +453,7 @@ def test_recent_files_of_one_change(nudge: Nudge, server: Server, repo: Path) ->
     server.answers["nudge.recent_context"] = [
         {**edit, "id": 1, "file_path": "/x/a.py", "timestamp": NOW - 10, "metadata": {"files": ["/x/a.py", "/x/b.py"]}},
         {**edit, "id": 2, "file_path": "/x/b.py", "timestamp": NOW - 5, "metadata": {}},
-    ]  # fmt: skip
+    ]
     told = json.loads(nudge("history", "--json").out)
     assert [(entry["file_path"], entry["id"]) for entry in told] == [("/x/b.py", 2), ("/x/a.py", 1)]
 
@@ -353,7 +461,10 @@ def test_recent_files_of_one_change(nudge: Nudge, server: Server, repo: Path) ->
 def test_recent(nudge: Nudge, server: Server) -> None:
     """What mattered lately, as the server ranks it."""
     server.answers["nudge.recent_context"] = [{**FULL, "score": 0.9}]
-    assert nudge("recent", "--project", "api", "--limit", "3").out == "#42  2h ago  command_error  cargo test --all  (pinned)\n"
+    assert (
+        nudge("recent", "--project", "api", "--limit", "3").out
+        == "#42  2h ago  command_error  cargo test --all  (pinned)\n"
+    )
     assert server.params == {"project": "api", "limit": 3}
     server.answers["nudge.recent_context"] = []
     assert "nudge connect" in nudge("recent").err
@@ -361,9 +472,16 @@ def test_recent(nudge: Nudge, server: Server) -> None:
 
 def test_recent_of_several_projects(nudge: Nudge, server: Server) -> None:
     """Where not every row is of the project that was asked for, each says whose it is."""
-    server.answers["nudge.recent_context"] = [{**FULL, "is_pinned": False}, {**FULL, "id": 7, "project": None, "is_pinned": False}]
+    server.answers["nudge.recent_context"] = [
+        {**FULL, "is_pinned": False},
+        {**FULL, "id": 7, "project": None, "is_pinned": False},
+    ]
     rows = ["#42  2h ago  command_error  api  cargo test --all", " #7  2h ago  command_error  -    cargo test --all"]
-    assert nudge("recent", "--all-projects").out.splitlines() == nudge("recent", "--project", "api").out.splitlines() == rows
+    assert (
+        nudge("recent", "--all-projects").out.splitlines()
+        == nudge("recent", "--project", "api").out.splitlines()
+        == rows
+    )
 
 
 # pin, purge, backup
@@ -385,19 +503,38 @@ COPIES = {"prompts": 0, "injections": 0}
 
 def test_purge_only_counts(nudge: Nudge, server: Server) -> None:
     """Without --confirm nothing goes; the counts say what would."""
-    server.answers["nudge.purge"] = {"total": 15, "counts": {"command": 3, "file_read": 12}, "pinned": 1, **COPIES, "deleted": False}
+    server.answers["nudge.purge"] = {
+        "total": 15,
+        "counts": {"command": 3, "file_read": 12},
+        "pinned": 1,
+        **COPIES,
+        "deleted": False,
+    }
     outcome = nudge("purge", "--project", "api")
-    assert outcome.out.splitlines() == ["12  file_read", " 3  command", "15 observations would be deleted, 1 of them pinned"]
+    assert outcome.out.splitlines() == [
+        "12  file_read",
+        " 3  command",
+        "15 observations would be deleted, 1 of them pinned",
+    ]
     assert "--confirm" in outcome.err and server.params == {"project": "api", "confirm": False}
 
 
 def test_purge_counts_copies(nudge: Nudge, server: Server) -> None:
     """Prompts, and what sessions were told, may hold the words though no observation does."""
     server.answers["nudge.purge"] = {
-        "total": 0, "counts": {}, "pinned": 0, "prompts": 1, "injections": 2, "deleted": False, "waiting": 2,
-    }  # fmt: skip
+        "total": 0,
+        "counts": {},
+        "pinned": 0,
+        "prompts": 1,
+        "injections": 2,
+        "deleted": False,
+        "waiting": 2,
+    }
     outcome = nudge("purge", "--search", "x")
-    assert outcome.out == "0 observations would be deleted, with 1 prompt and 2 texts told at a start\n" and "--confirm" in outcome.err
+    assert (
+        outcome.out == "0 observations would be deleted, with 1 prompt and 2 texts told at a start\n"
+        and "--confirm" in outcome.err
+    )
     assert "2 events of hooks still wait" in outcome.err
 
 
@@ -405,17 +542,43 @@ def test_purge(nudge: Nudge, server: Server) -> None:
     """All filters together; what may still hold a copy is named."""
     server.answers |= {
         "nudge.sessions": [listed()],
-        "nudge.purge": {"total": 1, "counts": {"command": 1}, "pinned": 0, **COPIES, "deleted": True, "scrubbed": False,
-                        "backups": ["/b/x.db"]},
-    }  # fmt: skip
-    filters = ("--before", "100", "--project", "api", "--session", "d4f8", "--id", "4", "--id", "#5", "--type", "command")
+        "nudge.purge": {
+            "total": 1,
+            "counts": {"command": 1},
+            "pinned": 0,
+            **COPIES,
+            "deleted": True,
+            "scrubbed": False,
+            "backups": ["/b/x.db"],
+        },
+    }
+    filters = (
+        "--before",
+        "100",
+        "--project",
+        "api",
+        "--session",
+        "d4f8",
+        "--id",
+        "4",
+        "--id",
+        "#5",
+        "--type",
+        "command",
+    )
     outcome = nudge("purge", *filters, "--older-than", "12w", "--search", "stale", "--confirm")
     assert outcome.out.splitlines() == ["1  command", "✔ deleted 1 observation"]
     assert "/b/x.db" in outcome.err and "log" in outcome.err
     assert server.params == {
-        "before": 100, "project": "api", "session": SESSION, "ids": [4, 5], "type": "command", "older_than": 84, "search": "stale",
+        "before": 100,
+        "project": "api",
+        "session": SESSION,
+        "ids": [4, 5],
+        "type": "command",
+        "older_than": 84,
+        "search": "stale",
         "confirm": True,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("words", [[], ["--confirm"], ["--older-than", "5h"], ["--older-than", "soon"]])
@@ -438,18 +601,33 @@ def test_backup(nudge: Nudge, server: Server, somewhere: Path) -> None:
 
 def test_inject(nudge: Nudge, server: Server) -> None:
     """Exactly the text, and nothing around it; nobody was told, so no session is named."""
-    server.answers["nudge.inject"] = {"text": "# Nudge\n## Recent (x)\n- #4 now command \"ls\"", "items": []}
-    assert nudge("inject", "--source", "compact", "--branch", "dev").out == "# Nudge\n## Recent (x)\n- #4 now command \"ls\"\n"
-    assert server.params["source"] == "compact" and server.params["context"]["branch"] == "dev" and "session_id" not in server.params
+    server.answers["nudge.inject"] = {"text": '# Nudge\n## Recent (x)\n- #4 now command "ls"', "items": []}
+    assert (
+        nudge("inject", "--source", "compact", "--branch", "dev").out
+        == '# Nudge\n## Recent (x)\n- #4 now command "ls"\n'
+    )
+    assert (
+        server.params["source"] == "compact"
+        and server.params["context"]["branch"] == "dev"
+        and "session_id" not in server.params
+    )
 
 
 def test_inject_explains(nudge: Nudge, server: Server) -> None:
     """Score and reason stand under the line they are for."""
-    items = [{"id": 4, "kind": "observation", "score": 0.9, "reason": "new"}, {"id": 5, "kind": "foreign", "score": 0.5, "reason": "old"}]
+    items = [
+        {"id": 4, "kind": "observation", "score": 0.9, "reason": "new"},
+        {"id": 5, "kind": "foreign", "score": 0.5, "reason": "old"},
+    ]
     server.answers["nudge.inject"] = {"text": "# Nudge\n- #4\n## Other\n- #5", "items": items}
     assert nudge("inject", "--explain").out.splitlines() == [
-        "# Nudge", "- #4", "    0.9000  new", "## Other", "- #5", "    0.5000  old",
-    ]  # fmt: skip
+        "# Nudge",
+        "- #4",
+        "    0.9000  new",
+        "## Other",
+        "- #5",
+        "    0.5000  old",
+    ]
     assert server.params["explain"] is True and json.loads(nudge("inject", "--json").out)["items"] == items
 
 
@@ -495,10 +673,18 @@ def test_json_is_the_result(nudge: Nudge, server: Server, operation: str) -> Non
     assert json.loads(nudge(*words, "--json").out) == answer
 
 
-@pytest.mark.parametrize("operation", ["nudge.search", "nudge.timeline", "nudge.recent_context", "nudge.get_observations"])
+@pytest.mark.parametrize(
+    "operation", ["nudge.search", "nudge.timeline", "nudge.recent_context", "nudge.get_observations"]
+)
 def test_stored_text_is_escaped(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     """What was recorded may not steer the terminal that shows it."""
-    evil: Any = {**FULL, "content": "a\x1b[2Jb", "content_preview": "a\x1b[2Jb", "project": "\x1b[2J", "metadata": {"\x1b": "\x1b"}}
+    evil: Any = {
+        **FULL,
+        "content": "a\x1b[2Jb",
+        "content_preview": "a\x1b[2Jb",
+        "project": "\x1b[2J",
+        "metadata": {"\x1b": "\x1b"},
+    }
     words, answer = ANSWERS[operation]
     server.answers[operation] = {**answer, "anchor": evil} if isinstance(answer, dict) else [evil]
     outcome = on_terminal(nudge, monkeypatch, *words)

@@ -22,7 +22,11 @@ def test_visible_text_cannot_steer(text: str) -> None:
     assert render.visible(text) == text or not text.isprintable()
 
 
-@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
 def test_json_survives(data: object) -> None:
     """JSON output is the object itself, without a character that could steer a terminal."""
     for indent in (None, 2):

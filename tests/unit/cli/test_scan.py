@@ -26,7 +26,9 @@ def scanned(server: Server) -> None:
     }
 
 
-def test_sends_what_the_manifests_say(nudge: Nudge, server: Server, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sends_what_the_manifests_say(
+    nudge: Nudge, server: Server, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From anywhere in the repo, its root is read; commands go as typed values with the line they come from."""
     (repo / "Makefile").write_text(MAKEFILE)
     (repo / "sub").mkdir()

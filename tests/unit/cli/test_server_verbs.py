@@ -17,13 +17,35 @@ from nudge.storage import spool
 from .conftest import Nudge, Server
 
 STATUS = {
-    "role": "PRIMARY", "pid": 41, "port": 8765, "socket": None, "version": "0.1.0", "started": "2026-11-16T08:30:00.000000Z",
-    "generation": "g1", "owner": "client", "client": "claude-code", "uptime": 11_520.4,
-    "session": {"id": "s1", "created": "2026-11-15T08:30:00.000000Z", "age": 97_920.0, "grace": 43_200.0, "read_only": None},
-    "members": [{"client": "codex", "pid": 43, "version": "0.1.0"}, {"client": "claude-code", "pid": 42, "version": "0.1.0"},
-                {"client": "claude-code", "pid": 7, "version": "0.1.0"}],
-    "hints": 1, "log_bytes": 1_536, "durability": "process", "spool": None, "last_error": None, "new": True,
-}  # fmt: skip
+    "role": "PRIMARY",
+    "pid": 41,
+    "port": 8765,
+    "socket": None,
+    "version": "0.1.0",
+    "started": "2026-11-16T08:30:00.000000Z",
+    "generation": "g1",
+    "owner": "client",
+    "client": "claude-code",
+    "uptime": 11_520.4,
+    "session": {
+        "id": "s1",
+        "created": "2026-11-15T08:30:00.000000Z",
+        "age": 97_920.0,
+        "grace": 43_200.0,
+        "read_only": None,
+    },
+    "members": [
+        {"client": "codex", "pid": 43, "version": "0.1.0"},
+        {"client": "claude-code", "pid": 42, "version": "0.1.0"},
+        {"client": "claude-code", "pid": 7, "version": "0.1.0"},
+    ],
+    "hints": 1,
+    "log_bytes": 1_536,
+    "durability": "process",
+    "spool": None,
+    "last_error": None,
+    "new": True,
+}
 
 
 def test_status(nudge: Nudge, server: Server) -> None:
@@ -59,7 +81,10 @@ def test_status(nudge: Nudge, server: Server) -> None:
         ({"owner": "detached", "client": None}, "owner       detached"),
         ({"hints": 0, "members": []}, "members     -"),
         ({"session": {"id": "s1", "grace": 0}}, "session     s1, since - (0s ago); ends with the last process"),
-        ({"session": {"id": "s1", "grace": 0}}, "durability  process: hints outlive the server while a process of the session lives"),
+        (
+            {"session": {"id": "s1", "grace": 0}},
+            "durability  process: hints outlive the server while a process of the session lives",
+        ),
         ({"durability": "none"}, "durability  none: hints live in the server's memory only"),
         ({"durability": "none", "session": {"read_only": "a newer log"}}, "durability  read-only: a newer log"),
         ({"durability": "fsync"}, "durability  fsync"),
@@ -74,10 +99,19 @@ def test_status_in_other_states(nudge: Nudge, server: Server, changed: dict[str,
 
 def test_status_of_an_older_server(nudge: Nudge, server: Server) -> None:
     """A server that says less is shown with what it says."""
-    server.answers["nudge.status"] = {"role": "PRIMARY", "pid": 41, "started": "2026-11-16T08:30:00.000000Z", "spool": {"files": 2}}
+    server.answers["nudge.status"] = {
+        "role": "PRIMARY",
+        "pid": 41,
+        "started": "2026-11-16T08:30:00.000000Z",
+        "spool": {"files": 2},
+    }
     assert nudge("status").out.splitlines() == [
-        "role       PRIMARY", "pid        41", "recording  on here", "spool      files 2", "started    2026-11-16T08:30:00.000000Z",
-    ]  # fmt: skip
+        "role       PRIMARY",
+        "pid        41",
+        "recording  on here",
+        "spool      files 2",
+        "started    2026-11-16T08:30:00.000000Z",
+    ]
 
 
 def test_status_without_a_server(nudge: Nudge, server: Server) -> None:
@@ -95,12 +129,17 @@ def test_status_tells_what_waits_for_a_server(nudge: Nudge, server: Server) -> N
     server.answers["nudge.status"] = None
     spool.write(paths.runtime_dir(), {"event_id": "1"})
     spool.count_dropped(paths.runtime_dir())
-    assert "1 event of hooks wait" in (told := nudge("status").err) and "1 event of hooks were dropped; see: nudge doctor" in told
+    assert (
+        "1 event of hooks wait" in (told := nudge("status").err)
+        and "1 event of hooks were dropped; see: nudge doctor" in told
+    )
     assert json.loads(nudge("status", "--json").out)["spool"] == {"files": 1, "bytes": 16, "dropped": 1}
 
 
 @pytest.mark.parametrize("answer", [STATUS, None])
-def test_status_tells_that_recording_is_off(nudge: Nudge, server: Server, answer: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_tells_that_recording_is_off(
+    nudge: Nudge, server: Server, answer: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And what to do about it, with a server or without; also where the switches cannot be read."""
     server.answers["nudge.status"] = answer
     nudge("off", "--all")
@@ -142,7 +181,11 @@ def test_status_of_a_server_that_is_not_up_yet(nudge: Nudge, server: Server, mon
     [
         ([], {"force": False, "forget": False}, "✔ stopped the server (pid 41); hints stay for the session\n"),
         (["--force"], {"force": True, "forget": False}, "✔ stopped the server (pid 41); hints stay for the session\n"),
-        (["--forget"], {"force": False, "forget": True}, "✔ stopped the server (pid 41); the session's hints are forgotten\n"),
+        (
+            ["--forget"],
+            {"force": False, "forget": True},
+            "✔ stopped the server (pid 41); the session's hints are forgotten\n",
+        ),
     ],
 )
 def test_stop(
@@ -168,7 +211,10 @@ def test_stop_without_grace(nudge: Nudge, server: Server, monkeypatch: pytest.Mo
     """Where a session ends with its last process, hints are not said to stay."""
     monkeypatch.setenv("NUDGE_SESSION_GRACE", "0")
     server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
-    assert nudge("stop").out == "✔ stopped the server (pid 41); the session ends with its last process (NUDGE_SESSION_GRACE=0)\n"
+    assert (
+        nudge("stop").out
+        == "✔ stopped the server (pid 41); the session ends with its last process (NUDGE_SESSION_GRACE=0)\n"
+    )
 
 
 def test_stop_refused(nudge: Nudge, server: Server) -> None:
@@ -221,7 +267,9 @@ def test_stop_kills_one_that_hangs(nudge: Nudge, server: Server, monkeypatch: py
     assert killed == [41]
 
 
-def test_stop_kills_nobody_for_another_servers_error(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_kills_nobody_for_another_servers_error(
+    nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A wrong port is no hanging server, nor is one that has been replaced meanwhile."""
     monkeypatch.setattr("nudge.ipc.holder.kill", lambda *_: pytest.fail("nobody may be killed"))
     for error in (WrongPort("port 9 is not where it listens"), Unavailable("does not answer", pid=40)):
@@ -265,27 +313,52 @@ def test_serve_passes_its_flags(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -
     flags = "--http-only --detach --no-auth --tools all --no-secret-guard --max-hints 10 --successor g1"
     assert nudge("-p", "9000", "serve", *flags.split()).code == 7
     assert {name: value for name, value in vars(seen[0]).items() if value is not None} == {
-        "port": 9000, "json": False, "http_only": True, "detach": True, "no_auth": True, "tools": "all",
-        "secret_guard": "0", "max_hints": "10", "successor": "g1",
-    }  # fmt: skip
+        "port": 9000,
+        "json": False,
+        "http_only": True,
+        "detach": True,
+        "no_auth": True,
+        "tools": "all",
+        "secret_guard": "0",
+        "max_hints": "10",
+        "successor": "g1",
+    }
 
 
 def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the environment can say, the command line can; what it says is kept as text, as the environment has it."""
+    """Whatever the environment can say, the command line can; what it says is kept as text, as the environment has
+    it."""
     seen = served(monkeypatch)
     given = {
-        "port": "9000", "max_hints": "10", "secret_guard": None, "default_ttl": "PT2H", "session_grace": "0", "idle_exit": "1.5",
-        "autostart": None, "log_level": "debug", "cross_project": None, "private_projects": "a,b", "retention": "command=30",
+        "port": "9000",
+        "max_hints": "10",
+        "secret_guard": None,
+        "default_ttl": "PT2H",
+        "session_grace": "0",
+        "idle_exit": "1.5",
+        "autostart": None,
+        "log_level": "debug",
+        "cross_project": None,
+        "private_projects": "a,b",
+        "retention": "command=30",
         "tools": "all",
-    }  # fmt: skip
-    assert [name for name in given if given[name] is None] == [s.name for s in SETTINGS if s.is_switch and s.whose != HOOK]
+    }
+    assert [name for name in given if given[name] is None] == [
+        s.name for s in SETTINGS if s.is_switch and s.whose != HOOK
+    ]
     assert set(given) == {setting.name for setting in SETTINGS if setting.whose != HOOK}
-    words = [word for setting in SETTINGS if setting.name in given for word in (setting.flag, given[setting.name]) if word]
+    words = [
+        word for setting in SETTINGS if setting.name in given for word in (setting.flag, given[setting.name]) if word
+    ]
     assert nudge("serve", *words).code == 7
-    assert {name: str(getattr(seen[0], name)) for name in given} == {name: "0" if text is None else text for name, text in given.items()}
+    assert {name: str(getattr(seen[0], name)) for name in given} == {
+        name: "0" if text is None else text for name, text in given.items()
+    }
 
 
-@pytest.mark.parametrize("words", [["--max-hints", "many"], ["--default-ttl", "P1M"], ["--log-level", "loud"], ["--off"]])
+@pytest.mark.parametrize(
+    "words", [["--max-hints", "many"], ["--default-ttl", "P1M"], ["--log-level", "loud"], ["--off"]]
+)
 def test_serve_refuses_what_is_no_setting(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     """One line that names the flag, before anything is started."""
     seen = served(monkeypatch)
@@ -298,7 +371,9 @@ def test_serve_defaults(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = served(monkeypatch)
     nudge("serve", "--port", "9001")
     assert seen[0].port == 9001
-    assert not any([seen[0].http_only, seen[0].detach, seen[0].no_auth, seen[0].tools, seen[0].secret_guard, seen[0].successor])
+    assert not any(
+        [seen[0].http_only, seen[0].detach, seen[0].no_auth, seen[0].tools, seen[0].secret_guard, seen[0].successor]
+    )
 
 
 def test_the_successor_flag_is_hidden(nudge: Nudge) -> None:

@@ -34,7 +34,12 @@ def test_minimal(nudge: Nudge, server: Server) -> None:
     assert server.calls == [
         (
             "nudge.set_hint",
-            {"component": "http-proxy", "key": "build", "value": "docker compose build router", "meta": {"source": "user"}},
+            {
+                "component": "http-proxy",
+                "key": "build",
+                "value": "docker compose build router",
+                "meta": {"source": "user"},
+            },
         )
     ]
 
@@ -51,29 +56,72 @@ def test_pretty(nudge: Nudge) -> None:
 def test_pretty_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
     """What was not said is not told; a hint for everywhere needs no second line for that."""
     server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {}}}
-    assert nudge("set", "a", "b", "c").out.splitlines() == ["✔ upserted hint a/b (v3)", "  score base: scope=everywhere"]
+    assert nudge("set", "a", "b", "c").out.splitlines() == [
+        "✔ upserted hint a/b (v3)",
+        "  score base: scope=everywhere",
+    ]
 
 
 def test_every_meta_flag(nudge: Nudge, server: Server) -> None:
     """Each field of meta has its flag; tags come with commas, or by repeating it."""
     nudge(
-        *("set", "a", "b", "c", "--tags", "build", "--tags", "docker", "--priority", "7", "--confidence", "0.8", "--ttl", "PT2H"),
+        *(
+            "set",
+            "a",
+            "b",
+            "c",
+            "--tags",
+            "build",
+            "--tags",
+            "docker",
+            "--priority",
+            "7",
+            "--confidence",
+            "0.8",
+            "--ttl",
+            "PT2H",
+        ),
         *("--reason", "custom image", "--sensitivity", "normal", "--source", "agent", "--added-by", "agent:codex"),
         *("--if-match-version", "12", "--global"),
     )
     assert server.params["if_match_version"] == 12
     assert server.params["meta"] == {
-        "reason": "custom image", "tags": ["build", "docker"], "priority": 7, "confidence": 0.8, "ttl": "PT2H",
-        "sensitivity": "normal", "source": "agent", "added_by": "agent:codex", "scope": {},
-    }  # fmt: skip
+        "reason": "custom image",
+        "tags": ["build", "docker"],
+        "priority": 7,
+        "confidence": 0.8,
+        "ttl": "PT2H",
+        "sensitivity": "normal",
+        "source": "agent",
+        "added_by": "agent:codex",
+        "scope": {},
+    }
 
 
 def test_every_scope_flag(nudge: Nudge, server: Server) -> None:
     """Each field of a scope has its flag; lists come with commas, or by repeating it."""
     nudge(
         *("set", "a", "b", "c", "--scope-cwd-glob", "**/http-proxy*,/srv/{x,y}/**", "--scope-cwd-glob", "/opt/**"),
-        *("--scope-repo", "git:org/x", "--scope-branch", "dev,main", "--scope-branch", "hotfix/*", "--scope-os", "linux,darwin"),
-        *("--scope-env", "CI,DEBUG", "--scope-env-match", "MODE=a,b", "--scope-env-match", "MODE=c", "--scope-env-match", "T=1"),
+        *(
+            "--scope-repo",
+            "git:org/x",
+            "--scope-branch",
+            "dev,main",
+            "--scope-branch",
+            "hotfix/*",
+            "--scope-os",
+            "linux,darwin",
+        ),
+        *(
+            "--scope-env",
+            "CI,DEBUG",
+            "--scope-env-match",
+            "MODE=a,b",
+            "--scope-env-match",
+            "MODE=c",
+            "--scope-env-match",
+            "T=1",
+        ),
     )
     assert server.params["meta"]["scope"] == {
         "cwd_glob": ["**/http-proxy*", "/srv/{x,y}/**", "/opt/**"],

@@ -28,8 +28,11 @@ PAYLOAD: dict[str, Any] = {
 def transferring(server: Server) -> None:
     server.answers["nudge.export"] = {"payload": PAYLOAD}
     server.answers["nudge.import"] = {
-        "imported": 1, "skipped": 1, "removed": 0, "reasons": [{"component": "api", "key": "test", "reason": "not newer"}],
-    }  # fmt: skip
+        "imported": 1,
+        "skipped": 1,
+        "removed": 0,
+        "reasons": [{"component": "api", "key": "test", "reason": "not newer"}],
+    }
 
 
 def test_export_is_the_payload(nudge: Nudge, server: Server) -> None:
@@ -160,7 +163,12 @@ def test_a_large_import_goes_in_parts(
     sent = [params for _, params in server.calls]
     assert [params["mode"] for params in sent] == [mode] * 3
     assert all(params["payload"] | {"components": {}} == payload | {"components": {}} for params in sent)
-    arrived = [(name, key) for params in sent for name, part in params["payload"]["components"].items() for key in part["hints"]]
+    arrived = [
+        (name, key)
+        for params in sent
+        for name, part in params["payload"]["components"].items()
+        for key in part["hints"]
+    ]
     assert arrived == [(name, f"k{number}") for name in ("api", "web") for number in range(3)]
 
 

@@ -33,7 +33,7 @@ JSON = {
     "not ASCII": '{\n  "näme": "ü — 漢字 \\u00fc \\ud83d\\ude00",\n  "path": "C:\\\\x"\n}\n',
     "byte order mark": '\ufeff{\n  "a": 1\n}\n',
     "the same name twice": '{"mcpServers": {"a": {}}, "b": 1, "mcpServers": {"c": {}}}',
-}  # fmt: skip
+}
 
 OLD_HOOK = '{"hooks": [{"type": "command", "command": "/old/bin/nudge record", "timeout": 60}]}'
 OLD_JSON = {
@@ -57,10 +57,10 @@ TOML = {
     "blank lines at the end": 'model = "m"\n\n\n',
     "array of tables": "[[rules]]\na = 1\n[[rules]]\na = 2\n",
     "multi-line string": 'text = """\n[mcp_servers.fake]\n# not a comment\n"""\n[x]\ny = [\n  [1],\n  [2],\n]\n',
-    "tabs and comments": '\t# x\n[a]\n\tb = 1\t# c\n\n# about what follows\n[c]\n',
+    "tabs and comments": "\t# x\n[a]\n\tb = 1\t# c\n\n# about what follows\n[c]\n",
     "quoted keys": '[mcp_servers."my server"]\ncommand = "c"\n[projects."/home/u/nudge"]\ntrust_level = "trusted"\n',
     "nested inline": 'a = { b = { c = [1, 2] } }\n[mcp_servers.y]\nurl = "http://x"\n',
-}  # fmt: skip
+}
 
 OLD_TOML = {
     "old table": 'model = "m"\n\n[mcp_servers.nudge]\ncommand = "/old/nudge"\nargs = [\n  "serve",\n]\n\n[tui]\ntheme = "x"\n',

@@ -10,7 +10,8 @@ EDITS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8), st.text("xyz\n
 
 @given(st.text("abc\n", max_size=30), EDITS)
 def test_every_edit_can_be_taken_back(original: str, edits: list[tuple[int, int, str]]) -> None:
-    """Whatever was inserted, replaced or deleted, in whatever order and overlap, the steps lead back to the original."""
+    """Whatever was inserted, replaced or deleted, in whatever order and overlap, the steps lead back to the
+    original."""
     draft, plain = Draft(original), original
     for at, length, text in edits:
         start = min(at, len(plain))

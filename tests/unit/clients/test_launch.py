@@ -62,13 +62,16 @@ def test_a_passing_installation_is_not_wired(cache: str, home: Path, monkeypatch
 
 def run(shell: str, command: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/bin:/usr/bin"}
-    return subprocess.run([shell, "-c", command], input="the event", capture_output=True, text=True, check=False, env=environ)
+    return subprocess.run(
+        [shell, "-c", command], input="the event", capture_output=True, text=True, check=False, env=environ
+    )
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_hook_runs_us_and_outlives_us(shell: str, name: str, tmp_path: Path) -> None:
-    """It hands over stdin, both outputs and the exit code; with the file gone, or no program any more, it succeeds and says nothing."""
+    """It hands over stdin, both outputs and the exit code; with the file gone, or no program any more, it succeeds and
+    says nothing."""
     program = script(tmp_path / name, 'echo "$*:$(cat)"; echo "a %s b" >&2; exit 3')
     command = Launch(str(program)).hook
     done = run(shell, command)

@@ -38,7 +38,11 @@ def disconnect(wiring: Wiring) -> list[plan.Step]:
 
 def plant(wiring: Wiring, text: str) -> list[Path]:
     """The same text in each file of a client that is JSON."""
-    paths = [Path(target.path) for target in wiring.targets(Place(), Launch("x")) if target.path.endswith((".json", ".jsonc"))]
+    paths = [
+        Path(target.path)
+        for target in wiring.targets(Place(), Launch("x"))
+        if target.path.endswith((".json", ".jsonc"))
+    ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
@@ -169,7 +173,9 @@ def test_the_difference_hides_the_keys_of_others() -> None:
     plant(clients.named("gemini"), f'{{\n  "token": "{key}"\n}}\n')
     (step,) = plan.connecting(clients.named("gemini").targets(Place(), Launch("/x/nudge")), Ledger(), Place())
     lines = list(plan.difference(step))
-    assert lines[0] == "--- ~/.gemini/settings.json" and key not in "".join(line for line in lines if line.startswith(" "))
+    assert lines[0] == "--- ~/.gemini/settings.json" and key not in "".join(
+        line for line in lines if line.startswith(" ")
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,7 +188,9 @@ def test_the_difference_hides_the_keys_of_others() -> None:
         ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
     ],
 )
-def test_a_client_that_was_moved_is_found(client: str, variable: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_was_moved_is_found(
+    client: str, variable: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each has a variable for it."""
     monkeypatch.setenv(variable, str(tmp_path / "moved"))
     connect(clients.named(client))
@@ -209,9 +217,16 @@ def test_what_claude_code_gets(home: Path) -> None:
     assert server == {"type": "stdio", "command": "/opt/nudge", "args": ["serve"], "env": {}}
     hooks = json.loads(found[".claude/settings.json"])["hooks"]
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == {
-        "SessionStart": 5, "UserPromptSubmit": 5, "PostToolUse": 5, "PostToolUseFailure": 5, "PostCompact": 5, "SessionEnd": 3,
-    }  # fmt: skip
-    assert {handler["command"] for groups in hooks.values() for handler in groups[0]["hooks"]} == {Launch("/opt/nudge").hook}
+        "SessionStart": 5,
+        "UserPromptSubmit": 5,
+        "PostToolUse": 5,
+        "PostToolUseFailure": 5,
+        "PostCompact": 5,
+        "SessionEnd": 3,
+    }
+    assert {handler["command"] for groups in hooks.values() for handler in groups[0]["hooks"]} == {
+        Launch("/opt/nudge").hook
+    }
 
 
 def test_what_codex_gets(home: Path) -> None:
@@ -253,4 +268,8 @@ def test_a_stranger_s_plugin_of_our_name_is_not_overwritten(home: Path) -> None:
 
 def test_shown_paths_are_short(home: Path) -> None:
     """The home is a tilde, and only the home."""
-    assert files.shown(str(home / "a")) == "~/a" and files.shown("/etc/x") == "/etc/x" and files.shown(str(home) + "x") == str(home) + "x"
+    assert (
+        files.shown(str(home / "a")) == "~/a"
+        and files.shown("/etc/x") == "/etc/x"
+        and files.shown(str(home) + "x") == str(home) + "x"
+    )

@@ -1,4 +1,5 @@
-"""The Claude Code plugin says the same as `nudge connect claude-code`. That Claude Code takes it is checked with the real one."""
+"""The Claude Code plugin says the same as `nudge connect claude-code`. That Claude Code takes it is checked with the
+real one."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def test_it_hooks_the_same_events() -> None:
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS)))
 def test_its_hooks_outlive_the_package(command: str, tmp_path: Path) -> None:
-    """Without `nudge` on PATH they succeed and say nothing: they are those that `nudge connect` writes, and `nudge disconnect` knows."""
+    """Without `nudge` on PATH they succeed and say nothing: they are those that `nudge connect` writes, and `nudge
+    disconnect` knows."""
     assert is_hook_of_ours(command) and command == Launch(NAME).hook
     done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

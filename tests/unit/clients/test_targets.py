@@ -55,7 +55,9 @@ def test_json_is_cleaned_without_a_record(text: str) -> None:
     assert without_empty(json_text.plain(cleaned)) == without_empty(json_text.plain(text))
 
 
-@pytest.mark.parametrize("name", ["two spaces", "tabs", "carriage returns", "line comments", "trailing commas", "hooks of others"])
+@pytest.mark.parametrize(
+    "name", ["two spaces", "tabs", "carriage returns", "line comments", "trailing commas", "hooks of others"]
+)
 def test_cleaning_alone_is_exact_where_the_containers_were_there(name: str) -> None:
     """Commas, comments, indentation and line ends fall back into place."""
     text = corpus.JSON[name]
@@ -110,7 +112,15 @@ def test_the_author_s_hand_is_kept() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[]", '"x"', "3", '{"mcpServers": []}', '{"mcpServers": null}', '{"hooks": [1]}', '{"hooks": {"PostToolUse": {}}}'],
+    [
+        "[]",
+        '"x"',
+        "3",
+        '{"mcpServers": []}',
+        '{"mcpServers": null}',
+        '{"hooks": [1]}',
+        '{"hooks": {"PostToolUse": {}}}',
+    ],
 )
 def test_another_shape_is_refused(text: str) -> None:
     """What is no object, or no list, where one belongs is not ours to replace."""
@@ -200,7 +210,9 @@ def test_toml_that_no_table_can_follow_is_refused(text: str) -> None:
         TOML_FILE.wired(text, text)
 
 
-@pytest.mark.parametrize("text", ['mcp_servers = { nudge = { command = "c" } }\n', '[mcp_servers]\nnudge.command = "c"\n'])
+@pytest.mark.parametrize(
+    "text", ['mcp_servers = { nudge = { command = "c" } }\n', '[mcp_servers]\nnudge.command = "c"\n']
+)
 def test_an_entry_that_is_no_table_is_left_to_its_author(text: str) -> None:
     """Half a line cannot be taken out safely."""
     with pytest.raises(Malformed, match="by hand"):
@@ -217,7 +229,10 @@ def test_malformed_toml_is_named_with_its_line() -> None:
 @given(st.text(max_size=20))
 def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
     """Quotes, backslashes, control characters, and what is not ASCII."""
-    assert toml_table.parse("\n".join(toml_table.lines({"command": path, "args": [path]}))) == {"command": path, "args": [path]}
+    assert toml_table.parse("\n".join(toml_table.lines({"command": path, "args": [path]}))) == {
+        "command": path,
+        "args": [path],
+    }
 
 
 # A file of our own

@@ -23,7 +23,8 @@ from .conftest import Outcome, script, tree
 
 Nudge = Callable[..., Outcome]
 
-# `claude mcp add|remove --scope user NAME [-- COMMAND...]`, as Claude Code 2.1.325 writes its state: two spaces, no newline at the end.
+# `claude mcp add|remove --scope user NAME [-- COMMAND...]`, as Claude Code 2.1.325 writes its state: two spaces, no
+# newline at the end.
 CLAUDE = """
 import json, os, sys
 path = os.path.expanduser("~/.claude.json")
@@ -109,9 +110,10 @@ def test_a_program_gets_the_result_only(nudge: Nudge, home: Path, executable: st
     """No difference, no advice: one object."""
     result = json.loads(nudge("connect", "codex", "--yes", "--json").out)
     assert result == {
-        "client": "codex", "executable": executable,
+        "client": "codex",
+        "executable": executable,
         "changed": [str(home / ".codex/config.toml"), str(home / ".codex/hooks.json")],
-    }  # fmt: skip
+    }
     assert json.loads(nudge("connect", "codex", "--yes", "--json").out)["changed"] == []
     assert len(json.loads(nudge("disconnect", "codex", "--json").out)["changed"]) == 2
 
@@ -143,7 +145,9 @@ def test_claude_s_own_command_adds_the_server(nudge: Nudge, home: Path, bin_dire
     assert tree(home) == before
 
 
-def test_an_old_entry_is_removed_by_claude_first(nudge: Nudge, home: Path, bin_directory: Path, executable: str) -> None:
+def test_an_old_entry_is_removed_by_claude_first(
+    nudge: Nudge, home: Path, bin_directory: Path, executable: str
+) -> None:
     """It refuses to add what is there."""
     install_claude(bin_directory)
     (home / ".claude.json").write_text('{"mcpServers": {"nudge": {"command": "/old/nudge", "args": ["serve"]}}}')
@@ -187,11 +191,14 @@ def test_one_piece_goes_straight_into_a_file(nudge: Nudge, executable: str) -> N
     assert json.loads(nudge("connect", "vscode", "--print").out) == {"servers": {"nudge": {"type": "stdio", **server}}}
 
 
-@pytest.mark.parametrize(("name", "file"), [
-    ("windsurf", "~/.codeium/windsurf/mcp_config.json"),
-    ("zed", "~/.config/zed/settings.json"),
-    ("gemini", "~/.gemini/settings.json"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("windsurf", "~/.codeium/windsurf/mcp_config.json"),
+        ("zed", "~/.config/zed/settings.json"),
+        ("gemini", "~/.gemini/settings.json"),
+    ],
+)
 def test_the_file_of_one_piece_is_told_beside_it(nudge: Nudge, name: str, file: str) -> None:
     """On the other stream, so that the piece can still go straight into it."""
     outcome = nudge("connect", name, "--print")
@@ -199,7 +206,8 @@ def test_the_file_of_one_piece_is_told_beside_it(nudge: Nudge, name: str, file: 
 
 
 def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
-    """Without groups, under its own names, each of which `nudge record` understands; written by hand, they can be taken out again."""
+    """Without groups, under its own names, each of which `nudge record` understands; written by hand, they can be taken
+    out again."""
     hooks = json.loads(json.loads(nudge("connect", "cursor", "--print", "--json").out)["files"]["~/.cursor/hooks.json"])
     assert hooks["version"] == 1 and set(hooks["hooks"]) <= set(CURSOR_EVENTS)
     assert all("record" in handler["command"] and handler["timeout"] for (handler,) in hooks["hooks"].values())
@@ -210,8 +218,9 @@ def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
     assert rows(nudge)["cursor"]["hooks"] is True
     assert nudge("disconnect", "cursor").code == 0
     assert json.loads((home / ".cursor/hooks.json").read_text()) == {
-        "version": 1, "hooks": {"sessionEnd": [{"command": "say bye"}], "stop": [{"command": "say done"}]},
-    }  # fmt: skip
+        "version": 1,
+        "hooks": {"sessionEnd": [{"command": "say bye"}], "stop": [{"command": "say done"}]},
+    }
 
 
 def test_several_pieces_are_named(nudge: Nudge) -> None:
@@ -249,8 +258,13 @@ def test_the_list_says_what_is_there_and_what_is_wired(nudge: Nudge, home: Path,
     nudge("connect", "codex", "--yes")
     found = rows(nudge)
     assert found["codex"] == {
-        "client": "codex", "title": "Codex", "installed": True, "mcp": True, "hooks": True, "last_event_at": None,
-    }  # fmt: skip
+        "client": "codex",
+        "title": "Codex",
+        "installed": True,
+        "mcp": True,
+        "hooks": True,
+        "last_event_at": None,
+    }
     assert (found["cursor"]["installed"], found["cursor"]["mcp"], found["cursor"]["hooks"]) == (True, False, False)
     lines = nudge("connect").out.splitlines()
     assert lines[0].split() == ["client", "found", "MCP", "hooks", "last", "event"]
@@ -258,12 +272,15 @@ def test_the_list_says_what_is_there_and_what_is_wired(nudge: Nudge, home: Path,
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_the_list_says_when_a_client_was_last_heard_of(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, wrapped: bool) -> None:
+def test_the_list_says_when_a_client_was_last_heard_of(
+    nudge: Nudge, monkeypatch: pytest.MonkeyPatch, wrapped: bool
+) -> None:
     """From the server, if one runs; it is not started for this."""
     sessions = [
-        {"client": "codex", "last_event_at": 100, "started_at": 50}, {"client": "codex", "last_event_at": 300, "started_at": 40},
+        {"client": "codex", "last_event_at": 100, "started_at": 50},
+        {"client": "codex", "last_event_at": 300, "started_at": 40},
         {"client": "gemini", "last_event_at": None, "started_at": 70},
-    ]  # fmt: skip
+    ]
     asked: list[Any] = []
 
     class Server:
@@ -273,7 +290,11 @@ def test_the_list_says_when_a_client_was_last_heard_of(nudge: Nudge, monkeypatch
 
     monkeypatch.setattr("nudge.cli.connect.connect", lambda _: Server())
     found = rows(nudge)
-    assert (found["codex"]["last_event_at"], found["gemini"]["last_event_at"], found["claude-code"]["last_event_at"]) == (300, 70, None)
+    assert (
+        found["codex"]["last_event_at"],
+        found["gemini"]["last_event_at"],
+        found["claude-code"]["last_event_at"],
+    ) == (300, 70, None)
     assert asked == [("nudge.sessions", {"limit": 50}, False)]
     line = next(line for line in nudge("connect").out.splitlines() if line.startswith("codex"))
     assert line.endswith("d ago")
@@ -338,7 +359,9 @@ def test_disconnect_remembers_where_a_client_was_wired(
     assert nudge("disconnect", "--all").code == 0 and tree(elsewhere) == {}
 
 
-def test_delete_data_takes_out_what_was_wired_elsewhere(nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_data_takes_out_what_was_wired_elsewhere(
+    nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Afterwards nobody would know of it."""
     fill(monkeypatch)
     elsewhere = connect_elsewhere(nudge, tmp_path, monkeypatch)
@@ -352,7 +375,9 @@ def test_what_we_know_of_wired_files_is_not_deleted(nudge: Nudge, home: Path, mo
     nudge("connect", "opencode", "--yes")
     (home / ".config/opencode/opencode.jsonc").write_text("{}")
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
-    assert outcome.code == 3 and "~/.config/opencode/opencode.json may still be wired; nothing was deleted" in outcome.err
+    assert (
+        outcome.code == 3 and "~/.config/opencode/opencode.json may still be wired; nothing was deleted" in outcome.err
+    )
     assert os.path.exists(paths.runtime_dir())
 
 
@@ -425,8 +450,12 @@ def test_files_that_were_moved_among_others_go_alone(tmp_path: Path, monkeypatch
     assert found == ["my.db", "my.db-wal", "my.db.lock", "nudge.toml"]
 
 
-@pytest.mark.parametrize(("others", "expected"), [([], ["backups"]), (["holiday.zip"], ["nudge-1.db", "nudge-1.db-wal"])])
-def test_backups_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("others", "expected"), [([], ["backups"]), (["holiday.zip"], ["nudge-1.db", "nudge-1.db-wal"])]
+)
+def test_backups_go_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], expected: list[str]
+) -> None:
     """They hold the whole history: all of them, and their folder where nothing else is in it."""
     (tmp_path / "backups").mkdir()
     for name in ("my.db", *(f"backups/{name}" for name in ("nudge-1.db", "nudge-1.db-wal", *others))):
@@ -436,4 +465,6 @@ def test_backups_go_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others:
     assert [os.path.basename(belonging.path) for belonging in found] == ["my.db", *expected]
     delete_data.delete(found)
     assert not (tmp_path / "my.db").exists()
-    assert (tmp_path / "backups").exists() == bool(others) and (not others or os.listdir(tmp_path / "backups") == others)
+    assert (tmp_path / "backups").exists() == bool(others) and (
+        not others or os.listdir(tmp_path / "backups") == others
+    )

@@ -29,9 +29,13 @@ def run(tmp_path: Path) -> Path:
 def make(tmp_path: Path, run: Path) -> Make:
     def patient(**changed: Any) -> Patient:
         fields: dict[str, Any] = {
-            "directory": str(run), "log_directory": str(run / "log"), "home": str(tmp_path), "cwd": str(tmp_path / "work"),
-            "environ": {}, "settings": Settings({"port": free_port()}),
-        }  # fmt: skip
+            "directory": str(run),
+            "log_directory": str(run / "log"),
+            "home": str(tmp_path),
+            "cwd": str(tmp_path / "work"),
+            "environ": {},
+            "settings": Settings({"port": free_port()}),
+        }
         return Patient(**{**fields, **changed})
 
     return patient

@@ -73,22 +73,32 @@ def test_a_treatment_that_fails_is_not_told_as_done() -> None:
     def refuse() -> str:
         raise PermissionError
 
-    findings = [warn("a", "m", "c", refuse), warn("b", "m", "c", lambda: ""), warn("c", "m", "c", lambda: "done"), ok("d", "m")]
+    findings = [
+        warn("a", "m", "c", refuse),
+        warn("b", "m", "c", lambda: ""),
+        warn("c", "m", "c", lambda: "done"),
+        ok("d", "m"),
+    ]
     assert list(checkup.treat(findings)) == [("c", "done")]
 
 
 def test_a_finding_on_the_wire() -> None:
     """Plain values, and whether --fix would help."""
     assert warn("port", "held", "lsof", lambda: "").to_wire() == {
-        "check": "port", "level": "warn", "message": "held", "mend": "lsof", "fixable": True,
-    }  # fmt: skip
+        "check": "port",
+        "level": "warn",
+        "message": "held",
+        "mend": "lsof",
+        "fixable": True,
+    }
 
 
 # Directories and files
 
 
 @pytest.mark.parametrize(
-    ("mode", "level"), [(0o700, "ok"), (0o750, "warn"), (0o755, "warn"), (0o770, "fail"), (0o777, "fail"), (0o500, "fail")]
+    ("mode", "level"),
+    [(0o700, "ok"), (0o750, "warn"), (0o755, "warn"), (0o770, "fail"), (0o777, "fail"), (0o500, "fail")],
 )
 def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str) -> None:
     """Others may neither write nor look; the owner must be able to use it."""
@@ -99,7 +109,9 @@ def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str)
     run.chmod(0o700)
 
 
-def test_a_directory_that_is_none_of_ours(make: Make, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_is_none_of_ours(
+    make: Make, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A link, a file, another user's: refused, and never mended by itself."""
     (tmp_path / "link").symlink_to(run)
     (tmp_path / "file").touch()
@@ -192,7 +204,8 @@ def test_a_lock_that_somebody_holds(make: Make, run: Path, monkeypatch: pytest.M
 
 
 def test_a_stale_endpoint(make: Make, run: Path) -> None:
-    """It names a server, and nobody holds the lock: said with the pid, whether gone or somebody else's by now; withdrawn by --fix."""
+    """It names a server, and nobody holds the lock: said with the pid, whether gone or somebody else's by now;
+    withdrawn by --fix."""
     publish(run)
     assert "gone (pid 4000000)" in only(endpoints.check_endpoint(make())).message
     publish(run, pid=os.getppid())
@@ -215,7 +228,9 @@ def test_an_endpoint_that_is_not_trusted(make: Make, run: Path) -> None:
         (run / paths.ENDPOINT).write_text(content)
         (run / paths.ENDPOINT).chmod(mode)
         found = only(endpoints.check_endpoint(make()))
-        assert found.level == "warn" and list(checkup.treat([found])) == [("endpoint", f"removed {run / paths.ENDPOINT}")]
+        assert found.level == "warn" and list(checkup.treat([found])) == [
+            ("endpoint", f"removed {run / paths.ENDPOINT}")
+        ]
 
 
 @pytest.mark.usefixtures("held")
@@ -297,7 +312,10 @@ def test_settings(make: Make, tmp_path: Path) -> None:
     """A setting that cannot be read is named with where it is set."""
     assert only(server.check_settings(make())).level == "ok"
     wrong = "NUDGE_PORT: must be 1 to 65535"
-    assert only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_PORT": "x"}))).mend == "unset NUDGE_PORT"
+    assert (
+        only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_PORT": "x"}))).mend
+        == "unset NUDGE_PORT"
+    )
     config = str(tmp_path / "config.toml")
     found = only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_CONFIG": config})))
     assert (found.level, found.mend) == ("fail", f"${{EDITOR:-vi}} {config}")
@@ -344,7 +362,11 @@ def test_what_was_dropped_is_told_until_somebody_knows(make: Make, run: Path) ->
     """It cannot be had back: the mend is to have read it."""
     spool.count_dropped(str(run))
     _, dropped = past.check_spool(make())
-    assert dropped.level == "warn" and dropped.message.startswith("1 events were dropped") and dropped.mend == "nudge doctor --fix"
+    assert (
+        dropped.level == "warn"
+        and dropped.message.startswith("1 events were dropped")
+        and dropped.mend == "nudge doctor --fix"
+    )
     assert list(checkup.treat([dropped])) == [("dropped events", "the count of dropped events begins anew")]
     assert levels(past.check_spool(make())) == ["ok"]
 

@@ -58,7 +58,8 @@ def test_a_living_server_may_be_writing(make: Make, run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stepped", "level", "words"), [(0.0, "ok", "steady"), (-86_400.0, "warn", "forward by 1d"), (86_400.0, "warn", "back by")]
+    ("stepped", "level", "words"),
+    [(0.0, "ok", "steady"), (-86_400.0, "warn", "forward by 1d"), (86_400.0, "warn", "back by")],
 )
 def test_a_clock_that_was_moved(make: Make, run: Path, stepped: float, level: str, words: str) -> None:
     """A step since the session began is said, with its size; another boot's session says nothing about this clock."""
@@ -80,7 +81,11 @@ def test_a_clock_that_was_never_set(make: Make, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("version", "level", "mend"),
-    [(__version__, "ok", None), ("999.0", "warn", "uv tool upgrade nudge-mcp"), ("0.0.1", "warn", "nudge stop --force")],
+    [
+        (__version__, "ok", None),
+        ("999.0", "warn", "uv tool upgrade nudge-mcp"),
+        ("0.0.1", "warn", "nudge stop --force"),
+    ],
 )
 def test_versions(make: Make, version: str, level: str, mend: str | None) -> None:
     """The older of the two is the one to change."""
@@ -135,7 +140,10 @@ def test_two_installations(make: Make, tmp_path: Path, place: str, content: str,
 def test_two_installations_of_unknown_origin(make: Make, tmp_path: Path) -> None:
     """A script that says nothing about itself is a file to remove."""
     second = program(tmp_path / "second")
-    assert only(installation.check_installations(make(environ=on_path(program(tmp_path / "first"), second)))).mend == f"rm {second}"
+    assert (
+        only(installation.check_installations(make(environ=on_path(program(tmp_path / "first"), second)))).mend
+        == f"rm {second}"
+    )
 
 
 def test_python_and_sqlite(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,19 +192,34 @@ def mends(patient: Patient) -> list[str | None]:
 
 def test_other_memory_tools(make: Make, tmp_path: Path) -> None:
     """Servers, hooks and plugins of every client that is looked at, each with the command that removes it."""
-    hook = {"hooks": [{"type": "command", "command": "npx claude-mem hook"}, {"type": "command", "command": "make fmt"}]}
-    write(tmp_path / ".claude/settings.json", {"hooks": {"SessionStart": [hook]}, "enabledPlugins": {"claude-mem@x": True, "zep@x": False}})
+    hook = {
+        "hooks": [{"type": "command", "command": "npx claude-mem hook"}, {"type": "command", "command": "make fmt"}]
+    }
+    write(
+        tmp_path / ".claude/settings.json",
+        {"hooks": {"SessionStart": [hook]}, "enabledPlugins": {"claude-mem@x": True, "zep@x": False}},
+    )
     work = str(tmp_path / "work")
     local = {"mcpServers": {"notes": {"command": "uvx", "args": ["basic-memory", "mcp"]}}}
-    write(tmp_path / ".claude.json", {"mcpServers": {"memory": {"command": "npx"}}, "projects": {work: local, "/else": local}})
-    write(tmp_path / "work/.mcp.json", {"mcpServers": {"m": {"command": "npx", "args": ["@modelcontextprotocol/server-memory"]}}})
+    write(
+        tmp_path / ".claude.json",
+        {"mcpServers": {"memory": {"command": "npx"}}, "projects": {work: local, "/else": local}},
+    )
+    write(
+        tmp_path / "work/.mcp.json",
+        {"mcpServers": {"m": {"command": "npx", "args": ["@modelcontextprotocol/server-memory"]}}},
+    )
     write(tmp_path / ".codex/config.toml", '[mcp_servers.mem0]\nurl = "https://mcp.mem0.ai"\n')
     write(tmp_path / ".gemini/settings.json", {"mcpServers": {"serena": {"command": "uvx"}}})
     assert mends(make()) == [
-        f"${{EDITOR:-vi}} {tmp_path / '.claude/settings.json'}", "claude plugin disable claude-mem@x",
-        "claude mcp remove memory -s user", "claude mcp remove notes -s local", "claude mcp remove m -s project",
-        "codex mcp remove mem0", "gemini mcp remove serena",
-    ]  # fmt: skip
+        f"${{EDITOR:-vi}} {tmp_path / '.claude/settings.json'}",
+        "claude plugin disable claude-mem@x",
+        "claude mcp remove memory -s user",
+        "claude mcp remove notes -s local",
+        "claude mcp remove m -s project",
+        "codex mcp remove mem0",
+        "gemini mcp remove serena",
+    ]
 
 
 def test_a_neighbours_command_is_not_repeated(make: Make, tmp_path: Path) -> None:
@@ -225,7 +248,13 @@ ODD = '{"mcpServers": {"a": 1, "b": {"args": 3}}, "hooks": {"x": [1, {"hooks": [
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"mcpServers": [1]}', ODD])
 def test_a_clients_broken_file(make: Make, tmp_path: Path, content: str) -> None:
     """It is the client's to report: here it says nothing and breaks nothing."""
-    for name in (".claude/settings.json", ".claude.json", ".gemini/settings.json", ".codex/config.toml", "work/.mcp.json"):
+    for name in (
+        ".claude/settings.json",
+        ".claude.json",
+        ".gemini/settings.json",
+        ".codex/config.toml",
+        "work/.mcp.json",
+    ):
         write(tmp_path / name, content)
     assert levels(neighbours.check_neighbours(make())) == ["ok"]
     assert levels(neighbours.check_wiring(make())) == ["ok"]
@@ -236,7 +265,9 @@ def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
     write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
     write(tmp_path / "work/.mcp.json", {"mcpServers": {"nudge": {"command": "uvx", "args": ["nudge-mcp", "serve"]}}})
     assert levels(neighbours.check_wiring(make())) == ["ok"]
-    write(tmp_path / "work/.mcp.json", {"mcpServers": {"hints": {"command": "python", "args": ["-m", "nudge", "serve"]}}})
+    write(
+        tmp_path / "work/.mcp.json", {"mcpServers": {"hints": {"command": "python", "args": ["-m", "nudge", "serve"]}}}
+    )
     found = only(neighbours.check_wiring(make()))
     assert (found.level, found.mend) == ("warn", "claude mcp remove hints -s project")
     write(tmp_path / ".claude/settings.json", {"enabledPlugins": {"nudge@market": True}})

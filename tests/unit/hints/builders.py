@@ -1,4 +1,5 @@
-"""What the tests of the hints build with: a store at a fixed moment, and writes that are decided and applied in one go."""
+"""What the tests of the hints build with: a store at a fixed moment, and writes that are decided and applied in one
+go."""
 
 from __future__ import annotations
 

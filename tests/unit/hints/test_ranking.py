@@ -15,7 +15,14 @@ def hint(
     name: str = "api", *, updated_at: float = NOW, last_used_at: float | None = None, use_count: int = 0, **meta: Any
 ) -> Hint:
     return Hint.of(
-        name, "build", "make", meta, created_at=NOW, updated_at=updated_at, last_used_at=last_used_at, use_count=use_count
+        name,
+        "build",
+        "make",
+        meta,
+        created_at=NOW,
+        updated_at=updated_at,
+        last_used_at=last_used_at,
+        use_count=use_count,
     )
 
 

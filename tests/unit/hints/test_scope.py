@@ -8,7 +8,9 @@ from nudge.context import Context
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.scope import parse_scope
 
-EVERYTHING = Context(cwd="/work/http-proxy", repo="git:org/x", branch="dev", os="linux", env={"CI": "1", "MODE": "fast"})
+EVERYTHING = Context(
+    cwd="/work/http-proxy", repo="git:org/x", branch="dev", os="linux", env={"CI": "1", "MODE": "fast"}
+)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,10 @@ def test_normal_form() -> None:
 
 def test_key_is_the_identity() -> None:
     """Two ways to write one scope have one key; two scopes have two."""
-    one, same = parse_scope({"branch": ["a", "b"], "os": ["linux"]}), parse_scope({"os": ["linux"], "branch": ["b", "a"]})
+    one, same = (
+        parse_scope({"branch": ["a", "b"], "os": ["linux"]}),
+        parse_scope({"os": ["linux"], "branch": ["b", "a"]}),
+    )
     assert one.key == same.key
     assert one.key != parse_scope({"branch": ["a"], "os": ["linux"]}).key
     assert parse_scope({}).key == "{}"

@@ -158,7 +158,13 @@ def test_why_not_is_short() -> None:
     """However many are kept away, the nearest few are named."""
     store = new_store()
     for index in range(150):
-        put(store, "api", f"k{index:03}", "x", {"scope": {"os": ["darwin"], **({} if index % 30 == 29 else {"branch": ["dev"]})}})
+        put(
+            store,
+            "api",
+            f"k{index:03}",
+            "x",
+            {"scope": {"os": ["darwin"], **({} if index % 30 == 29 else {"branch": ["dev"]})}},
+        )
     why_not = finish(store.query(NOW, context=Context(os="linux")))["why_not"]
     assert len(why_not) == limits.MAX_QUERY_WHY_NOT
     assert [miss["key"] for miss in why_not] == ["k029", "k059", "k089", "k119", "k149"]

@@ -20,7 +20,13 @@ LINUX, DARWIN, WINDOWS = (Context(os=name) for name in ("linux", "darwin", "wind
 def test_first_set() -> None:
     """A new hint is version 1, created and updated now, and comes back whole."""
     hint = put(new_store(), "api", "build", "make", {"priority": 7})
-    assert hint == {"value": "make", "meta": {"priority": 7}, "version": 1, "created_at": iso(NOW), "updated_at": iso(NOW)}
+    assert hint == {
+        "value": "make",
+        "meta": {"priority": 7},
+        "version": 1,
+        "created_at": iso(NOW),
+        "updated_at": iso(NOW),
+    }
 
 
 def test_same_scope_replaces() -> None:
@@ -100,7 +106,8 @@ def test_matching_version_passes() -> None:
     ],
 )
 def test_other_version_conflicts(expected: int, scope: dict[str, Any], actual: int, said: str) -> None:
-    """Any other version is a conflict that tells both, in a sentence; it is the version of the variant with the same scope."""
+    """Any other version is a conflict that tells both, in a sentence; it is the version of the variant with the same
+    scope."""
     store = new_store()
     put(store, "api", "build", "make")
     put(store, "api", "build", "make")
@@ -136,7 +143,13 @@ def test_set_after_expiry_starts_anew() -> None:
     put(store, "api", "build", "make", {"ttl": "PT1H"})
     commit(store, finish(store.decide_bump(NOW, "api", "build")))
     hint = put(store, "api", "build", "make", now=NOW + DAY, if_match_version=0)
-    assert hint == {"value": "make", "meta": {}, "version": 1, "created_at": iso(NOW + DAY), "updated_at": iso(NOW + DAY)}
+    assert hint == {
+        "value": "make",
+        "meta": {},
+        "version": 1,
+        "created_at": iso(NOW + DAY),
+        "updated_at": iso(NOW + DAY),
+    }
 
 
 def test_set_renews_the_ttl_and_use_does_not() -> None:
@@ -226,7 +239,8 @@ def asking_for(*names: str, **meta: Any) -> dict[str, Any]:
 
 
 def test_quota_of_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All scopes together ask for so many variables, each counted once: a caller may have to tell all of them with one call."""
+    """All scopes together ask for so many variables, each counted once: a caller may have to tell all of them with one
+    call."""
     monkeypatch.setattr(limits, "MAX_ENV_NAMES", 3)
     store = new_store()
     put(store, "api", "x", "1", asking_for("A", "B"))
@@ -261,7 +275,13 @@ def test_a_variable_that_nobody_asks_for_any_more_makes_room(monkeypatch: pytest
         ("api", "k", {"type": "command", "cmd": f"deploy {AWS_KEY}"}, {}, "value.cmd"),
         ("api", "k", {"type": "path", "abs": f"/home/{AWS_KEY}"}, {}, "value.abs"),
         ("api", "k", {"type": "template", "format": "jinja", "body": AWS_KEY}, {}, "value.body"),
-        ("api", "k", {"type": "template", "format": "jinja", "body": "x", "defaults": {"a": AWS_KEY}}, {}, "value.defaults"),
+        (
+            "api",
+            "k",
+            {"type": "template", "format": "jinja", "body": "x", "defaults": {"a": AWS_KEY}},
+            {},
+            "value.defaults",
+        ),
         ("api", "k", {"type": "json", "data": [{"a": ["x", AWS_KEY]}]}, {}, "value.data"),
         ("api", "k", {"type": "json", "data": {AWS_KEY: 1}}, {}, "value.data"),
         ("api", "k", {"type": "json", "data": {"db_password": "correct-horse-9battery"}}, {}, "value.data"),
@@ -309,7 +329,9 @@ def test_each_system_gets_its_own() -> None:
     store = new_store()
     for name, path in (("linux", "/srv"), ("darwin", "/Users/dev"), ("windows", "c:\\code")):
         put(store, "http-proxy", "directory", path, {"scope": {"os": [name]}})
-    found = [finish(store.get(NOW, "http-proxy", "directory", here))["hint"]["value"] for here in (LINUX, DARWIN, WINDOWS)]
+    found = [
+        finish(store.get(NOW, "http-proxy", "directory", here))["hint"]["value"] for here in (LINUX, DARWIN, WINDOWS)
+    ]
     assert found == ["/srv", "/Users/dev", "c:\\code"]
 
 
@@ -361,7 +383,10 @@ def test_why_not() -> None:
         finish(store.get(NOW, "api", "build", Context(branch="main", os="linux")))
     assert missed.value.data["why_not"] == [
         {"scope": {"branch": ["dev"]}, "reasons": ["branch=main, needs dev"]},
-        {"scope": {"branch": ["dev"], "os": ["darwin"]}, "reasons": ["branch=main, needs dev", "os=linux, needs darwin"]},
+        {
+            "scope": {"branch": ["dev"], "os": ["darwin"]},
+            "reasons": ["branch=main, needs dev", "os=linux, needs darwin"],
+        },
     ]
 
 
@@ -478,7 +503,9 @@ def test_list_components() -> None:
     put(store, "b", "x", "1")
     put(store, "a", "x", "1")
     put(store, "a", "x", "1", {"scope": {"os": ["linux"]}})
-    assert finish(store.list_components(NOW)) == {"components": [{"name": "a", "hint_count": 2}, {"name": "b", "hint_count": 1}]}
+    assert finish(store.list_components(NOW)) == {
+        "components": [{"name": "a", "hint_count": 2}, {"name": "b", "hint_count": 1}]
+    }
 
 
 def test_list_one_component_whatever_the_context() -> None:
@@ -513,7 +540,8 @@ def test_env_names() -> None:
 
 @pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
 def test_a_large_change_in_steps(mode: str) -> None:
-    """Readers see nothing of it until they see all of it; in the end it is what applying it in one go would have made."""
+    """Readers see nothing of it until they see all of it; in the end it is what applying it in one go would have
+    made."""
     stepwise, at_once = new_store(), new_store()
     for store in (stepwise, at_once):
         put(store, "api", "k0", "old", {"tags": ["x"]})

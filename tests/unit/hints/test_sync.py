@@ -18,7 +18,11 @@ def make(cmd: str) -> dict[str, str]:
 
 
 def sync(
-    store: HintStore, *found: tuple[str, str, Any, str], now: float = NOW, scope: Any = REPO, added_by: str = "nudge scan"
+    store: HintStore,
+    *found: tuple[str, str, Any, str],
+    now: float = NOW,
+    scope: Any = REPO,
+    added_by: str = "nudge scan",
 ) -> dict[str, Any]:
     items = [(component, key, value, {"reason": reason, "confidence": 0.4}) for component, key, value, reason in found]
     return commit(store, store.decide_sync(now, scope, added_by, items))
@@ -51,7 +55,10 @@ def test_second_sync_changes_nothing() -> None:
     sync(store, ("api", "test", make("make test"), "Makefile:12"))
     before = store.hints()
     assert sync(
-        store, ("api", "test", make("make test"), "Makefile:12"), now=NOW + 9, scope={"repo": "git@github.com:org/x.git"}
+        store,
+        ("api", "test", make("make test"), "Makefile:12"),
+        now=NOW + 9,
+        scope={"repo": "git@github.com:org/x.git"},
     ) == {**NOTHING, "unchanged": 1}
     assert store.hints() == before
 
@@ -63,7 +70,10 @@ def test_changed_find_is_updated_and_keeps_its_counts() -> None:
     hint = next(hint for hint in store.hints() if hint.key == "test")
     commit(store, finish(store.decide_bump(NOW + 1, "api", "test", Context(repo="git:org/x"))))
     report = sync(
-        store, ("api", "test", make("make check"), "Makefile:12"), ("api", "run", make("make run"), "Makefile:2"), now=NOW + 9
+        store,
+        ("api", "test", make("make check"), "Makefile:12"),
+        ("api", "run", make("make run"), "Makefile:2"),
+        now=NOW + 9,
     )
     assert report["updated"] == [
         entry("api", "test", make("make check"), "Makefile:12"),
@@ -91,7 +101,9 @@ def test_what_the_tool_could_not_look_at_stays() -> None:
     sync(store, *first)
     before = store.hints()
     found = [("api", "test", make("npm ci && npm test"), {"reason": "ci.yml:9"})]
-    decision = store.decide_sync(NOW + 1, REPO, "nudge scan", found, lambda held, _new: held.meta["reason"].startswith("package.json"))
+    decision = store.decide_sync(
+        NOW + 1, REPO, "nudge scan", found, lambda held, _new: held.meta["reason"].startswith("package.json")
+    )
     assert commit(store, decision) == {**NOTHING, "unchanged": 2}
     assert store.hints() == before
 
@@ -120,7 +132,9 @@ def test_kept_hint_is_reported() -> None:
     store = new_store()
     put(store, "api", "test", "pytest -x", {"reason": "mine", "scope": REPO})
     put(store, "api", "key", AWS_KEY, {"sensitivity": "secret", "scope": REPO})
-    report = sync(store, ("api", "test", make("make test"), "Makefile:12"), ("api", "key", make("make key"), "Makefile:13"))
+    report = sync(
+        store, ("api", "test", make("make test"), "Makefile:12"), ("api", "key", make("make key"), "Makefile:13")
+    )
     assert report["kept"] == [entry("api", "test", "pytest -x", "mine"), entry("api", "key", "[REDACTED:secret]", "")]
 
 
@@ -129,7 +143,9 @@ def test_secret_in_a_find_is_left_out() -> None:
     store = new_store()
     sync(store, ("api", "deploy", make("deploy"), "Makefile:1"))
     report = sync(
-        store, ("api", "deploy", make(f"deploy {AWS_KEY}"), "Makefile:1"), ("api", "test", make("make test"), "Makefile:2")
+        store,
+        ("api", "deploy", make(f"deploy {AWS_KEY}"), "Makefile:1"),
+        ("api", "test", make("make test"), "Makefile:2"),
     )
     assert [each["key"] for each in report["added"]] == ["test"]
     assert [each["key"] for each in report["removed"]] == ["deploy"]
@@ -139,7 +155,9 @@ def test_secret_in_a_find_is_left_out() -> None:
 def test_first_of_two_finds_counts() -> None:
     """A tool names its best source first."""
     store = new_store()
-    report = sync(store, ("api", "test", make("make test"), "Makefile:1"), ("api", "test", make("npm test"), "package.json:3"))
+    report = sync(
+        store, ("api", "test", make("make test"), "Makefile:1"), ("api", "test", make("npm test"), "package.json:3")
+    )
     assert [each["value"]["cmd"] for each in report["added"]] == ["make test"]
 
 

@@ -85,7 +85,8 @@ def test_round_trip() -> None:
 
 
 def test_merge_takes_the_newer() -> None:
-    """The newer update wins and brings its fields, while versions count on from here; an equal or older one is left out with the reason."""
+    """The newer update wins and brings its fields, while versions count on from here; an equal or older one is left out
+    with the reason."""
     store = new_store()
     load(store, payload_with({"x": {"value": "old", "updated_at": OLD, "version": 9, "use_count": 3}}))
     assert load(store, payload_with({"x": {"value": "same", "updated_at": OLD}})) == {
@@ -100,7 +101,9 @@ def test_merge_takes_the_newer() -> None:
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace"])
-@pytest.mark.parametrize(("theirs", "value", "version"), [(1, "other", 3), (2, "other", 3), (7, "other", 7), (1, "two", 2)])
+@pytest.mark.parametrize(
+    ("theirs", "value", "version"), [(1, "other", 3), (2, "other", 3), (7, "other", 7), (1, "two", 2)]
+)
 def test_a_version_that_was_seen_never_means_something_else(mode: str, theirs: int, value: str, version: int) -> None:
     """What an import overwrites counts on; what it repeats stays at its number."""
     store = new_store()
@@ -143,7 +146,8 @@ def test_replace_makes_the_store_the_payload() -> None:
 
 
 def test_replace_keeps_what_the_payload_names_and_cannot_bring() -> None:
-    """A secret that was exported without its value, or that the guard refuses, is here still; only what is not named goes."""
+    """A secret that was exported without its value, or that the guard refuses, is here still; only what is not named
+    goes."""
     store = new_store()
     put(store, "api", "token", AWS_KEY, {"sensitivity": "secret"})
     put(store, "api", "other", "mine")
@@ -185,7 +189,10 @@ def test_redacted_hint_is_skipped() -> None:
     """A hint without its value cannot be used, and says so; `redacted: false` is an ordinary hint."""
     store = new_store()
     report = load(
-        store, payload_with({"x": {"redacted": True, "meta": {"sensitivity": "secret"}}, "y": {"value": "1", "redacted": False}})
+        store,
+        payload_with(
+            {"x": {"redacted": True, "meta": {"sensitivity": "secret"}}, "y": {"value": "1", "redacted": False}}
+        ),
     )
     assert (report["imported"], report["skipped"]) == (1, 1)
     assert "without its value" in report["reasons"][0]["reason"]
@@ -196,7 +203,9 @@ def test_secret_is_skipped_alone() -> None:
     store = new_store()
     report = load(
         store,
-        payload_with({"x": {"value": AWS_KEY}, "y": {"value": "ok"}, "z": {"value": AWS_KEY, "meta": {"sensitivity": "secret"}}}),
+        payload_with(
+            {"x": {"value": AWS_KEY}, "y": {"value": "ok"}, "z": {"value": AWS_KEY, "meta": {"sensitivity": "secret"}}}
+        ),
     )
     assert (report["imported"], report["skipped"]) == (2, 1)
     assert report["reasons"][0]["reason"].startswith("value looks like a secret")
@@ -239,7 +248,10 @@ def test_no_default_ttl_is_added() -> None:
         (payload_with({"build": {}}), "payload.components.api.hints.build.value"),
         (payload_with({"build": {"value": "x", "colour": 1}}), "payload.components.api.hints.build.colour"),
         (payload_with({"build": {"value": "x", "redacted": 1}}), "payload.components.api.hints.build.redacted"),
-        (payload_with({"build": {"value": "x", "meta": {"priority": 11}}}), "payload.components.api.hints.build.meta.priority"),
+        (
+            payload_with({"build": {"value": "x", "meta": {"priority": 11}}}),
+            "payload.components.api.hints.build.meta.priority",
+        ),
         (
             payload_with({"build": {"redacted": True, "meta": {"priority": 11}}}),
             "payload.components.api.hints.build.meta.priority",

@@ -23,7 +23,9 @@ def payload(event: str, **fields: Any) -> dict[str, Any]:
 
 
 def tool(name: str, arguments: dict[str, Any], response: Any = None, **fields: Any) -> dict[str, Any]:
-    return payload("PostToolUse", tool_name=name, tool_input=arguments, tool_response=response, tool_use_id="t-1", **fields)
+    return payload(
+        "PostToolUse", tool_name=name, tool_input=arguments, tool_response=response, tool_use_id="t-1", **fields
+    )
 
 
 def failure(name: str, arguments: dict[str, Any], error: str, **fields: Any) -> dict[str, Any]:

@@ -17,10 +17,24 @@ _numbers = itertools.count()
 def event(type: str = "command", content: str = "make test", timestamp: int = NOW, **fields: Any) -> dict[str, Any]:
     """One with an id of its own, unless it is given one."""
     return {
-        "event_id": f"event-{next(_numbers)}", "session_id": "s1", "client": "claude-code", "cwd": "/work/app", "repo": "git:acme/app",
-        "project": "app", "timestamp": timestamp, "source_event": "PostToolUse", "prompt_id": None, "agent_id": None, "type": type,
-        "tool_name": None, "file_path": None, "content": content, "metadata": {}, "start_source": None, **fields,
-    }  # fmt: skip
+        "event_id": f"event-{next(_numbers)}",
+        "session_id": "s1",
+        "client": "claude-code",
+        "cwd": "/work/app",
+        "repo": "git:acme/app",
+        "project": "app",
+        "timestamp": timestamp,
+        "source_event": "PostToolUse",
+        "prompt_id": None,
+        "agent_id": None,
+        "type": type,
+        "tool_name": None,
+        "file_path": None,
+        "content": content,
+        "metadata": {},
+        "start_source": None,
+        **fields,
+    }
 
 
 def read(path: str, timestamp: int = NOW, **fields: Any) -> dict[str, Any]:

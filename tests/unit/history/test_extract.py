@@ -22,17 +22,74 @@ NOW = 1_800_000_000.7
 
 # Line by line what the recorded payloads are; None for those that are not worth keeping.
 CLAUDE_CODE_TYPES = (
-    "session_start", None, "user_prompt", None, "command", None, None, "command_error", None, None, "file_write", None, None, "file_read",
-    None, None, "file_edit", None, None, "mcp_call", None, None, None, "session_end",
-    "session_start", None, None, "task_spawn", None, None, "command", None, "command", None, None,
-    "session_start", None, "session_start", None, None, None, "session_start", "session_compact",
-    None, "session_start", None,
-)  # fmt: skip
+    "session_start",
+    None,
+    "user_prompt",
+    None,
+    "command",
+    None,
+    None,
+    "command_error",
+    None,
+    None,
+    "file_write",
+    None,
+    None,
+    "file_read",
+    None,
+    None,
+    "file_edit",
+    None,
+    None,
+    "mcp_call",
+    None,
+    None,
+    None,
+    "session_end",
+    "session_start",
+    None,
+    None,
+    "task_spawn",
+    None,
+    None,
+    "command",
+    None,
+    "command",
+    None,
+    None,
+    "session_start",
+    None,
+    "session_start",
+    None,
+    None,
+    None,
+    "session_start",
+    "session_compact",
+    None,
+    "session_start",
+    None,
+)
 CODEX_TYPES = (
-    "session_start", "user_prompt", None, None, "command", None, None, "command", None, None, "mcp_call", None, None, "session_end",
-)  # fmt: skip
+    "session_start",
+    "user_prompt",
+    None,
+    None,
+    "command",
+    None,
+    None,
+    "command",
+    None,
+    None,
+    "mcp_call",
+    None,
+    None,
+    "session_end",
+)
 RECORDED = [
-    *(pytest.param(told, kind, id=f"claude-{n}") for n, (told, kind) in enumerate(zip(CLAUDE_CODE, CLAUDE_CODE_TYPES, strict=True))),
+    *(
+        pytest.param(told, kind, id=f"claude-{n}")
+        for n, (told, kind) in enumerate(zip(CLAUDE_CODE, CLAUDE_CODE_TYPES, strict=True))
+    ),
     *(pytest.param(told, kind, id=f"codex-{n}") for n, (told, kind) in enumerate(zip(CODEX, CODEX_TYPES, strict=True))),
 ]
 
@@ -67,7 +124,9 @@ def test_what_is_told_can_be_stored(told: dict[str, Any], kind: str) -> None:
 def test_no_two_recorded_events_are_one() -> None:
     """Two resumes of one session in the same seconds are two events."""
     events = [event for told in (*CLAUDE_CODE, *CODEX) if (event := extract(told, now=NOW, environ={}))]
-    assert len({event["event_id"] for event in events}) == len(events) == sum(map(bool, CLAUDE_CODE_TYPES + CODEX_TYPES))
+    assert (
+        len({event["event_id"] for event in events}) == len(events) == sum(map(bool, CLAUDE_CODE_TYPES + CODEX_TYPES))
+    )
 
 
 def test_an_unknown_event_is_ignored() -> None:
@@ -95,9 +154,23 @@ def test_an_event_says_who_where_and_when() -> None:
     """Whole seconds, the client's own ids, and the directory that it names."""
     event = event_of(bash("ls", prompt_id="p-1", agent_id="a-1", unknown_field={"x": 1}), CLAUDECODE="1")
     assert event.keys() == {
-        "event_id", "session_id", "client", "cwd", "repo", "project", "timestamp", "source_event", "prompt_id", "agent_id", "type",
-        "tool_name", "file_path", "content", "metadata", "start_source",
-    }  # fmt: skip
+        "event_id",
+        "session_id",
+        "client",
+        "cwd",
+        "repo",
+        "project",
+        "timestamp",
+        "source_event",
+        "prompt_id",
+        "agent_id",
+        "type",
+        "tool_name",
+        "file_path",
+        "content",
+        "metadata",
+        "start_source",
+    }
     assert (event["session_id"], event["prompt_id"], event["agent_id"]) == ("s-1", "p-1", "a-1")
     assert (event["client"], event["cwd"], event["timestamp"]) == ("claude-code", "/home/u/proj", 1_800_000_000)
     assert (event["source_event"], event["tool_name"], event["start_source"]) == ("PostToolUse", "Bash", None)
@@ -115,20 +188,51 @@ def test_repo_and_project_come_from_the_directory() -> None:
 COMMANDS = [
     (bash("make test", "ok"), "command", "make test", {"exit_code": 0}),
     (bash("x" * 900), "command", "x" * 500, {"exit_code": 0}),
-    (failure("Bash", {"command": "make"}, "Exit code 2\nno"), "command_error", "make", {"exit_code": 2, "error": "Exit code 2\nno"}),
-    (failure("Bash", {"command": "x"}, "killed", is_interrupt=True), "command_error", "x",
-     {"exit_code": None, "error": "killed", "interrupted": True}),
-    (tool("Bash", {"command": "sleep 9"}, {"stdout": "", "interrupted": True}), "command", "sleep 9",
-     {"exit_code": None, "interrupted": True}),
-    (tool("Bash", {"command": "grep x y"}, {"stdout": "", "returnCodeInterpretation": "No matches found"}), "command", "grep x y",
-     {"exit_code": None}),
-    (tool("Bash", {"command": "serve"}, {"stdout": "", "backgroundTaskId": "b1"}), "command", "serve", {"exit_code": None}),
+    (
+        failure("Bash", {"command": "make"}, "Exit code 2\nno"),
+        "command_error",
+        "make",
+        {"exit_code": 2, "error": "Exit code 2\nno"},
+    ),
+    (
+        failure("Bash", {"command": "x"}, "killed", is_interrupt=True),
+        "command_error",
+        "x",
+        {"exit_code": None, "error": "killed", "interrupted": True},
+    ),
+    (
+        tool("Bash", {"command": "sleep 9"}, {"stdout": "", "interrupted": True}),
+        "command",
+        "sleep 9",
+        {"exit_code": None, "interrupted": True},
+    ),
+    (
+        tool("Bash", {"command": "grep x y"}, {"stdout": "", "returnCodeInterpretation": "No matches found"}),
+        "command",
+        "grep x y",
+        {"exit_code": None},
+    ),
+    (
+        tool("Bash", {"command": "serve"}, {"stdout": "", "backgroundTaskId": "b1"}),
+        "command",
+        "serve",
+        {"exit_code": None},
+    ),
     (tool("Bash", {"command": "exit 3"}, ""), "command", "exit 3", {"exit_code": None}),
-    (tool("shell", {"command": ["bash", "-lc", "go build"]}, {"output": "", "exit_code": 0}), "command", "go build", {"exit_code": 0}),
-    (tool("shell", {"command": ["go", "vet"]}, {"output": "bad", "exit_code": 1}), "command_error", "go vet",
-     {"exit_code": 1, "error": "bad"}),
+    (
+        tool("shell", {"command": ["bash", "-lc", "go build"]}, {"output": "", "exit_code": 0}),
+        "command",
+        "go build",
+        {"exit_code": 0},
+    ),
+    (
+        tool("shell", {"command": ["go", "vet"]}, {"output": "bad", "exit_code": 1}),
+        "command_error",
+        "go vet",
+        {"exit_code": 1, "error": "bad"},
+    ),
     (tool("exec_command", {"cmd": "ls"}, None), "command", "ls", {"exit_code": None}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("told", "kind", "content", "metadata"), COMMANDS)
@@ -140,20 +244,31 @@ def test_a_command(told: dict[str, Any], kind: str, content: str, metadata: dict
 
 def test_a_command_keeps_its_description_and_duration() -> None:
     """Milliseconds, as the client counted them."""
-    event = event_of(tool("Bash", {"command": "ls", "description": "list " + "x" * 300}, {"stdout": ""}, duration_ms=24.6))
+    event = event_of(
+        tool("Bash", {"command": "ls", "description": "list " + "x" * 300}, {"stdout": ""}, duration_ms=24.6)
+    )
     assert event["metadata"] == {"exit_code": 0, "description": ("list " + "x" * 300)[:200], "duration_ms": 24}
 
 
 def test_a_long_error_keeps_its_ends() -> None:
     """2,000 characters in all, also of megabytes."""
     for size in (3_000, 300_000):
-        error = event_of(failure("Bash", {"command": "x"}, "Exit code 1\nHEAD" + "word " * size + "TAIL"))["metadata"]["error"]
+        error = event_of(failure("Bash", {"command": "x"}, "Exit code 1\nHEAD" + "word " * size + "TAIL"))["metadata"][
+            "error"
+        ]
         assert len(error) <= limits.MAX_ERROR_CHARS
         assert error.startswith("Exit code 1\nHEAD") and error.endswith("TAIL") and "[...]" in error
 
 
 COMMIT = "[main abc1234] Fix the login\n 2 files changed, 10 insertions(+), 3 deletions(-)\n"
-COMMITTED = {"commit": "abc1234", "subject": "Fix the login", "branch": "main", "files_changed": 2, "insertions": 10, "deletions": 3}
+COMMITTED = {
+    "commit": "abc1234",
+    "subject": "Fix the login",
+    "branch": "main",
+    "files_changed": 2,
+    "insertions": 10,
+    "deletions": 3,
+}
 PUSHED = "To github.com:o/r.git\n   1234567..89abcde  main -> main\n"
 
 GIT = [
@@ -163,24 +278,39 @@ GIT = [
     (tool("Bash", {"command": "git commit -m x"}, COMMIT), "git_commit", COMMITTED),
     (tool("Bash", {"command": "git commit -m x"}, "nothing to commit"), "command", {}),
     (bash("git commit -qm x"), "git_commit", {}),
-    (bash("git commit -m x", "[main (root-commit) 1234567] x\n 1 file changed, 1 insertion(+)\n"), "git_commit",
-     {"commit": "1234567", "subject": "x", "branch": "main", "files_changed": 1, "insertions": 1}),
+    (
+        bash("git commit -m x", "[main (root-commit) 1234567] x\n 1 file changed, 1 insertion(+)\n"),
+        "git_commit",
+        {"commit": "1234567", "subject": "x", "branch": "main", "files_changed": 1, "insertions": 1},
+    ),
     (bash("git commit -m x", "[detached HEAD 1234567] x\n"), "git_commit", {"commit": "1234567", "subject": "x"}),
-    (bash("git commit -m x", f"[feat/a-1 {'9f' * 20}] x\n"), "git_commit", {"commit": "9f" * 6, "subject": "x", "branch": "feat/a-1"}),
+    (
+        bash("git commit -m x", f"[feat/a-1 {'9f' * 20}] x\n"),
+        "git_commit",
+        {"commit": "9f" * 6, "subject": "x", "branch": "feat/a-1"},
+    ),
     (bash("git commit -m x && git push", COMMIT + PUSHED), "git_commit", {**COMMITTED, "pushed": True}),
     (bash("git push origin main", PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
     (bash("git push -u origin new", " * [new branch]      new -> new\n"), "git_push", {"branch": "new"}),
     (bash("git push", "Everything up-to-date"), "git_push", {"up_to_date": True}),
     (bash("git push -q"), "git_push", {}),
     (tool("Bash", {"command": "git push"}, "error: failed to push some refs"), "command", {}),
-    (bash("git commit -qm x && git push", PUSHED), "git_commit", {"commit": "89abcde", "branch": "main", "pushed": True}),
+    (
+        bash("git commit -qm x && git push", PUSHED),
+        "git_commit",
+        {"commit": "89abcde", "branch": "main", "pushed": True},
+    ),
     (bash("bash -c 'git commit -qm x'"), "git_commit", {}),
     (bash('sh -lc "cd app && git commit -m x"', COMMIT), "git_commit", COMMITTED),
     (bash("bash -c 'git push'", PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
     (bash("git commit -m q || true", "On branch main\nnothing to commit, working tree clean\n"), "command", {}),
     (bash("git commit -m q || true"), "command", {}),
     (bash("git commit -m q || true", COMMIT), "git_commit", COMMITTED),
-    (bash("git commit -m q; true", "no changes added to commit (use \"git add\" and/or \"git commit -a\")\n"), "command", {}),
+    (
+        bash("git commit -m q; true", 'no changes added to commit (use "git add" and/or "git commit -a")\n'),
+        "command",
+        {},
+    ),
     (bash("git push; true", "error: failed to push some refs to 'o/r'\n"), "command", {}),
     (bash("git push; true", "To o/r\n ! [rejected]        main -> main (fetch first)\n"), "command", {}),
     (bash("git commit --dry-run -m x", "On branch main\nChanges to be committed:\n"), "command", {}),
@@ -210,10 +340,22 @@ GIT = [
     (bash("sudo -u me git commit -qm x"), "git_commit", {}),
     (bash("sudo -E git push", PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
     (bash('out="$(git push 2>&1)"; echo "$out"', PUSHED), "git_push", {"branch": "main", "commit": "89abcde"}),
-    (failure("Bash", {"command": "git commit -m x && make"}, "Exit code 2\n[main abc1234] x\nmake: no rule"), "command_error",
-     {"error": "Exit code 2\n[main abc1234] x\nmake: no rule", "commit": "abc1234", "subject": "x", "branch": "main"}),
-    (failure("Bash", {"command": "git commit -m x"}, "Exit code 1\nhook failed"), "command_error", {"error": "Exit code 1\nhook failed"}),
-]  # fmt: skip
+    (
+        failure("Bash", {"command": "git commit -m x && make"}, "Exit code 2\n[main abc1234] x\nmake: no rule"),
+        "command_error",
+        {
+            "error": "Exit code 2\n[main abc1234] x\nmake: no rule",
+            "commit": "abc1234",
+            "subject": "x",
+            "branch": "main",
+        },
+    ),
+    (
+        failure("Bash", {"command": "git commit -m x"}, "Exit code 1\nhook failed"),
+        "command_error",
+        {"error": "Exit code 1\nhook failed"},
+    ),
+]
 
 
 @pytest.mark.parametrize(("told", "kind", "facts"), GIT)
@@ -240,25 +382,54 @@ def test_a_hostile_command_line_costs_nothing() -> None:
 MARK = "TEXT OF A FILE"
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n-x\n+y\n*** Add File: b.py\n+" + MARK + "\n*** End Patch"
 TOOLS = [
-    (tool("Read", {"file_path": "/p/a.py"}, {"type": "text", "file": {"content": MARK, "numLines": 2}}), "file_read", "/p/a.py", "/p/a.py"),
+    (
+        tool("Read", {"file_path": "/p/a.py"}, {"type": "text", "file": {"content": MARK, "numLines": 2}}),
+        "file_read",
+        "/p/a.py",
+        "/p/a.py",
+    ),
     (tool("Read", {"file_path": "../x/./a.py"}), "file_read", "/home/u/x/a.py", "/home/u/x/a.py"),
-    (tool("Write", {"file_path": "a", "content": MARK}, {"type": "create", "content": MARK}), "file_write",
-     "/home/u/proj/a", "/home/u/proj/a"),
-    (tool("Edit", {"file_path": "/p/a", "old_string": MARK, "new_string": MARK}, {"originalFile": MARK}), "file_edit", "/p/a", "/p/a"),
+    (
+        tool("Write", {"file_path": "a", "content": MARK}, {"type": "create", "content": MARK}),
+        "file_write",
+        "/home/u/proj/a",
+        "/home/u/proj/a",
+    ),
+    (
+        tool("Edit", {"file_path": "/p/a", "old_string": MARK, "new_string": MARK}, {"originalFile": MARK}),
+        "file_edit",
+        "/p/a",
+        "/p/a",
+    ),
     (tool("MultiEdit", {"file_path": "/p/a.py", "edits": [{"old_string": MARK}]}), "file_edit", "/p/a.py", "/p/a.py"),
-    (tool("NotebookEdit", {"notebook_path": "/p/a.ipynb", "new_source": MARK}), "file_edit", "/p/a.ipynb", "/p/a.ipynb"),
-    (tool("apply_patch", {"command": PATCH}), "file_edit", "/home/u/proj/src/a.py\n/home/u/proj/b.py", "/home/u/proj/src/a.py"),
+    (
+        tool("NotebookEdit", {"notebook_path": "/p/a.ipynb", "new_source": MARK}),
+        "file_edit",
+        "/p/a.ipynb",
+        "/p/a.ipynb",
+    ),
+    (
+        tool("apply_patch", {"command": PATCH}),
+        "file_edit",
+        "/home/u/proj/src/a.py\n/home/u/proj/b.py",
+        "/home/u/proj/src/a.py",
+    ),
     (tool("Grep", {"pattern": "def x", "path": "src"}, {"content": MARK}), "search", "def x in /home/u/proj/src", None),
     (tool("Glob", {"pattern": "**/*.py"}, {"filenames": [MARK]}), "search", "**/*.py", None),
     (tool("LS", {"path": "/p"}, MARK), "search", "/p", None),
     (tool("Task", {"description": "look", "prompt": "p" * 600}), "task_spawn", "look: " + "p" * 500, None),
-    (tool("WebFetch", {"url": "https://x.dev/a", "prompt": "read"}, {"result": MARK}), "web_fetch", "https://x.dev/a", None),
+    (
+        tool("WebFetch", {"url": "https://x.dev/a", "prompt": "read"}, {"result": MARK}),
+        "web_fetch",
+        "https://x.dev/a",
+        None,
+    ),
     (tool("WebSearch", {"query": "sqlite wal"}, {"results": [MARK]}), "web_search", "sqlite wal", None),
     (tool("TodoWrite", {"todos": [1, 2]}, MARK), "tool_other", "TodoWrite todos=[2]", None),
     (failure("Edit", {"file_path": "/p/a.py", "old_string": MARK}, "no match"), "tool_other", "/p/a.py", "/p/a.py"),
     (failure("WebFetch", {"url": "https://x.dev"}, "404"), "web_fetch", "https://x.dev", None),
     (tool("", {}), "tool_other", "", None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("told", "kind", "content", "path"), TOOLS)
@@ -271,7 +442,11 @@ def test_a_tool_call(told: dict[str, Any], kind: str, content: str, path: str | 
 
 def test_the_size_of_a_change_is_kept() -> None:
     """Lines, not text."""
-    edits = [told for told in CLAUDE_CODE if told["hook_event_name"] == "PostToolUse" and told["tool_name"] in ("Read", "Write", "Edit")]
+    edits = [
+        told
+        for told in CLAUDE_CODE
+        if told["hook_event_name"] == "PostToolUse" and told["tool_name"] in ("Read", "Write", "Edit")
+    ]
     written, read, edited = (event_of(told)["metadata"] for told in edits)
     assert written == {"lines": 1, "created": False, "duration_ms": 13}
     assert read == {"lines": {"startLine": 1, "numLines": 2, "totalLines": 2}, "duration_ms": 7}
@@ -280,8 +455,12 @@ def test_the_size_of_a_change_is_kept() -> None:
 
 def test_a_patch_names_its_files() -> None:
     """A patch that only adds is a write."""
-    assert event_of(tool("apply_patch", {"command": PATCH}))["metadata"] == {"files": ["/home/u/proj/src/a.py", "/home/u/proj/b.py"]}
-    moved = event_of(tool("apply_patch", {"command": "*** Update File: a.py\n*** Move to: ../b.py\n-x\n*** Delete File: a.py"}))
+    assert event_of(tool("apply_patch", {"command": PATCH}))["metadata"] == {
+        "files": ["/home/u/proj/src/a.py", "/home/u/proj/b.py"]
+    }
+    moved = event_of(
+        tool("apply_patch", {"command": "*** Update File: a.py\n*** Move to: ../b.py\n-x\n*** Delete File: a.py"})
+    )
     assert (moved["type"], moved["metadata"]) == ("file_edit", {"files": ["/home/u/proj/a.py", "/home/u/b.py"]})
     assert event_of(tool("apply_patch", {"command": "*** Add File: n.py\n+x"}))["type"] == "file_write"
     assert event_of(tool("apply_patch", {"command": "no headers"}))["type"] == "tool_other"
@@ -297,12 +476,26 @@ def test_a_patch_of_very_many_files() -> None:
 
 def test_an_mcp_call_keeps_short_arguments() -> None:
     """Server, tool, names and short values; lists and objects by their size; the result not at all."""
-    arguments = {"component": "api", "limit": 5, "deep": {"a": MARK}, "all": [MARK, MARK], "text": "x" * 500, "password": "hunter2" + "2"}
-    event = event_of(tool("mcp__plugin_nudge_nudge__get_hint", arguments, {"content": MARK}, mcp_server={"name": "nudge"}))
+    arguments = {
+        "component": "api",
+        "limit": 5,
+        "deep": {"a": MARK},
+        "all": [MARK, MARK],
+        "text": "x" * 500,
+        "password": "hunter2" + "2",
+    }
+    event = event_of(
+        tool("mcp__plugin_nudge_nudge__get_hint", arguments, {"content": MARK}, mcp_server={"name": "nudge"})
+    )
     assert event["content"].startswith("nudge/get_hint component=api limit=5 deep={1} all=[2] text=xxx")
     assert event["metadata"]["arguments"] == {
-        "component": "api", "limit": 5, "deep": "{1}", "all": "[2]", "text": "x" * 100, "password": "[REDACTED:password]",
-    }  # fmt: skip
+        "component": "api",
+        "limit": 5,
+        "deep": "{1}",
+        "all": "[2]",
+        "text": "x" * 100,
+        "password": "[REDACTED:password]",
+    }
     assert (event["metadata"]["server"], event["metadata"]["tool"]) == ("nudge", "get_hint")
     assert MARK not in json.dumps(event) and "hunter2" not in json.dumps(event)
 
@@ -338,17 +531,25 @@ def test_a_prompt_that_no_person_wrote_is_skipped(prompt: str | None) -> None:
 
 def test_a_prompt_that_mentions_a_reminder_is_kept() -> None:
     """A tag alone is a word."""
-    assert event_of(payload("UserPromptSubmit", prompt="what is <system-reminder>?"))["content"] == "what is <system-reminder>?"
+    assert (
+        event_of(payload("UserPromptSubmit", prompt="what is <system-reminder>?"))["content"]
+        == "what is <system-reminder>?"
+    )
     followed = "what is <system-reminder>? <system-reminder>hidden</system-reminder>"
     assert event_of(payload("UserPromptSubmit", prompt=followed))["content"] == "what is <system-reminder>?"
 
 
-@pytest.mark.parametrize("prompt", [
-    "do this <system-reminder>hidden</system-reminder>", "<system-reminder>hidden</system-reminder>\ndo this",
-    "<task-notification>hidden</task-notification>do <system-reminder>a\nhidden</system-reminder>this",
-    'do <system-reminder kind="x">hidden</system-reminder>this', "do <System-Reminder>hidden</SYSTEM-REMINDER >this",
-    "do <system-reminder>a <system-reminder>hidden</system-reminder> hidden</system-reminder>this",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "do this <system-reminder>hidden</system-reminder>",
+        "<system-reminder>hidden</system-reminder>\ndo this",
+        "<task-notification>hidden</task-notification>do <system-reminder>a\nhidden</system-reminder>this",
+        'do <system-reminder kind="x">hidden</system-reminder>this',
+        "do <System-Reminder>hidden</SYSTEM-REMINDER >this",
+        "do <system-reminder>a <system-reminder>hidden</system-reminder> hidden</system-reminder>this",
+    ],
+)
 def test_what_a_client_put_into_a_prompt_is_left_out(prompt: str) -> None:
     """Wherever it stands; the user's words around it stay."""
     assert event_of(payload("UserPromptSubmit", prompt=prompt))["content"] == "do this"
@@ -356,10 +557,19 @@ def test_what_a_client_put_into_a_prompt_is_left_out(prompt: str) -> None:
 
 def test_blocks_without_end_cost_nothing() -> None:
     """However many a prompt has."""
-    assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder>" * 100_000))["content"].startswith("x <system-reminder>x")
-    assert event_of(payload("UserPromptSubmit", prompt="<system-reminder></system-reminder>x" * 100_000))["content"] == "x" * 2_000
-    assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder " * 100_000))["content"].startswith("x <system-reminder x")
-    assert event_of(payload("UserPromptSubmit", prompt="x <private a " * 100_000))["content"].startswith("x <private a x")
+    assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder>" * 100_000))["content"].startswith(
+        "x <system-reminder>x"
+    )
+    assert (
+        event_of(payload("UserPromptSubmit", prompt="<system-reminder></system-reminder>x" * 100_000))["content"]
+        == "x" * 2_000
+    )
+    assert event_of(payload("UserPromptSubmit", prompt="x <system-reminder " * 100_000))["content"].startswith(
+        "x <system-reminder x"
+    )
+    assert event_of(payload("UserPromptSubmit", prompt="x <private a " * 100_000))["content"].startswith(
+        "x <private a x"
+    )
 
 
 def test_a_private_prompt_keeps_its_place() -> None:
@@ -384,7 +594,10 @@ def test_session_events_say_why() -> None:
 def test_the_same_call_told_twice_is_one_event() -> None:
     """A plugin and a hook that are both wired tell the same; so does the spool's replay."""
     assert event_of(bash("ls"))["event_id"] == event_of(bash("ls"))["event_id"]
-    ids = {event_of(told)["event_id"] for told in (bash("ls"), bash("ls") | {"tool_use_id": "t-2"}, bash("ls") | {"session_id": "s-2"})}
+    ids = {
+        event_of(told)["event_id"]
+        for told in (bash("ls"), bash("ls") | {"tool_use_id": "t-2"}, bash("ls") | {"session_id": "s-2"})
+    }
     assert len(ids) == 3
 
 
@@ -395,6 +608,7 @@ def test_a_call_that_succeeds_after_it_failed_is_another_event() -> None:
 
 def test_prompts_are_told_apart_by_the_clients_id() -> None:
     """And within a turn of Codex, which can be steered, by their text."""
+
     def prompt(text: str, **fields: str) -> str:
         return str(event_of(payload("UserPromptSubmit", prompt=text, **fields))["event_id"])
 
@@ -464,36 +678,94 @@ def test_the_client_is_known_by_what_it_sends(shown: dict[str, Any], environ: di
     assert client in (*CLIENTS, "unknown")
 
 
-GEMINI = {"session_id": "g-1", "cwd": "/p", "transcript_path": "/home/u/.gemini/x.json", "timestamp": "2026-01-01T00:00:00Z"}
-CURSOR = {"conversation_id": "c-1", "generation_id": "g-1", "workspace_roots": ["/p"], "cursor_version": "2.0", "user_email": "u@x.dev"}
+GEMINI = {
+    "session_id": "g-1",
+    "cwd": "/p",
+    "transcript_path": "/home/u/.gemini/x.json",
+    "timestamp": "2026-01-01T00:00:00Z",
+}
+CURSOR = {
+    "conversation_id": "c-1",
+    "generation_id": "g-1",
+    "workspace_roots": ["/p"],
+    "cursor_version": "2.0",
+    "user_email": "u@x.dev",
+}
 OTHERS = [
     (GEMINI, "BeforeAgent", {"prompt": "hi"}, "user_prompt", "hi"),
-    (GEMINI, "AfterTool", {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}, "tool_response": {"llmContent": "x"}},
-     "command", "ls"),
-    (GEMINI, "AfterTool", {"tool_name": "run_shell_command", "tool_input": {"command": "make"},
-                           "tool_response": {"llmContent": "Output: bad\nExit Code: 2\nSignal: (none)"}}, "command_error", "make"),
-    (GEMINI, "AfterTool", {"tool_name": "write_file", "tool_input": {"file_path": "a"}, "tool_response": {"llmContent": "x"}},
-     "file_write", "/p/a"),
-    (GEMINI, "AfterTool", {"tool_name": "replace", "tool_input": {"file_path": "a"}, "tool_response": {"error": {"message": "no"}}},
-     "tool_other", "/p/a"),
-    (GEMINI, "AfterTool", {"tool_name": "search_file_content", "tool_input": {"pattern": "x"}, "tool_response": {}}, "search", "x"),
+    (
+        GEMINI,
+        "AfterTool",
+        {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}, "tool_response": {"llmContent": "x"}},
+        "command",
+        "ls",
+    ),
+    (
+        GEMINI,
+        "AfterTool",
+        {
+            "tool_name": "run_shell_command",
+            "tool_input": {"command": "make"},
+            "tool_response": {"llmContent": "Output: bad\nExit Code: 2\nSignal: (none)"},
+        },
+        "command_error",
+        "make",
+    ),
+    (
+        GEMINI,
+        "AfterTool",
+        {"tool_name": "write_file", "tool_input": {"file_path": "a"}, "tool_response": {"llmContent": "x"}},
+        "file_write",
+        "/p/a",
+    ),
+    (
+        GEMINI,
+        "AfterTool",
+        {"tool_name": "replace", "tool_input": {"file_path": "a"}, "tool_response": {"error": {"message": "no"}}},
+        "tool_other",
+        "/p/a",
+    ),
+    (
+        GEMINI,
+        "AfterTool",
+        {"tool_name": "search_file_content", "tool_input": {"pattern": "x"}, "tool_response": {}},
+        "search",
+        "x",
+    ),
     (GEMINI, "PreCompress", {"trigger": "auto"}, "session_compact", "auto"),
     (GEMINI, "SessionStart", {"source": "resume"}, "session_start", "resume"),
     (GEMINI, "BeforeTool", {"tool_name": "write_file"}, None, None),
     (GEMINI, "AfterModel", {}, None, None),
     (CURSOR, "sessionStart", {"session_id": "c-1"}, "session_start", "startup"),
     (CURSOR, "beforeSubmitPrompt", {"prompt": "hi"}, "user_prompt", "hi"),
-    (CURSOR, "postToolUse", {"tool_name": "Shell", "tool_input": {"command": "ls"}, "tool_output": "x", "duration": 5}, "command", "ls"),
-    (CURSOR, "postToolUseFailure", {"tool_name": "Shell", "tool_input": {"command": "ls"}, "error_message": "Exit code 1"},
-     "command_error", "ls"),
+    (
+        CURSOR,
+        "postToolUse",
+        {"tool_name": "Shell", "tool_input": {"command": "ls"}, "tool_output": "x", "duration": 5},
+        "command",
+        "ls",
+    ),
+    (
+        CURSOR,
+        "postToolUseFailure",
+        {"tool_name": "Shell", "tool_input": {"command": "ls"}, "error_message": "Exit code 1"},
+        "command_error",
+        "ls",
+    ),
     (CURSOR, "afterShellExecution", {"command": "ls", "output": "x", "duration": 5}, "command", "ls"),
     (CURSOR, "afterFileEdit", {"file_path": "/p/a", "edits": [{"old_string": MARK}]}, "file_edit", "/p/a"),
-    (CURSOR, "afterMCPExecution", {"tool_name": "get", "tool_input": '{"a": 1}', "result_json": MARK}, "mcp_call", "get a=1"),
+    (
+        CURSOR,
+        "afterMCPExecution",
+        {"tool_name": "get", "tool_input": '{"a": 1}', "result_json": MARK},
+        "mcp_call",
+        "get a=1",
+    ),
     (CURSOR, "PostToolUse", {"tool_name": "Read", "tool_input": {"file_path": "/p/a"}}, "file_read", "/p/a"),
     (CURSOR, "preCompact", {"trigger": "auto"}, "session_compact", "auto"),
     (CURSOR, "beforeShellExecution", {"command": "ls"}, None, None),
     (CURSOR, "stop", {}, None, None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("common", "name", "fields", "kind", "content"), OTHERS)
@@ -515,19 +787,44 @@ def test_other_clients_are_understood(
 
 
 FIELDS = (
-    "tool_name", "tool_input", "tool_response", "tool_use_id", "error", "duration_ms", "prompt", "prompt_id", "source", "mcp_server",
-    "transcript_path", "agent_id", "model", "is_interrupt", "client", "workspace_roots",
-)  # fmt: skip
+    "tool_name",
+    "tool_input",
+    "tool_response",
+    "tool_use_id",
+    "error",
+    "duration_ms",
+    "prompt",
+    "prompt_id",
+    "source",
+    "mcp_server",
+    "transcript_path",
+    "agent_id",
+    "model",
+    "is_interrupt",
+    "client",
+    "workspace_roots",
+)
 ARGUMENTS = ("command", "file_path", "content", "pattern", "path", "prompt", "description", "url")
 USED = ("Bash", "Read", "Write", "Edit", "Grep", "Task", "mcp__a__b", "apply_patch", "Other")
 
 
 @pytest.mark.parametrize("junk", [None, 0, True, "", "x", [], ["x", 1], {}, {"a": {"b": []}}, "\ud800\0", 1e300])
-@pytest.mark.parametrize("name", ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "AfterTool", "afterFileEdit"])
+@pytest.mark.parametrize(
+    "name", ["PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart", "AfterTool", "afterFileEdit"]
+)
 def test_no_field_has_to_be_what_it_should(name: str, junk: object) -> None:
     """A client may change what it sends; we say less then, and never fail."""
-    response = {"structuredPatch": junk, "file": junk, "stdout": junk, "exit_code": junk, "error": junk, "llmContent": junk}
-    calls = [{"tool_name": used, "tool_input": dict.fromkeys(ARGUMENTS, junk), "tool_response": response} for used in USED]
+    response = {
+        "structuredPatch": junk,
+        "file": junk,
+        "stdout": junk,
+        "exit_code": junk,
+        "error": junk,
+        "llmContent": junk,
+    }
+    calls = [
+        {"tool_name": used, "tool_input": dict.fromkeys(ARGUMENTS, junk), "tool_response": response} for used in USED
+    ]
     everything: dict[str, Any] = dict.fromkeys(FIELDS, junk)
     for told in (everything, *calls):
         event = extract(payload(name, **told), now=NOW, environ={})

@@ -69,7 +69,8 @@ def found_in(event: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("secret", ANYWHERE)
 def test_no_credential_survives_in_any_place(secret: str) -> None:
-    """Commands, errors, paths, prompts, names and values: no leaf of any event holds anything the guard would refuse."""
+    """Commands, errors, paths, prompts, names and values: no leaf of any event holds anything the guard would
+    refuse."""
     for told in places(secret):
         event = extract(told, now=NOW, environ={})
         assert event is not None
@@ -101,9 +102,17 @@ def test_the_spool_file_is_clean(tmp_path: Path) -> None:
 
 def test_a_short_value_is_a_credential_by_its_name() -> None:
     """In an argument the name stands apart from the value."""
-    event = extract(tool("mcp__s__login", {"user": "bob", "password": "hunter" + "22", "api_key": "k3yb0ardc4t"}), now=NOW, environ={})
+    event = extract(
+        tool("mcp__s__login", {"user": "bob", "password": "hunter" + "22", "api_key": "k3yb0ardc4t"}),
+        now=NOW,
+        environ={},
+    )
     assert event is not None
-    assert event["metadata"]["arguments"] == {"user": "bob", "password": "[REDACTED:password]", "api_key": "[REDACTED:key]"}
+    assert event["metadata"]["arguments"] == {
+        "user": "bob",
+        "password": "[REDACTED:password]",
+        "api_key": "[REDACTED:key]",
+    }
     assert "hunter" not in event["content"] and "k3yb" not in event["content"]
 
 
@@ -118,14 +127,22 @@ def test_a_credential_at_the_cut_is_not_halved() -> None:
 
 def test_ids_stay_what_they_are() -> None:
     """They look like credentials and are none; but a credential in the place of an id goes."""
-    ids = {"event_id": "9fceb02d0ae598e95dc970b74767f193", "session_id": "x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi", "prompt_id": None}
+    ids = {
+        "event_id": "9fceb02d0ae598e95dc970b74767f193",
+        "session_id": "x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi",
+        "prompt_id": None,
+    }
     assert redact_event(ids) == ids
     assert redact_event({"agent_id": "gh" + "p_" + "a1B2c3D4e5" * 4}) == {"agent_id": "[REDACTED:github-token]"}
 
 
 def test_other_values_are_not_touched() -> None:
     """Numbers, nothing, truth and lists keep their form, ordinary text its bytes."""
-    event = {"content": "make test\n", "metadata": {"exit_code": 0, "list": ["a", 1, None], "flag": True, "deep": {"x": 1.5}}, "repo": None}
+    event = {
+        "content": "make test\n",
+        "metadata": {"exit_code": 0, "list": ["a", 1, None], "flag": True, "deep": {"x": 1.5}},
+        "repo": None,
+    }
     assert redact_event(event) == event
 
 
@@ -156,15 +173,18 @@ def test_what_is_private_leaves_nothing(text: str, kept: str) -> None:
     assert without_private(text) == kept
 
 
-@pytest.mark.parametrize("told", [
-    payload("UserPromptSubmit", prompt="do <private>PRIV</private> it"),
-    bash("echo <private>PRIV</private>"),
-    failure("Bash", {"command": "x"}, "a <private>" + "PRIV " * 9_000 + "</private> b"),
-    failure("Bash", {"command": "x"}, "word " * 9_000 + "<private>" + "PRIV " * 9_000),
-    tool("mcp__s__t", {"v": "<private>PRIV", "<private>PRIV</private>": 1}),
-    tool("Read", {"file_path": "/p/<private>PRIV</private>"}),
-    tool("Task", {"prompt": "x" * 400 + "<private>" + "PRIV" * 400}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        payload("UserPromptSubmit", prompt="do <private>PRIV</private> it"),
+        bash("echo <private>PRIV</private>"),
+        failure("Bash", {"command": "x"}, "a <private>" + "PRIV " * 9_000 + "</private> b"),
+        failure("Bash", {"command": "x"}, "word " * 9_000 + "<private>" + "PRIV " * 9_000),
+        tool("mcp__s__t", {"v": "<private>PRIV", "<private>PRIV</private>": 1}),
+        tool("Read", {"file_path": "/p/<private>PRIV</private>"}),
+        tool("Task", {"prompt": "x" * 400 + "<private>" + "PRIV" * 400}),
+    ],
+)
 def test_private_text_is_not_recorded(told: dict[str, Any]) -> None:
     """In every field, and also where its beginning is cut off."""
     assert "PRIV" not in json.dumps(extract(told, now=NOW, environ={}))

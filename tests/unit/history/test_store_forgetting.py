@@ -72,7 +72,13 @@ def test_a_purge_counts_pins_and_takes_them() -> None:
     """Whoever asks by name means it; the count says so before."""
     connection = varied()
     store.set_pinned(connection, [1], True)
-    assert purged(connection, obs_type="command") == {"total": 2, "counts": {"command": 2}, "pinned": 1, "prompts": 0, "injections": 0}
+    assert purged(connection, obs_type="command") == {
+        "total": 2,
+        "counts": {"command": 2},
+        "pinned": 1,
+        "prompts": 0,
+        "injections": 0,
+    }
     assert rows(connection, "id") == [2, 4]
 
 
@@ -87,9 +93,11 @@ def test_a_prompt_goes_with_its_observation() -> None:
 def test_a_summary_forgets_too() -> None:
     """It is made anew from what is left."""
     connection = filled(
-        prompt(f"say {MARKER}", NOW, "p"), edit(f"/{MARKER}", NOW + 1, prompt_id="p"), edit("/kept", NOW + 2, prompt_id="p"),
+        prompt(f"say {MARKER}", NOW, "p"),
+        edit(f"/{MARKER}", NOW + 1, prompt_id="p"),
+        edit("/kept", NOW + 2, prompt_id="p"),
         event("session_end", "other", NOW + 3),
-    )  # fmt: skip
+    )
     assert MARKER in rows(connection, "summary", "sessions")[0]
     purged(connection, search=MARKER)
     assert json.loads(rows(connection, "summary", "sessions")[0])["files"] == ["/kept"]
@@ -111,26 +119,36 @@ def test_a_purge_by_words_finds_what_no_search_shows(query: str) -> None:
     connection = filled(
         event("command_error", "make", metadata={"error": f"line one\nsay {MARKER} (again)", "exit_code": 2}),
         event("git_commit", "git commit", metadata={"subject": f"say {MARKER}"}),
-        event("mcp_call", "a/b", metadata={"x": [{"y": f"say {MARKER}"}]}), event(content="kept", metadata={"error": "other"}),
-        prompt(f"say {MARKER}", NOW, session_id="s2"), edit("/a", NOW + 1, session_id="s2"),
+        event("mcp_call", "a/b", metadata={"x": [{"y": f"say {MARKER}"}]}),
+        event(content="kept", metadata={"error": "other"}),
+        prompt(f"say {MARKER}", NOW, session_id="s2"),
+        edit("/a", NOW + 1, session_id="s2"),
         event("session_end", "other", NOW + 2, session_id="s2"),
-    )  # fmt: skip
+    )
     store.note_injection(connection, "s3", NOW, [{"id": "api/test"}], f"- api/test: say {MARKER}")
     store.note_injection(connection, "s3", NOW, [], "other words")
     connection.execute("DELETE FROM observations WHERE obs_type = 'user_prompt'")
     counted = store.count(connection, store.Purge(now=NOW, search=query), find)
     assert counted == {
-        "total": 3, "counts": {"command_error": 1, "git_commit": 1, "mcp_call": 1}, "pinned": 0, "prompts": 1, "injections": 1,
-    }  # fmt: skip
+        "total": 3,
+        "counts": {"command_error": 1, "git_commit": 1, "mcp_call": 1},
+        "pinned": 0,
+        "prompts": 1,
+        "injections": 1,
+    }
     assert purged(connection, search=query) == counted
-    assert rows(connection, "content") == ["/a", "kept", "other"] and rows(connection, "text", "injections") == ["other words"]
+    assert rows(connection, "content") == ["/a", "kept", "other"] and rows(connection, "text", "injections") == [
+        "other words"
+    ]
     assert json.loads(rows(connection, "summary", "sessions")[1])["intent"] is None
     assert MARKER not in "".join(connection.iterdump())
 
 
 def test_a_purge_by_words_heeds_its_other_conditions() -> None:
     """Copies belong to a session, and so to its project and time; whoever names a type or ids means observations."""
-    connection = filled(prompt(f"say {MARKER}", NOW, project="app"), prompt(f"say {MARKER}", NOW + 9, session_id="s2", project="web"))
+    connection = filled(
+        prompt(f"say {MARKER}", NOW, project="app"), prompt(f"say {MARKER}", NOW + 9, session_id="s2", project="web")
+    )
     connection.execute("DELETE FROM observations")
 
     def prompts(**conditions: Any) -> int:
@@ -144,9 +162,15 @@ def test_a_purge_by_words_heeds_its_other_conditions() -> None:
 def test_what_is_no_word_of_anybody_is_not_searched() -> None:
     """Names of fields and numbers are in every observation: a purge of `error` or `2` must not take them all."""
     connection = filled(event(metadata={"error": "broken", "exit_code": 2, "arguments": {"path": "x"}}))
-    assert [store.count(connection, store.Purge(now=NOW, search=word), find)["total"] for word in ("error", "2", "path", "broken")] == [
-        0, 0, 0, 1,
-    ]  # fmt: skip
+    assert [
+        store.count(connection, store.Purge(now=NOW, search=word), find)["total"]
+        for word in ("error", "2", "path", "broken")
+    ] == [
+        0,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_a_session_of_which_nothing_is_left_goes() -> None:
@@ -168,17 +192,25 @@ def test_what_was_purged_does_not_come_back() -> None:
 
 
 @pytest.mark.parametrize("rewritten", [True, False])
-def test_what_was_purged_is_gone_from_the_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rewritten: bool) -> None:
-    """Not in the file, its log or its index: not the text, and not a word of it. Also where the file is too large to be rewritten."""
+def test_what_was_purged_is_gone_from_the_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rewritten: bool
+) -> None:
+    """Not in the file, its log or its index: not the text, and not a word of it. Also where the file is too large to be
+    rewritten."""
     monkeypatch.setattr(limits, "VACUUM_BYTES", limits.VACUUM_BYTES if rewritten else 0)
     path = tmp_path / "nudge.db"
     connection = open_writable(str(path))
     migrations.migrate(connection)
-    fillers = [event(content=f"filler {number} " + "w" * 300, timestamp=NOW + number, session_id=f"s{number % 7}") for number in range(300)]
+    fillers = [
+        event(content=f"filler {number} " + "w" * 300, timestamp=NOW + number, session_id=f"s{number % 7}")
+        for number in range(300)
+    ]
     secret = [
-        prompt(f"remember {MARKER}", NOW, "p", session_id="s1"), edit(f"/home/{MARKER}/a", NOW + 1, session_id="s1", prompt_id="p"),
-        event(content=f"echo {MARKER}", session_id="s2", metadata={"note": MARKER}), event("session_end", "x", NOW + 999, session_id="s1"),
-    ]  # fmt: skip
+        prompt(f"remember {MARKER}", NOW, "p", session_id="s1"),
+        edit(f"/home/{MARKER}/a", NOW + 1, session_id="s1", prompt_id="p"),
+        event(content=f"echo {MARKER}", session_id="s2", metadata={"note": MARKER}),
+        event("session_end", "x", NOW + 999, session_id="s1"),
+    ]
     for told in [*fillers[:150], *secret, *fillers[150:]]:
         store.record(connection, told)
     store.note_injection(connection, "s9", NOW, [{"id": 153}], f"#153 {MARKER}")
@@ -204,7 +236,9 @@ def test_every_type_has_a_retention() -> None:
 @pytest.mark.parametrize(("kind", "days"), RETENTION_DAYS.items())
 def test_a_sweep_takes_what_has_had_its_time(kind: str, days: int) -> None:
     """A second older than its days, and not before; never what is pinned."""
-    old, young, pinned = (event(kind, f"{n}", NOW - days * DAY - older, session_id=f"{n}") for n, older in enumerate((1, 0, 1)))
+    old, young, pinned = (
+        event(kind, f"{n}", NOW - days * DAY - older, session_id=f"{n}") for n, older in enumerate((1, 0, 1))
+    )
     connection = filled(old, young, pinned)
     store.set_pinned(connection, [3], True)
     assert store.sweep(connection, NOW, RETENTION_DAYS) == {kind: 1}
@@ -215,7 +249,11 @@ def test_a_sweep_takes_what_has_had_its_time(kind: str, days: int) -> None:
 def test_a_sweep_is_done_in_portions() -> None:
     """So that nobody waits long for the writer; the last portion is smaller than asked for."""
     connection = filled(*(event(timestamp=NOW - 999 * DAY) for _ in range(5)))
-    assert [store.sweep(connection, NOW, RETENTION_DAYS, 2) for _ in range(3)] == [{"command": 2}, {"command": 2}, {"command": 1}]
+    assert [store.sweep(connection, NOW, RETENTION_DAYS, 2) for _ in range(3)] == [
+        {"command": 2},
+        {"command": 2},
+        {"command": 1},
+    ]
     assert rows(connection, "id", "sessions") == []
 
 
@@ -223,9 +261,13 @@ def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
     """An edit of last summer stays, in its place in the order; what was wanted then is told nowhere any more."""
     then = NOW - 100 * DAY
     connection = filled(
-        prompt("wish", then, "p"), edit("/a", then + 1, prompt_id="p"), prompt("idle", then + 2, "q"), prompt("pinned", then + 3, "r"),
-        edit("/b", then + 4, prompt_id="r"), event("session_end", "other", then + 5),
-    )  # fmt: skip
+        prompt("wish", then, "p"),
+        edit("/a", then + 1, prompt_id="p"),
+        prompt("idle", then + 2, "q"),
+        prompt("pinned", then + 3, "r"),
+        edit("/b", then + 4, prompt_id="r"),
+        event("session_end", "other", then + 5),
+    )
     store.set_pinned(connection, [4], True)
     assert json.loads(rows(connection, "summary", "sessions")[0])["intent"] == "wish"
     assert store.sweep(connection, NOW, RETENTION_DAYS) == {"user_prompt": 2}
@@ -233,7 +275,11 @@ def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
     (told,) = store.file_history(connection, "/a")["sessions"]
     assert (told["touches"][0]["prompt_content"], told["summary_intent"]) == (None, "pinned")
     traced = store.trace(connection, "s1")
-    assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [("", 1), ("pinned", 1), ("", 1)]
+    assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [
+        ("", 1),
+        ("pinned", 1),
+        ("", 1),
+    ]
     assert "wish" not in json.dumps(traced) and store.sweep(connection, NOW, RETENTION_DAYS) == {}
 
 
@@ -241,14 +287,24 @@ def test_a_summary_counts_what_is_there() -> None:
     """After a sweep too: neither a number nor a name of what is gone."""
     then = NOW - 200 * DAY
     connection = filled(
-        event("command_error", "make test", then), edit("/kept", then + 1), event("file_read", "/r", then + 2, file_path="/r"),
+        event("command_error", "make test", then),
+        edit("/kept", then + 1),
+        event("file_read", "/r", then + 2, file_path="/r"),
         event("session_end", "other", then + 3),
-    )  # fmt: skip
+    )
     store.sweep(connection, NOW, RETENTION_DAYS, 1)
-    assert json.loads(rows(connection, "summary", "sessions")[0])["counts"] == {"file_edit": 1, "file_read": 1, "session_end": 1}
+    assert json.loads(rows(connection, "summary", "sessions")[0])["counts"] == {
+        "file_edit": 1,
+        "file_read": 1,
+        "session_end": 1,
+    }
     store.sweep(connection, NOW, RETENTION_DAYS)
     summary = json.loads(rows(connection, "summary", "sessions")[0])
-    assert (summary["counts"], summary["failed"], summary["files"]) == ({"file_edit": 1, "session_end": 1}, [], ["/kept"])
+    assert (summary["counts"], summary["failed"], summary["files"]) == (
+        {"file_edit": 1, "session_end": 1},
+        [],
+        ["/kept"],
+    )
     assert rows(connection, "ended_at", "sessions") == [then + 3]
 
 

@@ -49,7 +49,7 @@ def test_a_timeline_is_in_the_order_of_time() -> None:
     connection = filled(
         *(event(content=f"{number}", timestamp=NOW + number) for number in (3, 1, 5, 2, 4)),
         event(content="x", timestamp=NOW + 2, session_id="s2"),
-    )  # fmt: skip
+    )
     around = store.timeline(connection, 1, 1, 5)
     assert around["anchor"]["content"] == "3"
     assert [told["content"] for told in around["before"]] == ["2"]
@@ -87,19 +87,30 @@ def test_a_trace_tells_each_prompt_with_its_actions() -> None:
     """What belongs to no prompt stands where it happened, under the system's name."""
     told = store.trace(traced(), "s1")
     assert (told["session_id"], told["project"], told["started_at"], told["ended_at"]) == ("s1", "app", NOW, NOW + 50)
-    shape = [(entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"]) for entry in told["prompts"]]
+    shape = [
+        (entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"]) for entry in told["prompts"]
+    ]
     assert shape == [
-        ("system", None, "", 1), ("user", 1, "Fix the login bug", 2), ("user", 2, "thanks", 0), ("system", None, "", 1),
-    ]  # fmt: skip
+        ("system", None, "", 1),
+        ("user", 1, "Fix the login bug", 2),
+        ("user", 2, "thanks", 0),
+        ("system", None, "", 1),
+    ]
     assert told["prompts"][1]["observations"][0] == {
-        "id": 3, "timestamp": NOW + 20, "obs_type": "file_read", "file_path": "/src/auth.py", "content_preview": "/src/auth.py",
+        "id": 3,
+        "timestamp": NOW + 20,
+        "obs_type": "file_read",
+        "file_path": "/src/auth.py",
+        "content_preview": "/src/auth.py",
         "is_pinned": False,
-    }  # fmt: skip
+    }
 
 
 def test_a_trace_is_in_order_within_a_second() -> None:
     """A session begins before its first prompt, also when both came at once; what followed the prompt follows it."""
-    connection = filled(event("session_start", "startup", NOW), prompt("now", NOW, "p"), event("session_end", "other", NOW))
+    connection = filled(
+        event("session_start", "startup", NOW), prompt("now", NOW, "p"), event("session_end", "other", NOW)
+    )
     assert [entry["source"] for entry in store.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
 
 
@@ -130,13 +141,18 @@ def test_a_file_has_a_biography() -> None:
     store.record(connection, edit("/src/auth.py", NOW + 500, session_id="s2", project="other"))
     told = store.file_history(connection, "/src/auth.py")
     assert [(found["session_id"], found["project"], found["summary_intent"]) for found in told["sessions"]] == [
-        ("s2", "other", None), ("s1", "app", "Fix the login bug"),
-    ]  # fmt: skip
+        ("s2", "other", None),
+        ("s1", "app", "Fix the login bug"),
+    ]
     assert told["sessions"][1]["started_at"] == NOW
     assert told["sessions"][1]["touches"][1] == {
-        "observation_id": 4, "timestamp": NOW + 30, "obs_type": "file_edit", "content_preview": "/src/auth.py",
-        "prompt_content": "Fix the login bug", "is_pinned": False,
-    }  # fmt: skip
+        "observation_id": 4,
+        "timestamp": NOW + 30,
+        "obs_type": "file_edit",
+        "content_preview": "/src/auth.py",
+        "prompt_content": "Fix the login bug",
+        "is_pinned": False,
+    }
 
 
 def test_a_biography_is_bounded() -> None:
@@ -152,15 +168,22 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     """And in the summary of its session; each once, also when a change names one twice."""
     files = ["/a.py", "/b.py", "/b.py", "/c.py"]
     connection = filled(edit("/a.py", NOW, metadata={"files": files}), edit("/b.py", NOW + 1), event(timestamp=NOW + 2))
-    found = {path: store.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")}
+    found = {
+        path: store.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")
+    }
     assert {path: [touch["observation_id"] for touch in touches] for path, touches in found.items()} == {
-        "/a.py": [1], "/b.py": [1, 2], "/c.py": [1],
-    }  # fmt: skip
+        "/a.py": [1],
+        "/b.py": [1, 2],
+        "/c.py": [1],
+    }
     assert store.file_history(connection, "/c.py", after=NOW)["sessions"] == []
     assert len(store.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
     assert store.summarise(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
     store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW, find)
-    assert store.file_history(connection, "/c.py")["sessions"] == [] and rows(connection, "file_path", "touched_files") == []
+    assert (
+        store.file_history(connection, "/c.py")["sessions"] == []
+        and rows(connection, "file_path", "touched_files") == []
+    )
 
 
 def test_an_unknown_file_has_no_sessions() -> None:
@@ -173,11 +196,15 @@ def test_an_unknown_file_has_no_sessions() -> None:
 
 def test_recent_weighs_recency_and_kind() -> None:
     """Without a project: 0.6 recency, 0.4 kind; half after seven days."""
-    connection = filled(event("command", timestamp=NOW - 7 * DAY), event("mcp_call", timestamp=NOW), edit("/a.py", NOW - 14 * DAY))
+    connection = filled(
+        event("command", timestamp=NOW - 7 * DAY), event("mcp_call", timestamp=NOW), edit("/a.py", NOW - 14 * DAY)
+    )
     found = store.recent(connection, project=None, now=NOW)
     assert [(told["obs_type"], told["score"]) for told in found] == [
-        ("mcp_call", round(0.6 + 0.4 * 0.33, 6)), ("command", round(0.3 + 0.4 * 0.67, 6)), ("file_edit", round(0.15 + 0.4, 6)),
-    ]  # fmt: skip
+        ("mcp_call", round(0.6 + 0.4 * 0.33, 6)),
+        ("command", round(0.3 + 0.4 * 0.67, 6)),
+        ("file_edit", round(0.15 + 0.4, 6)),
+    ]
 
 
 def test_recent_prefers_the_project_and_does_not_exclude_others() -> None:
@@ -201,7 +228,8 @@ def test_recent_is_what_sorting_everything_would_give() -> None:
     kinds = ("file_edit", "command", "search", "session_compact", "mcp_call", "git_commit")
     projects, paths = ("app", "other", None), (None, "/a", "/b", None, "/c")
     told = [
-        event(kinds[n % 6], f"{n}", NOW - (n * 7_919) % (40 * DAY), project=projects[n % 3], file_path=paths[n % 5]) for n in range(300)
+        event(kinds[n % 6], f"{n}", NOW - (n * 7_919) % (40 * DAY), project=projects[n % 3], file_path=paths[n % 5])
+        for n in range(300)
     ]
     connection = filled(*told)
     everything = [found for number in range(1, 301) for found in store.get(connection, [number])]
@@ -228,7 +256,9 @@ def test_a_project_without_observations_has_no_recent_context() -> None:
 
 def test_sessions_are_listed_latest_first() -> None:
     """All projects unless one is named; the beginning of an id is enough to find one."""
-    connection = filled(event(session_id="abc"), event(session_id="abd", timestamp=NOW + 9, project="other"), event(session_id="abc"))
+    connection = filled(
+        event(session_id="abc"), event(session_id="abd", timestamp=NOW + 9, project="other"), event(session_id="abc")
+    )
     found = store.sessions(connection)
     assert [told["session_id"] for told in found] == ["abd", "abc"]
     assert (found[1]["observation_count"], found[1]["last_event_at"], found[1]["client"]) == (2, NOW, "claude-code")

@@ -36,26 +36,50 @@ def test_an_event_is_recorded_once() -> None:
 def test_every_field_comes_back() -> None:
     """What was told is what is kept, metadata included."""
     connection = empty()
-    told = event(tool_name="Bash", file_path="/a/b.py", metadata={"exit_code": 2, "nested": {"é": [1, None]}}, agent_id="sub-1")
+    told = event(
+        tool_name="Bash", file_path="/a/b.py", metadata={"exit_code": 2, "nested": {"é": [1, None]}}, agent_id="sub-1"
+    )
     identity = store.record(connection, told)
     assert identity is not None
     assert store.get(connection, [identity]) == [
         {
-            "id": identity, "timestamp": NOW, "session_id": "s1", "prompt_id": None, "project": "app", "obs_type": "command",
-            "source_event": "PostToolUse", "tool_name": "Bash", "content": "make test", "file_path": "/a/b.py",
-            "metadata": {"exit_code": 2, "nested": {"é": [1, None]}, "agent_id": "sub-1"}, "is_pinned": False,
+            "id": identity,
+            "timestamp": NOW,
+            "session_id": "s1",
+            "prompt_id": None,
+            "project": "app",
+            "obs_type": "command",
+            "source_event": "PostToolUse",
+            "tool_name": "Bash",
+            "content": "make test",
+            "file_path": "/a/b.py",
+            "metadata": {"exit_code": 2, "nested": {"é": [1, None]}, "agent_id": "sub-1"},
+            "is_pinned": False,
         }
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("event_id", ""), ("event_id", None), ("event_id", "x" * 200), ("session_id", 7), ("timestamp", "soon"), ("timestamp", True),
-        ("timestamp", -1), ("timestamp", float("nan")), ("type", "nonsense"), ("type", None), ("content", ["a"]), ("file_path", 3),
-        ("metadata", "text"), ("metadata", {"a": "x" * 20_000}), ("metadata", {"a": float("nan")}), ("metadata", {"a": {1, 2}}),
+        ("event_id", ""),
+        ("event_id", None),
+        ("event_id", "x" * 200),
+        ("session_id", 7),
+        ("timestamp", "soon"),
+        ("timestamp", True),
+        ("timestamp", -1),
+        ("timestamp", float("nan")),
+        ("type", "nonsense"),
+        ("type", None),
+        ("content", ["a"]),
+        ("file_path", 3),
+        ("metadata", "text"),
+        ("metadata", {"a": "x" * 20_000}),
+        ("metadata", {"a": float("nan")}),
+        ("metadata", {"a": {1, 2}}),
     ],
-)  # fmt: skip
+)
 def test_a_malformed_event_is_refused_by_field(field: str, value: Any) -> None:
     """Whoever sends it learns which field is wrong; nothing of it is kept."""
     connection = empty()
@@ -91,9 +115,12 @@ def test_a_repeated_read_within_five_minutes_is_one(later: int) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        read("/a.py", NOW + 301), read("/b.py"), read("/a.py", session_id="s2"), edit("/a.py"),
+        read("/a.py", NOW + 301),
+        read("/b.py"),
+        read("/a.py", session_id="s2"),
+        edit("/a.py"),
     ],
-)  # fmt: skip
+)
 def test_a_different_read_is_another(other: dict[str, Any]) -> None:
     """Another file, session, kind, or a time more than five minutes apart."""
     connection = filled(read("/a.py"), other)
@@ -132,9 +159,11 @@ def linked(*events: dict[str, Any]) -> dict[str, str | None]:
 def test_actions_follow_the_prompt_that_their_client_names() -> None:
     """Whatever the times say, and in whatever order they arrive: a subagent acts on after the next prompt."""
     told = [
-        prompt("first", NOW, "p1"), prompt("second", NOW + 10, "p2"),
-        event(content="late", timestamp=NOW + 20, prompt_id="p1"), event(content="own", timestamp=NOW + 21, prompt_id="p2"),
-    ]  # fmt: skip
+        prompt("first", NOW, "p1"),
+        prompt("second", NOW + 10, "p2"),
+        event(content="late", timestamp=NOW + 20, prompt_id="p1"),
+        event(content="own", timestamp=NOW + 21, prompt_id="p2"),
+    ]
     for order in orders(told):
         assert linked(*order) == {"late": "first", "own": "second"}
 
@@ -142,21 +171,30 @@ def test_actions_follow_the_prompt_that_their_client_names() -> None:
 def test_actions_without_a_name_follow_the_latest_prompt_before_them() -> None:
     """By time, never by arrival."""
     told = [
-        event(content="before", timestamp=NOW - 1), prompt("first", NOW), event(content="a", timestamp=NOW + 1),
-        prompt("second", NOW + 10), event(content="b", timestamp=NOW + 10), event(content="c", timestamp=NOW + 99),
-    ]  # fmt: skip
+        event(content="before", timestamp=NOW - 1),
+        prompt("first", NOW),
+        event(content="a", timestamp=NOW + 1),
+        prompt("second", NOW + 10),
+        event(content="b", timestamp=NOW + 10),
+        event(content="c", timestamp=NOW + 99),
+    ]
     for order in orders(told):
         assert linked(*order) == {"before": None, "a": "first", "b": "second", "c": "second"}
 
 
 def test_a_name_nobody_knows_falls_back_to_time() -> None:
     """Prompts of the client's own making are not recorded, but what they lead to is."""
-    assert linked(prompt("typed", NOW, "p1"), event(content="a", timestamp=NOW + 5, prompt_id="unknown")) == {"a": "typed"}
+    assert linked(prompt("typed", NOW, "p1"), event(content="a", timestamp=NOW + 5, prompt_id="unknown")) == {
+        "a": "typed"
+    }
 
 
 def test_events_of_the_session_belong_to_no_prompt() -> None:
     """A start, a compaction or an end is nobody's wish."""
-    told = [prompt("do it", NOW, "p"), *(event(kind, kind, NOW + 1, prompt_id="p") for kind in ("session_compact", "session_end"))]
+    told = [
+        prompt("do it", NOW, "p"),
+        *(event(kind, kind, NOW + 1, prompt_id="p") for kind in ("session_compact", "session_end")),
+    ]
     assert linked(*told) == {"session_compact": None, "session_end": None}
 
 
@@ -199,7 +237,11 @@ def test_a_resumed_session_goes_on() -> None:
 
 def test_facts_are_filled_in_by_later_events() -> None:
     """The first to know the repository tells it; nobody overwrites what is known."""
-    told = [event(project=None, repo=None, cwd=None, client="unknown"), event(), event(project="other", repo="git:x/y", client="codex")]
+    told = [
+        event(project=None, repo=None, cwd=None, client="unknown"),
+        event(),
+        event(project="other", repo="git:x/y", client="codex"),
+    ]
     assert session(*told, columns="project, repo, cwd, client") == ("app", "git:acme/app", "/work/app", "claude-code")
 
 
@@ -232,13 +274,20 @@ THE_SUMMARY = {
     "failed": [{"command": "make test", "id": 5, "passed": 8}, {"command": "make lint", "id": 6, "passed": None}],
     "commits": [{"id": 10, "hash": "abc1234", "command": "git commit -m fix"}],
     "counts": {
-        "command": 2, "command_error": 2, "file_edit": 2, "git_commit": 1, "session_end": 1, "session_start": 1, "user_prompt": 2,
+        "command": 2,
+        "command_error": 2,
+        "file_edit": 2,
+        "git_commit": 1,
+        "session_end": 1,
+        "session_start": 1,
+        "user_prompt": 2,
     },
-}  # fmt: skip
+}
 
 
 def test_the_end_sums_a_session_up() -> None:
-    """What was wanted, touched, broken, repaired, committed; a prompt without actions is no intent, an unknown outcome no repair."""
+    """What was wanted, touched, broken, repaired, committed; a prompt without actions is no intent, an unknown outcome
+    no repair."""
     connection = filled(*A_SESSION)
     assert json.loads(rows(connection, "summary", "sessions")[0]) == THE_SUMMARY
 
@@ -272,7 +321,9 @@ def steps(connection: sqlite3.Connection, events: list[dict[str, Any]]) -> int:
 def test_recording_costs_the_same_however_long_the_history_is() -> None:
     """A session from its start to its summary, before and after others have filled the store."""
     kinds = ("command", "command_error", "git_commit", "file_edit", "file_read", "search")
-    others = [event(kinds[n % 6], f"{n}", NOW - 9_999 + n, session_id=f"o{n // 500}", file_path="/a") for n in range(2_000)]
+    others = [
+        event(kinds[n % 6], f"{n}", NOW - 9_999 + n, session_id=f"o{n // 500}", file_path="/a") for n in range(2_000)
+    ]
     few, many = filled(*others[:100]), filled(*others)
     few.execute("UPDATE sessions SET summary = '{}'")
     many.execute("UPDATE sessions SET summary = '{}'")

@@ -63,13 +63,36 @@ def test_fts5_syntax_means_what_it_says(query: str, expected: set[int]) -> None:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("build-all", {2}), ("auth::tests", {1}), ("/src/auth/mod.rs", {3}), ("mod.rs", {3}), ("http://localhost:8080/health", {4}),
-        ("localhost:8080", {4}), ("ValueError: bad-input", {5}), ("main()", {5}), ("main() raises", {5}), ("-- auth", {1, 3}),
-        ("cargo test -- auth::tests", {1}), ("run --", {2, 6}), ("src/au*", {3}), ("what's", set()), ("cargo, test", {1}),
-        ("{cargo}", {1}), ("[cargo]", {1}), ("cargo;", {1}), ("cargo AND --", {1}), ("-- OR cargo", {1}), ("cargo NOT --", {1}),
-        ("f(cargo test)", set()), ("--", set()), ("* cargo", {1}), ("c++", set()), ("near", set()), ("cargo\0test", {1}), ("TODO:", set()),
+        ("build-all", {2}),
+        ("auth::tests", {1}),
+        ("/src/auth/mod.rs", {3}),
+        ("mod.rs", {3}),
+        ("http://localhost:8080/health", {4}),
+        ("localhost:8080", {4}),
+        ("ValueError: bad-input", {5}),
+        ("main()", {5}),
+        ("main() raises", {5}),
+        ("-- auth", {1, 3}),
+        ("cargo test -- auth::tests", {1}),
+        ("run --", {2, 6}),
+        ("src/au*", {3}),
+        ("what's", set()),
+        ("cargo, test", {1}),
+        ("{cargo}", {1}),
+        ("[cargo]", {1}),
+        ("cargo;", {1}),
+        ("cargo AND --", {1}),
+        ("-- OR cargo", {1}),
+        ("cargo NOT --", {1}),
+        ("f(cargo test)", set()),
+        ("--", set()),
+        ("* cargo", {1}),
+        ("c++", set()),
+        ("near", set()),
+        ("cargo\0test", {1}),
+        ("TODO:", set()),
     ],
-)  # fmt: skip
+)
 def test_a_plain_phrase_just_works(query: str, expected: set[int]) -> None:
     """Whatever an agent copies out of a terminal is searched for by its words."""
     assert found(query) == expected
@@ -78,11 +101,27 @@ def test_a_plain_phrase_just_works(query: str, expected: set[int]) -> None:
 @pytest.mark.parametrize(
     ("query", "at"),
     [
-        ('cargo "test', 7), ('"', 1), ("cargo AND", 7), ("AND cargo", 1), ("OR", 1), ("NOT cargo", 1), ("cargo AND OR test", 11),
-        ("(cargo", 1), ("cargo)", 6), ("cargo (test OR", 7), ("()", 2), ("content:", 1), ("a +", 3), ("NEAR(", 1), ("NEAR(a, x)", 9),
-        ("NEAR()", 6), ("NEAR(a AND b)", 8), ("(" * 20 + "a" + ")" * 20, 17), ("a OR (b NOT)", 12),
+        ('cargo "test', 7),
+        ('"', 1),
+        ("cargo AND", 7),
+        ("AND cargo", 1),
+        ("OR", 1),
+        ("NOT cargo", 1),
+        ("cargo AND OR test", 11),
+        ("(cargo", 1),
+        ("cargo)", 6),
+        ("cargo (test OR", 7),
+        ("()", 2),
+        ("content:", 1),
+        ("a +", 3),
+        ("NEAR(", 1),
+        ("NEAR(a, x)", 9),
+        ("NEAR()", 6),
+        ("NEAR(a AND b)", 8),
+        ("(" * 20 + "a" + ")" * 20, 17),
+        ("a OR (b NOT)", 12),
     ],
-)  # fmt: skip
+)
 def test_a_syntax_error_says_where(query: str, at: int) -> None:
     """The place is a character of the text as it was given."""
     with pytest.raises(Invalid) as refused:
@@ -109,10 +148,14 @@ def test_an_entry_is_enough_to_judge_by() -> None:
     connection = filled(event(content="cargo " + "x" * 500, file_path="/a"))
     assert store.search(connection, "cargo") == [
         {
-            "id": 1, "timestamp": NOW, "obs_type": "command", "content_preview": "cargo " + "x" * 114, "file_path": "/a",
+            "id": 1,
+            "timestamp": NOW,
+            "obs_type": "command",
+            "content_preview": "cargo " + "x" * 114,
+            "file_path": "/a",
             "session_id": "s1",
         }
-    ]  # fmt: skip
+    ]
     assert store.search(connection, "cargo", full=True) == store.get(connection, [1])
 
 
@@ -134,23 +177,31 @@ def test_pages_follow_each_other() -> None:
     """Limit and offset go through all matches once, in both orders."""
     connection = filled(*(event(content=f"cargo {'x ' * number}", timestamp=NOW - number * DAY) for number in range(9)))
     for order in ("relevance", "blended"):
-        pages = [store.search(connection, "cargo", limit=4, offset=start, order_by=order, now=NOW) for start in (0, 4, 8, 12)]
+        pages = [
+            store.search(connection, "cargo", limit=4, offset=start, order_by=order, now=NOW) for start in (0, 4, 8, 12)
+        ]
         assert [len(page) for page in pages] == [4, 4, 1, 0]
         assert {told["id"] for page in pages for told in page} == set(range(1, 10))
 
 
 def test_relevance_does_not_mind_age() -> None:
     """The denser match comes first."""
-    connection = filled(event(content="cargo and very many other words", timestamp=NOW), event(content="cargo", timestamp=NOW - 99 * DAY))
+    connection = filled(
+        event(content="cargo and very many other words", timestamp=NOW),
+        event(content="cargo", timestamp=NOW - 99 * DAY),
+    )
     assert [told["id"] for told in store.search(connection, "cargo")] == [2, 1]
 
 
 def test_blended_prefers_the_newer_of_two_alike() -> None:
-    """0.7 of relevance, 0.3 of recency with a half-life of seven days: among equals the newest, but a much better match still wins."""
+    """0.7 of relevance, 0.3 of recency with a half-life of seven days: among equals the newest, but a much better match
+    still wins."""
     connection = filled(
-        event(content="cargo test", timestamp=NOW - 30 * DAY), event(content="cargo test", timestamp=NOW - DAY),
-        event(content="cargo " + "word " * 200, timestamp=NOW), event(content="unrelated", timestamp=NOW),
-    )  # fmt: skip
+        event(content="cargo test", timestamp=NOW - 30 * DAY),
+        event(content="cargo test", timestamp=NOW - DAY),
+        event(content="cargo " + "word " * 200, timestamp=NOW),
+        event(content="unrelated", timestamp=NOW),
+    )
     assert [told["id"] for told in store.search(connection, "cargo", order_by="blended", now=NOW)] == [2, 1, 3]
 
 
@@ -160,7 +211,8 @@ def many(rows: int) -> sqlite3.Connection:
     facts = ((f"cargo test word{n % 997} part{n % 31}", NOW + n, "app" if n % 5 else "other") for n in range(rows))
     connection.execute("BEGIN")
     connection.executemany(
-        "INSERT INTO observations (session_id, obs_type, content, timestamp, project) VALUES ('s1', 'command', ?, ?, ?)", facts
+        "INSERT INTO observations (session_id, obs_type, content, timestamp, project) VALUES ('s1', 'command', ?, ?, ?)",
+        facts,
     )
     connection.execute("COMMIT")
     return connection
@@ -183,5 +235,5 @@ def test_search_costs_little_more_than_the_index_alone() -> None:
         median(lambda word: store.search(connection, word, project="app"))
         / median(lambda word: connection.execute(bare, (word,)).fetchall())
         for _ in range(3)
-    ]  # fmt: skip
+    ]
     assert min(ratios) <= 1.5

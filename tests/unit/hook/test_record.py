@@ -71,7 +71,9 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def run(runtime: str, tmp_path: Path) -> Run:
     def run(told: dict[str, Any] | bytes, **environ: str) -> int:
         raw = told if isinstance(told, bytes) else json.dumps(told).encode()
-        return record.main(io.BytesIO(raw), {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": str(tmp_path / "config.toml"), **environ})
+        return record.main(
+            io.BytesIO(raw), {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": str(tmp_path / "config.toml"), **environ}
+        )
 
     return run
 
@@ -107,7 +109,9 @@ def test_every_recorded_payload_arrives_once(run: Run, runtime: str) -> None:
     """Of 46 and 14, what is not ignored, and nothing else."""
     with FakePrimary(runtime, answering("")) as primary:
         assert {run(told) for told in (*CLAUDE_CODE, *CODEX)} == {0}
-    events = [request["params"]["event"]["event_id"] for request in primary.requests if request["method"] == "nudge.record"]
+    events = [
+        request["params"]["event"]["event_id"] for request in primary.requests if request["method"] == "nudge.record"
+    ]
     expected = sum(extract(told, now=0, environ={}) is not None for told in (*CLAUDE_CODE, *CODEX))
     assert len(events) == len(set(events)) == expected
 
@@ -135,7 +139,9 @@ def test_every_recorded_payload_is_spooled(run: Run, runtime: str) -> None:
     """None lost without a server."""
     assert {run(told) for told in (*CLAUDE_CODE, *CODEX)} == {0}
     expected = [extract(told, now=0, environ={}) for told in (*CLAUDE_CODE, *CODEX)]
-    assert [event["type"] for event in spooled(runtime) if "type" in event] == [event["type"] for event in expected if event]
+    assert [event["type"] for event in spooled(runtime) if "type" in event] == [
+        event["type"] for event in expected if event
+    ]
 
 
 def test_a_directory_that_does_not_exist_is_made(run: Run, tmp_path: Path) -> None:
@@ -171,18 +177,21 @@ def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str) -> 
     assert limits.HOOK_TIMEOUT <= took < 1
 
 
-@pytest.mark.parametrize("said", [
-    http(b"handing over", "503 Service Unavailable", "Nudge-Retry: 1\r\n"),
-    error(50301, "E_UNAVAILABLE", "not now", retryable=True),
-    error(-32601, "E_METHOD", "an older server knows no nudge.record"),
-    http(b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}}'),
-    http(b"not json"),
-    http(b"[]"),
-    http(b"{}"),
-    http(b"", "401 Unauthorized"),
-    http(b'{"error": {"code": "x"}}'),
-    b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        http(b"handing over", "503 Service Unavailable", "Nudge-Retry: 1\r\n"),
+        error(50301, "E_UNAVAILABLE", "not now", retryable=True),
+        error(-32601, "E_METHOD", "an older server knows no nudge.record"),
+        http(b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}}'),
+        http(b"not json"),
+        http(b"[]"),
+        http(b"{}"),
+        http(b"", "401 Unauthorized"),
+        http(b'{"error": {"code": "x"}}'),
+        b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
+    ],
+)
 def test_what_may_work_next_time_waits(run: Run, runtime: str, said: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """Handing over, older than we are, broken: the event is kept, and nobody is bothered."""
     with FakePrimary(runtime, answering(record=said)):
@@ -195,7 +204,8 @@ def test_what_may_work_next_time_waits(run: Run, runtime: str, said: bytes, caps
 def test_a_database_that_cannot_be_used_is_told(
     run: Run, runtime: str, told: dict[str, Any], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The event waits. Exit code 2 only where a person reads it and nothing is blocked: in Claude Code, at a session's ends."""
+    """The event waits. Exit code 2 only where a person reads it and nothing is blocked: in Claude Code, at a session's
+    ends."""
     with FakePrimary(runtime, answering(record=error(50701, "E_STORAGE", "the database is damaged"))):
         assert run(told) == code
     assert len(spooled(runtime)) == 1
@@ -216,7 +226,8 @@ def test_a_full_spool_is_told(
 def test_a_session_begins_with_a_full_spool(
     run: Run, runtime: str, started: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With its context, which a client takes only from a hook that succeeds, and with a server that empties the spool."""
+    """With its context, which a client takes only from a hook that succeeds, and with a server that empties the
+    spool."""
     assert run(bash("ls")) == 0
     monkeypatch.setattr(limits, "MAX_SPOOL_FILES", 1)
     assert run(START) == 0
@@ -225,7 +236,9 @@ def test_a_session_begins_with_a_full_spool(
     assert started == [runtime] and spool.counts(runtime)["dropped"] == 2
 
 
-def test_a_session_begins_where_nothing_can_be_written(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_begins_where_nothing_can_be_written(
+    run: Run, runtime: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A file where the directory should be."""
     Path(spool.folder(runtime)).touch()
     assert run(START) == 0
@@ -236,7 +249,9 @@ def test_a_session_begins_where_nothing_can_be_written(run: Run, runtime: str, c
 # What is not recorded
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"session_id": "x"}', b"{}"])
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"session_id": "x"}', b"{}"]
+)
 def test_what_is_no_event_is_refused(run: Run, runtime: str, raw: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1 and one line; nothing is written."""
     assert run(raw) == 1
@@ -260,19 +275,40 @@ def test_a_number_without_end_is_no_duration(run: Run, runtime: str) -> None:
 
 EDITED = {"filePath": "a.py", "originalFile": "x" * 500}
 LONG = [
-    (tool("Write", {"file_path": "a.py", "content": "x" * 500}), "file_write", "/home/u/proj/a.py", "/home/u/proj/a.py"),
-    (tool("Edit", {"file_path": "a.py", "old_string": "a"}, EDITED), "file_edit", "/home/u/proj/a.py", "/home/u/proj/a.py"),
+    (
+        tool("Write", {"file_path": "a.py", "content": "x" * 500}),
+        "file_write",
+        "/home/u/proj/a.py",
+        "/home/u/proj/a.py",
+    ),
+    (
+        tool("Edit", {"file_path": "a.py", "old_string": "a"}, EDITED),
+        "file_edit",
+        "/home/u/proj/a.py",
+        "/home/u/proj/a.py",
+    ),
     (bash("cat <<END\n" + "x" * 500), "command", None, "cat <<END"),
     (failure("Bash", {"command": "make"}, "Exit code 2\n" + "x" * 500), "command_error", None, "make"),
     (payload("UserPromptSubmit", prompt="look at this:\n" + "x" * 500), "user_prompt", None, "look at this:"),
     (payload("SessionStart", source="startup", more="x" * 500), "session_start", None, "startup"),
-    (payload("UserPromptSubmit", prompt="do this <System-Reminder a='b'>" + "hidden " * 90), "user_prompt", None, "do this"),
-]  # fmt: skip
+    (
+        payload("UserPromptSubmit", prompt="do this <System-Reminder a='b'>" + "hidden " * 90),
+        "user_prompt",
+        None,
+        "do this",
+    ),
+]
 
 
 @pytest.mark.parametrize(("told", "type", "path", "content"), LONG)
 def test_a_long_event_is_known_by_its_beginning(
-    run: Run, runtime: str, told: dict[str, Any], type: str, path: str | None, content: str, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    runtime: str,
+    told: dict[str, Any],
+    type: str,
+    path: str | None,
+    content: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Session, event, tool and path come before what is long."""
     monkeypatch.setattr(limits, "MAX_HOOK_BYTES", 400)
@@ -345,7 +381,9 @@ def test_a_surprise_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, capsy
 # Sessions begin
 
 
-def test_a_session_begins_with_context(run: Run, runtime: str, started: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_begins_with_context(
+    run: Run, runtime: str, started: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """PRIMARY's words, as plain text, after the event is stored."""
     with FakePrimary(runtime, answering("# Grün\n")) as primary:
         assert run(START) == 0
@@ -359,7 +397,8 @@ def test_a_session_begins_with_context(run: Run, runtime: str, started: list[str
 def test_a_session_that_is_wired_twice_is_told_once(
     run: Run, runtime: str, served: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A plugin and a hook fire at the same moment: one of them speaks, by PRIMARY's words or its own. A later start is another."""
+    """A plugin and a hook fire at the same moment: one of them speaks, by PRIMARY's words or its own. A later start is
+    another."""
     moment = [1_800_000_000.0]
     monkeypatch.setattr(time, "time", lambda: moment[0])
     with FakePrimary(runtime, answering() if served else answering(record=None)) as primary:
@@ -381,18 +420,25 @@ def test_nothing_to_tell_is_nothing(run: Run, runtime: str, capsys: pytest.Captu
 
 def test_scopes_may_ask_for_variables(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the names that are asked for leave the process."""
-    answers = iter([result({}), http(b'{"names": ["STAGE", "NONE"]}', "428 Precondition Required"), result({"text": "hint"})])
+    answers = iter(
+        [result({}), http(b'{"names": ["STAGE", "NONE"]}', "428 Precondition Required"), result({"text": "hint"})]
+    )
     with FakePrimary(runtime, lambda _: next(answers)) as primary:
         assert run(START, STAGE="dev", OTHER="x") == 0
     assert json.loads(primary.headers[2]["nudge-env"]) == {"STAGE": "dev", "NONE": None}
     assert capsys.readouterr().out == "hint\n"
 
 
-@pytest.mark.parametrize(("client", "shape"), [
-    ("gemini", {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "CONTEXT"}}),
-    ("cursor", {"additional_context": "CONTEXT"}),
-])  # fmt: skip
-def test_some_clients_read_json(run: Run, runtime: str, client: str, shape: Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("client", "shape"),
+    [
+        ("gemini", {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "CONTEXT"}}),
+        ("cursor", {"additional_context": "CONTEXT"}),
+    ],
+)
+def test_some_clients_read_json(
+    run: Run, runtime: str, client: str, shape: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And nothing else."""
     with FakePrimary(runtime, answering()):
         assert run(START | {"client": client}) == 0
@@ -402,7 +448,8 @@ def test_some_clients_read_json(run: Run, runtime: str, client: str, shape: Any,
 def test_without_a_server_the_hook_looks_itself(
     run: Run, runtime: str, offline: list[Any], started: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Clients fire the event before they start their servers. Since an event waits, a server is started, and not waited for."""
+    """Clients fire the event before they start their servers. Since an event waits, a server is started, and not waited
+    for."""
     assert run(START) == 0
     assert offline == [(runtime, "/home/u/proj", "s-1", "startup")]
     assert capsys.readouterr() == ("OFFLINE\n", "")
@@ -411,7 +458,9 @@ def test_without_a_server_the_hook_looks_itself(
 
 
 @pytest.mark.parametrize("said", [None, error(-32601, "E_METHOD", "no such method"), result({}), result(None)])
-def test_a_server_without_context_is_no_end(run: Run, runtime: str, said: bytes | None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_without_context_is_no_end(
+    run: Run, runtime: str, said: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One that is slow or old is gone round; what was told is kept for the session's trace."""
     with FakePrimary(runtime, answering(inject=said)):
         assert run(START) == 0

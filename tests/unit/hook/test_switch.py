@@ -125,7 +125,9 @@ def test_the_file_is_the_owners(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"all": false}', '{"all": false, "projects": 7}'])
-def test_a_broken_file_stops_recording(runtime: str, environ: dict[str, str], content: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_file_stops_recording(
+    runtime: str, environ: dict[str, str], content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """To record what somebody turned off would be worse than to record nothing."""
     os.makedirs(runtime, mode=0o700)
     Path(runtime, switch.FILE).write_text(content, encoding="utf-8")
@@ -135,7 +137,9 @@ def test_a_broken_file_stops_recording(runtime: str, environ: dict[str, str], co
     assert switch.FILE in capsys.readouterr().err and spool.pending(runtime) == []
 
 
-def test_nothing_is_recorded_where_it_is_off(runtime: str, environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_recorded_where_it_is_off(
+    runtime: str, environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """No spool either, and a session starts without a word; elsewhere it goes on."""
     switch.turn_off(runtime, Context(cwd="/home/u/proj"))
     assert recorded(bash("ls"), environ) == recorded(payload("SessionStart", source="startup"), environ) == 0
@@ -214,32 +218,46 @@ def configure(environ: dict[str, str], *lines: str) -> None:
     Path(environ["NUDGE_CONFIG"]).write_text("\n".join(lines), encoding="utf-8")
 
 
-@pytest.mark.parametrize("told", [
-    tool("Read", {"file_path": "secret/a.txt"}),
-    tool("Grep", {"pattern": "x", "path": "secret"}),
-    bash("ls", cwd="/home/u/proj/secret"),
-    tool("Grep", {"pattern": "x", "glob": "secret/*.csv"}),
-    tool("Glob", {"pattern": "secret/**/*.csv"}),
-    tool("Glob", {"pattern": "/home/u/proj/secret/*"}),
-    tool("apply_patch", {"command": "*** Update File: a.py\n*** Add File: secret/b.py"}),
-    tool("apply_patch", {"command": "*** Update File: a.py\n*** Move to: secret/b.py"}),
-    tool("apply_patch", {"command": "".join(f"*** Add File: {n}.py\n" for n in range(30)) + "*** Add File: secret/b.py"}),
-    tool("mcp__files__read", {"path": "secret/a.txt"}),
-    tool("mcp__files__read_many", {"options": {"paths": ["a.txt", "./secret/a.txt"]}}),
-    tool("mcp__files__open", {"what": "file:///home/u/proj/secret/a.txt"}),
-    bash("cd x && cat ../proj/secret/a.txt"),
-    bash("openssl rsa -in=~/keys/prod.pem"),
-    bash("cd secret && cat acme.txt"),
-    bash("ls secret"),
-    bash("cat prod.pem"),
-    bash("cat $HOME/diary/x"),
-    bash('cat "${HOME}/diary/x"'),
-    bash('cat "$HOME"/diary/x'),
-    bash("echo " + " ".join(map(str, range(2_000))) + " > secret/a"),
-    {"hook_event_name": "afterFileEdit", "conversation_id": "c", "workspace_roots": ["/home/u/proj"], "file_path": "secret/a"},
-])  # fmt: skip
-def test_an_ignored_path_is_not_recorded(told: dict[str, object], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file, the place of a search and what it looks into, any file of a patch, what a foreign tool is given, a path in a command,
+@pytest.mark.parametrize(
+    "told",
+    [
+        tool("Read", {"file_path": "secret/a.txt"}),
+        tool("Grep", {"pattern": "x", "path": "secret"}),
+        bash("ls", cwd="/home/u/proj/secret"),
+        tool("Grep", {"pattern": "x", "glob": "secret/*.csv"}),
+        tool("Glob", {"pattern": "secret/**/*.csv"}),
+        tool("Glob", {"pattern": "/home/u/proj/secret/*"}),
+        tool("apply_patch", {"command": "*** Update File: a.py\n*** Add File: secret/b.py"}),
+        tool("apply_patch", {"command": "*** Update File: a.py\n*** Move to: secret/b.py"}),
+        tool(
+            "apply_patch",
+            {"command": "".join(f"*** Add File: {n}.py\n" for n in range(30)) + "*** Add File: secret/b.py"},
+        ),
+        tool("mcp__files__read", {"path": "secret/a.txt"}),
+        tool("mcp__files__read_many", {"options": {"paths": ["a.txt", "./secret/a.txt"]}}),
+        tool("mcp__files__open", {"what": "file:///home/u/proj/secret/a.txt"}),
+        bash("cd x && cat ../proj/secret/a.txt"),
+        bash("openssl rsa -in=~/keys/prod.pem"),
+        bash("cd secret && cat acme.txt"),
+        bash("ls secret"),
+        bash("cat prod.pem"),
+        bash("cat $HOME/diary/x"),
+        bash('cat "${HOME}/diary/x"'),
+        bash('cat "$HOME"/diary/x'),
+        bash("echo " + " ".join(map(str, range(2_000))) + " > secret/a"),
+        {
+            "hook_event_name": "afterFileEdit",
+            "conversation_id": "c",
+            "workspace_roots": ["/home/u/proj"],
+            "file_path": "secret/a",
+        },
+    ],
+)
+def test_an_ignored_path_is_not_recorded(
+    told: dict[str, object], environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file, the place of a search and what it looks into, any file of a patch, what a foreign tool is given, a path
+    in a command,
     the directory itself."""
     monkeypatch.setenv("HOME", "/home/u")
     configure(environ, 'ignore = ["*.pem", "**/secret/**", "~/diary"]')
@@ -247,13 +265,16 @@ def test_an_ignored_path_is_not_recorded(told: dict[str, object], environ: dict[
     assert recorded(tool("Read", {"file_path": "open/a.txt"}), environ) == 1
 
 
-@pytest.mark.parametrize("told", [
-    tool("Grep", {"pattern": "/secret/", "path": "src"}),
-    tool("Edit", {"file_path": "a.py", "old_string": "/secret/", "new_string": "/secret/b"}),
-    tool("mcp__tracker__find", {"text": "where is secret kept?", "state": "secret"}),
-    bash("curl https://example.org/secret/a"),
-    bash("cat $HOMES/diary/x secrets"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "told",
+    [
+        tool("Grep", {"pattern": "/secret/", "path": "src"}),
+        tool("Edit", {"file_path": "a.py", "old_string": "/secret/", "new_string": "/secret/b"}),
+        tool("mcp__tracker__find", {"text": "where is secret kept?", "state": "secret"}),
+        bash("curl https://example.org/secret/a"),
+        bash("cat $HOMES/diary/x secrets"),
+    ],
+)
 def test_a_word_is_not_a_path(told: dict[str, object], environ: dict[str, str]) -> None:
     """What is looked for, written or asked may say anything."""
     configure(environ, 'ignore = ["**/secret/**"]')
@@ -268,14 +289,18 @@ def test_recording_can_be_off_by_setting(environ: dict[str, str]) -> None:
     assert recorded(bash("ls"), environ) == 1
 
 
-def test_settings_that_cannot_be_read_stop_recording(runtime: str, environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_that_cannot_be_read_stop_recording(
+    runtime: str, environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """They may say what must not be recorded."""
     configure(environ, "ignore = [")
     assert record.main(io.BytesIO(json.dumps(bash("ls")).encode()), environ) == 1
     assert "config.toml" in capsys.readouterr().err and spool.pending(runtime) == []
 
 
-def test_a_file_that_speaks_of_something_else_is_not_parsed(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_speaks_of_something_else_is_not_parsed(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Parsing it costs as much as all else that a hook does."""
     configure(environ, "port = 9000")
 
@@ -314,7 +339,9 @@ def test_off_and_on_name_the_project(here: Path, runtime: str, capsys: pytest.Ca
     assert switch.load(runtime).to_wire() == {"all": False, "projects": []}
 
 
-def test_on_names_the_directory_above(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_names_the_directory_above(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where `nudge off` was said, with the command that undoes it; and off here says the same."""
     assert verb("off") == 0
     part = here / "chapter 1"

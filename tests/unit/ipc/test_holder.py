@@ -73,7 +73,8 @@ def test_a_stopped_holder_is_ended_too(place: str, start: Start) -> None:
 
 
 def test_a_recycled_pid_is_never_killed(place: str, start: Start) -> None:
-    """The pid belongs to another program by now, while somebody else holds the lock: refused in a sentence, and it lives."""
+    """The pid belongs to another program by now, while somebody else holds the lock: refused in a sentence, and it
+    lives."""
     start(HOLD, lock_of(place), "nudge")
     innocent = start(WAIT, "nudge")
     with pytest.raises(Conflict, match=f"pid {innocent} does not hold the server's lock; nothing was killed"):
@@ -137,7 +138,8 @@ def test_a_lock_that_is_gone_is_held_by_nobody(place: str, start: Start) -> None
 def test_without_proc_the_start_time_decides(
     place: str, start: Start, monkeypatch: pytest.MonkeyPatch, seconds: int, doubted: bool
 ) -> None:
-    """Where the system does not tell who holds a lock, a process that started at another time than the server is a stranger."""
+    """Where the system does not tell who holds a lock, a process that started at another time than the server is a
+    stranger."""
     monkeypatch.setattr(holder, "_has_proc", lambda: False)
     pid = start(HOLD, lock_of(place), "nudge")
     process = holder.look_at(pid)
@@ -147,7 +149,9 @@ def test_without_proc_the_start_time_decides(
 
 
 @pytest.mark.parametrize("started", ["", "yesterday"])
-def test_without_proc_a_damaged_time_is_a_doubt(place: str, start: Start, monkeypatch: pytest.MonkeyPatch, started: str) -> None:
+def test_without_proc_a_damaged_time_is_a_doubt(
+    place: str, start: Start, monkeypatch: pytest.MonkeyPatch, started: str
+) -> None:
     """What cannot be compared proves nothing."""
     monkeypatch.setattr(holder, "_has_proc", lambda: False)
     pid = start(HOLD, lock_of(place), "nudge")

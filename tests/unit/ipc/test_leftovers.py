@@ -16,7 +16,9 @@ KEPT = ("changes.log", "previous.json", "s-mine.sock", "server.pid.bak", "token"
 
 
 def publish(directory: Path, state: str) -> None:
-    endpoint.publish(str(directory), Endpoint(4242, 8765, "/x.sock", "2026-11-16T08:30:00.000000Z", "g1", "0.1.0", state))
+    endpoint.publish(
+        str(directory), Endpoint(4242, 8765, "/x.sock", "2026-11-16T08:30:00.000000Z", "g1", "0.1.0", state)
+    )
 
 
 def test_what_is_a_leftover(tmp_path: Path) -> None:

@@ -43,7 +43,12 @@ def test_makefile_belongs_to_the_package_beside_it(tmp_path: Path) -> None:
 
 def test_several_packages_in_one_directory(tmp_path: Path) -> None:
     """Each keeps its own commands; what is nobody's in particular belongs to the directory."""
-    files = {"Makefile": "test:\n", "pyproject.toml": '[project]\nname = "api"\n', "pytest.ini": "", "package.json": TESTED}
+    files = {
+        "Makefile": "test:\n",
+        "pyproject.toml": '[project]\nname = "api"\n',
+        "pytest.ini": "",
+        "package.json": TESTED,
+    }
     assert planted(tmp_path / "repo", files) == {"repo test": "make test", "api test": "pytest", "app test": "npm test"}
 
 

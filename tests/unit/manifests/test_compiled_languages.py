@@ -68,7 +68,8 @@ def _pom(name: str, inner: str = "") -> str:
 
 
 def test_maven_modules(tmp_path: Path) -> None:
-    """A module is built with its siblings and run alone; a pom of its own is named, or entered where it has a wrapper."""
+    """A module is built with its siblings and run alone; a pom of its own is named, or entered where it has a
+    wrapper."""
     boot = "<build><plugins><plugin><artifactId>spring-boot-maven-plugin</artifactId></plugin></plugins></build>"
     found = planted(
         tmp_path,

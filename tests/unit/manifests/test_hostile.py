@@ -120,7 +120,8 @@ def test_no_text_takes_long(tmp_path: Path, name: str, text: str) -> None:
 
 
 def test_links_out_of_the_root(tmp_path: Path) -> None:
-    """A link that leaves the repo is not there, one that stays inside is a file like any other; directories are not followed."""
+    """A link that leaves the repo is not there, one that stays inside is a file like any other; directories are not
+    followed."""
     outside = plant(tmp_path / "outside", {"Makefile": "test:\n", "dir/Makefile": "test:\n"})
     root = plant(tmp_path / "repo", {"scripts/root.mk": "lint:\n", "real/Makefile": "build:\n"})
     (root / "GNUmakefile").symlink_to(outside / "Makefile")
@@ -141,7 +142,19 @@ def test_pipe_does_not_hang(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "directory",
-    ["node_modules/x", ".git", ".cache", "vendor/y", "a/target", "a/build", "dist", "venv", "examples/z", "{{x}}", "a/b/c/d/e"],
+    [
+        "node_modules/x",
+        ".git",
+        ".cache",
+        "vendor/y",
+        "a/target",
+        "a/build",
+        "dist",
+        "venv",
+        "examples/z",
+        "{{x}}",
+        "a/b/c/d/e",
+    ],
 )
 def test_directories_that_are_not_entered(tmp_path: Path, directory: str) -> None:
     """What tools made or fetched, what only shows something, and what lies too deep."""
@@ -221,4 +234,6 @@ def test_damaged_manifests(tmp_path: Path, tree: dict[str, str]) -> None:
     chance = random.Random(7)
     for number in range(20):
         root = plant(tmp_path / str(number), {name: _damaged(text, chance) for name, text in tree.items()})
-        assert all(each.cmd.isprintable() and each.component == each.component.strip() != "" for each in find_commands(root))
+        assert all(
+            each.cmd.isprintable() and each.component == each.component.strip() != "" for each in find_commands(root)
+        )

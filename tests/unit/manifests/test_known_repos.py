@@ -347,7 +347,8 @@ PYTEST = {
 
 
 def test_django(tmp_path: Path) -> None:
-    """Python with tox: its environments win over the tools' defaults; a formatter that only checks is not how one formats."""
+    """Python with tox: its environments win over the tools' defaults; a formatter that only checks is not how one
+    formats."""
     root = plant(tmp_path / "django", DJANGO)
     assert typed(root) == {
         "Django build": "python -m build",
@@ -395,7 +396,8 @@ def test_vite_monorepo(tmp_path: Path) -> None:
 
 
 def test_ripgrep(tmp_path: Path) -> None:
-    """A Cargo workspace whose root is a package: its tests are all tests, a member is chosen with -p, a stranger by path."""
+    """A Cargo workspace whose root is a package: its tests are all tests, a member is chosen with -p, a stranger by
+    path."""
     assert typed(plant(tmp_path, RIPGREP)) == {
         "ripgrep build": "cargo build",
         "ripgrep test": "cargo test --workspace",
@@ -437,7 +439,8 @@ def test_kubernetes(tmp_path: Path) -> None:
 
 
 def test_petclinic(tmp_path: Path) -> None:
-    """Maven and Gradle side by side are one component; the wrapper is typed; a database in compose does not run the service."""
+    """Maven and Gradle side by side are one component; the wrapper is typed; a database in compose does not run the
+    service."""
     root = plant(tmp_path, PETCLINIC)
     assert typed(root) == {
         "spring-petclinic build": "./mvnw package",

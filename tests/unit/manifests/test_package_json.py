@@ -25,7 +25,11 @@ SCRIPTS = json.dumps({"name": "@acme/app", "scripts": {"test": "jest", "start": 
 )
 def test_lock_file_names_the_manager(tmp_path: Path, lock: str, test: str, run: str, build: str) -> None:
     """The lock file says which manager a maintainer types."""
-    assert planted(tmp_path, {"package.json": SCRIPTS, lock: ""}) == {"app test": test, "app run": run, "app build": build}
+    assert planted(tmp_path, {"package.json": SCRIPTS, lock: ""}) == {
+        "app test": test,
+        "app run": run,
+        "app build": build,
+    }
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,8 @@ def test_nested_package(tmp_path: Path, lock: str, build: str) -> None:
 
 
 def test_nearest_answer_names_the_manager(tmp_path: Path) -> None:
-    """A package with a lock file of its own is not part of the workspace above; packageManager beats a stale lock file."""
+    """A package with a lock file of its own is not part of the workspace above; packageManager beats a stale lock
+    file."""
     declared = json.dumps({"packageManager": "yarn@4.1.0", "scripts": {"test": "jest"}})
     files = {"package.json": declared, "package-lock.json": "", "web/package.json": SCRIPTS, "web/bun.lock": ""}
     found = planted(tmp_path / "x", files)

@@ -23,7 +23,12 @@ PROJECT = '[project]\nname = "lib"\n'
 )
 def test_lock_file_names_the_runner(tmp_path: Path, lock: str, root: str, nested: str) -> None:
     """The lock file, here or above, says what starts the tools."""
-    files = {"pyproject.toml": "[tool.pytest.ini_options]\n", "pkg/pyproject.toml": PROJECT, "pkg/pytest.ini": "", lock: ""}
+    files = {
+        "pyproject.toml": "[tool.pytest.ini_options]\n",
+        "pkg/pyproject.toml": PROJECT,
+        "pkg/pytest.ini": "",
+        lock: "",
+    }
     assert planted(tmp_path / "x", files) == {"x test": root, "lib test": nested}
 
 
@@ -31,24 +36,38 @@ def test_lock_file_names_the_runner(tmp_path: Path, lock: str, root: str, nested
     ("files", "expected"),
     [
         ({"pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["pytest>=8"]\n'}, {"lib test": "pytest"}),
-        ({"pyproject.toml": PROJECT + '[project.optional-dependencies]\ndev = ["ruff"]\n'}, {"lib lint": "ruff check ."}),
+        (
+            {"pyproject.toml": PROJECT + '[project.optional-dependencies]\ndev = ["ruff"]\n'},
+            {"lib lint": "ruff check ."},
+        ),
         ({"pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["pytest-cov"]\n'}, {}),
         ({"pyproject.toml": PROJECT, "tests/conftest.py": ""}, {"lib test": "pytest"}),
-        ({"setup.cfg": "[metadata]\nname = lib\n[tool:pytest]\n[flake8]\n"}, {"lib test": "pytest", "lib lint": "flake8"}),
+        (
+            {"setup.cfg": "[metadata]\nname = lib\n[tool:pytest]\n[flake8]\n"},
+            {"lib test": "pytest", "lib lint": "flake8"},
+        ),
         ({"pyproject.toml": PROJECT + "[tool.mypy]\nstrict = true\n"}, {"lib lint": "mypy ."}),
         ({"pyproject.toml": PROJECT + '[tool.mypy]\nfiles = ["lib"]\n'}, {"lib lint": "mypy"}),
         ({"pyproject.toml": PROJECT + "[tool.ruff]\nline-length = 90\n"}, {"lib lint": "ruff check ."}),
         ({"pyproject.toml": PROJECT + "[tool.black]\n"}, {"lib format": "black ."}),
         (
-            {"ruff.toml": '[format]\nquote-style = "double"\n', "setup.py": 'from setuptools import setup\nsetup(name="lib")\n'},
+            {
+                "ruff.toml": '[format]\nquote-style = "double"\n',
+                "setup.py": 'from setuptools import setup\nsetup(name="lib")\n',
+            },
             {"lib lint": "ruff check .", "lib format": "ruff format .", "lib build": "python -m build"},
         ),
         (
-            {"pyproject.toml": PROJECT, ".pre-commit-config.yaml": "repos:\n- hooks:\n  - id: ruff\n  - id: ruff-format\n"},
+            {
+                "pyproject.toml": PROJECT,
+                ".pre-commit-config.yaml": "repos:\n- hooks:\n  - id: ruff\n  - id: ruff-format\n",
+            },
             {"lib format": "ruff format ."},
         ),
         (
-            {"pyproject.toml": '[tool.poetry]\nname = "lib"\n[tool.poetry.scripts]\nserve = "lib:main"\n[build-system]\n'},
+            {
+                "pyproject.toml": '[tool.poetry]\nname = "lib"\n[tool.poetry.scripts]\nserve = "lib:main"\n[build-system]\n'
+            },
             {"lib run": "poetry run serve", "lib build": "poetry build"},
         ),
         ({"pyproject.toml": PROJECT + '[project.scripts]\nb = "b:b"\na = "a:a"\n'}, {}),
@@ -101,18 +120,27 @@ def test_task_tables(tmp_path: Path, table: str, expected: str) -> None:
         ({"tox.toml": 'env_list = ["py"]\n[env.lint]\n'}, {"x lint": ("tox -e lint", "tox.toml:2")}),
         ({"svc/tox.ini": "[tox]\nenvlist = py\n"}, {"svc test": ("tox -c svc -e py", "svc/tox.ini:1")}),
         (
-            {"tox.ini": "[tox]\n", "uv.lock": "", "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["tox>=4"]\n'},
+            {
+                "tox.ini": "[tox]\n",
+                "uv.lock": "",
+                "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["tox>=4"]\n',
+            },
             {"lib test": ("uv run tox", "tox.ini:1")},
         ),
         (
-            {"svc/tox.ini": "[tox]\nenvlist = py\n", "uv.lock": "", "svc/pyproject.toml": '[dependency-groups]\ndev = ["tox-uv"]\n'},
+            {
+                "svc/tox.ini": "[tox]\nenvlist = py\n",
+                "uv.lock": "",
+                "svc/pyproject.toml": '[dependency-groups]\ndev = ["tox-uv"]\n',
+            },
             {"svc test": ("uv run --directory svc tox -e py", "svc/tox.ini:1")},
         ),
         ({"tox.ini": "[tox]\n", "uv.lock": "", "pyproject.toml": PROJECT}, {"lib test": ("tox", "tox.ini:1")}),
     ],
 )
 def test_tox(tmp_path: Path, files: dict[str, str], expected: dict[str, tuple[str, str]]) -> None:
-    """An environment by its name where it has a plain one, else all of tox, from each place where its settings may be."""
+    """An environment by its name where it has a plain one, else all of tox, from each place where its settings may
+    be."""
     root = plant(tmp_path / "x", files)
     found, why = planted(root, {}), reasons(root)
     assert {name: (found[name], why[name]) for name in expected} == expected

@@ -141,7 +141,9 @@ def test_task(tmp_path: Path) -> None:
 
 def test_makefile_before_justfile_before_taskfile(tmp_path: Path) -> None:
     """Three runners in one directory answer in a fixed order, key by key."""
-    root = plant(tmp_path / "x", {"Makefile": "test:\n", "justfile": "test:\n x\nlint:\n x\n", "Taskfile.yml": TASKFILE})
+    root = plant(
+        tmp_path / "x", {"Makefile": "test:\n", "justfile": "test:\n x\nlint:\n x\n", "Taskfile.yml": TASKFILE}
+    )
     assert reasons(root) == {
         "x test": "Makefile:1",
         "x lint": "justfile:3",

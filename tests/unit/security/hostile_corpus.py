@@ -1,4 +1,5 @@
-"""Credentials as they turn up in commands, files and logs. All invented, and joined from pieces so that no scanner alarms."""
+"""Credentials as they turn up in commands, files and logs. All invented, and joined from pieces so that no scanner
+alarms."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ from nudge.security.matching import compile_branch_glob, compile_glob, compile_r
     ],
 )
 def test_globs(pattern: str, inside: list[str], outside: list[str]) -> None:
-    """A wildcard stays in its segment, `**` spans any number of them, dots are ordinary, and the whole text must match."""
+    """A wildcard stays in its segment, `**` spans any number of them, dots are ordinary, and the whole text must
+    match."""
     compiled = compile_glob(pattern, "cwd_glob")
     assert compiled.pattern == pattern
     assert [text for text in inside if not compiled.matches(text)] == []
@@ -147,7 +148,13 @@ def test_a_path_that_is_not_utf8_is_matched_by_wildcards() -> None:
 
 
 HOSTILE_GLOBS = (
-    *("**/*a" + "?" * 61, "**/" + "*a" * 62, "/**/*a" * 31, "**/{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", "**/*[!é]" + "[!é]" * 49),
+    *(
+        "**/*a" + "?" * 61,
+        "**/" + "*a" * 62,
+        "/**/*a" * 31,
+        "**/{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}",
+        "**/*[!é]" + "[!é]" * 49,
+    ),
     *("**/" + "*?" * 31, "/" + "**/" * 40 + "b", "{**/*a,*b}" + "?" * 28),
 )
 

@@ -64,7 +64,8 @@ def test_absolute_paths_are_tidied_in_their_own_style(raw: str, path: str) -> No
     ],
 )
 def test_other_paths_are_refused(raw: str, rule: str) -> None:
-    """A path value that is relative, climbs, hides a control character or is too long is E_INVALID and names its field."""
+    """A path value that is relative, climbs, hides a control character or is too long is E_INVALID and names its
+    field."""
     with pytest.raises(Invalid) as caught:
         normalise_path(raw, "value")
     assert rule in caught.value.message

@@ -14,16 +14,29 @@ from nudge.security.secrets import RULES, Rule, find_secret, redact
 from .benign_corpus import BENIGN, SHA1
 from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
 
-MUST = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_match)]
-MUST_NOT = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_not_match)]
+MUST = [
+    pytest.param(rule, text, id=f"{rule.kind}-{number}")
+    for rule in RULES
+    for number, text in enumerate(rule.must_match)
+]
+MUST_NOT = [
+    pytest.param(rule, text, id=f"{rule.kind}-{number}")
+    for rule in RULES
+    for number, text in enumerate(rule.must_not_match)
+]
 
 
-MUST_REDACT = [pytest.param(rule, text, id=f"{rule.kind}-{number}") for rule in RULES for number, text in enumerate(rule.must_redact)]
+MUST_REDACT = [
+    pytest.param(rule, text, id=f"{rule.kind}-{number}")
+    for rule in RULES
+    for number, text in enumerate(rule.must_redact)
+]
 
 
 @pytest.mark.parametrize(("rule", "text"), MUST)
 def test_a_rule_matches_its_samples(rule: Rule, text: str) -> None:
-    """Every sample that a rule must match is found, under that rule's name or, when two fit, that of the one before it."""
+    """Every sample that a rule must match is found, under that rule's name or, when two fit, that of the one before
+    it."""
     assert list(rule.spans(text, text.lower()))
     assert find_secret(text) is not None
 
@@ -39,7 +52,11 @@ def test_no_rule_matches_the_counter_samples(rule: Rule, text: str) -> None:
 def test_in_doubt_a_record_is_redacted_and_a_hint_is_not_refused(rule: Rule, text: str) -> None:
     """A word may be a password: a record loses little without it, a hint is worth nothing."""
     assert list(rule.spans(text, text.lower(), doubting=True))
-    assert find_secret(text) is None and f"[REDACTED:{rule.kind}]" in redact(text) and find_secret(text, doubting=True) == rule.kind
+    assert (
+        find_secret(text) is None
+        and f"[REDACTED:{rule.kind}]" in redact(text)
+        and find_secret(text, doubting=True) == rule.kind
+    )
 
 
 def test_only_a_rule_that_doubts_redacts_more_than_it_refuses() -> None:
@@ -125,7 +142,10 @@ def test_the_kind_names_what_was_found(text: str, kind: str) -> None:
         ("curl -X POST \\\n -u me:monkey x", "curl -X POST \\\n -u me:[REDACTED:login] x"),
         ("docker login -u me \\\n -p " + "Hunter2222 reg", "docker login -u me \\\n -p [REDACTED:password] reg"),
         ("DB_PASSWORD=letmein make", "DB_PASSWORD=[REDACTED:password] make"),
-        ("curl https://api.telegram.org/bot110201543:" + "AA" + LONG[:33] + "/getMe", "curl https://api.telegram.org/bot[REDACTED:telegram-token]/getMe"),
+        (
+            "curl https://api.telegram.org/bot110201543:" + "AA" + LONG[:33] + "/getMe",
+            "curl https://api.telegram.org/bot[REDACTED:telegram-token]/getMe",
+        ),
     ],
 )
 def test_redaction_takes_the_credential_and_leaves_the_rest(text: str, redacted: str) -> None:
@@ -170,30 +190,106 @@ def test_a_jwt_is_found_behind_an_escaped_newline() -> None:
 
 REPEATED = (
     *("eyJ", "eyJ.", "a" * 14 + ".", "-----BEGIN PRIVATE " + "KEY----", "-----BEGIN " + "A" * 39, "-----END "),
-    *("token=", "token:", "token ", 'token="', "token='token=\"", "--token ", "token=${", "token:a.b.c_d-", "token=a.a.a.a"),
+    *(
+        "token=",
+        "token:",
+        "token ",
+        'token="',
+        "token='token=\"",
+        "--token ",
+        "token=${",
+        "token:a.b.c_d-",
+        "token=a.a.a.a",
+    ),
     *("password=$", "password= ", "pwd:pwd", "passphrase: '", "secret_access_key", "secret_access_key:", "api_key = "),
-    *("bearer ", "authorization: ", "authorization=basic ", "://", "://a:", "://:::", "://a:$b@", " -u a:", "--user a:$"),
-    *("AKIA", "ghp_", "github_pat_", "sk-", "sk-proj-", "xoxb-", "hooks.slack.com/services/", "AIza", "SG." + "a" * 30 + "."),
-    *("mysql ", "mysql -p", "mysql -p$", "mysql a b c -pab ", "docker login ", "docker login -p a ", "az acr login ", "sshpass -p "),
-    *("mongo -p ", "redis-cli x ", "redis-cli -a ", "ldapx -w ", "zip -P ", "7z ", "curl -u a:", " -a b:c1d2e3f4 ", " -u b:letmein "),
-    *("http -a b:letmein ", "mysql \\\n", "mysql 'a;b' ", "mysql 'a ", "mysql \"", "docker -a b ", "docker login \\\n"),
+    *(
+        "bearer ",
+        "authorization: ",
+        "authorization=basic ",
+        "://",
+        "://a:",
+        "://:::",
+        "://a:$b@",
+        " -u a:",
+        "--user a:$",
+    ),
+    *(
+        "AKIA",
+        "ghp_",
+        "github_pat_",
+        "sk-",
+        "sk-proj-",
+        "xoxb-",
+        "hooks.slack.com/services/",
+        "AIza",
+        "SG." + "a" * 30 + ".",
+    ),
+    *(
+        "mysql ",
+        "mysql -p",
+        "mysql -p$",
+        "mysql a b c -pab ",
+        "docker login ",
+        "docker login -p a ",
+        "az acr login ",
+        "sshpass -p ",
+    ),
+    *(
+        "mongo -p ",
+        "redis-cli x ",
+        "redis-cli -a ",
+        "ldapx -w ",
+        "zip -P ",
+        "7z ",
+        "curl -u a:",
+        " -a b:c1d2e3f4 ",
+        " -u b:letmein ",
+    ),
+    *("http -a b:letmein ", "mysql \\\n", "mysql 'a;b' ", "mysql 'a ", 'mysql "', "docker -a b ", "docker login \\\n"),
     *("curl -sSLu 'a:$", "curl 'a;' -u b:c"),
-    *(" -uuuuuuuu", "mysqladmin a ", "mysqladmin password ", "-passin pass:$", "identified by '$", "with password '", "\\\n"),
+    *(
+        " -uuuuuuuu",
+        "mysqladmin a ",
+        "mysqladmin password ",
+        "-passin pass:$",
+        "identified by '$",
+        "with password '",
+        "\\\n",
+    ),
     *("config set token ", "config set password letmein ", "password=letmein ", "password=abc ", "secret='a b' "),
-    *("MTA1MjY0NjM2NjA1NjQ2MjM0.", "MTA1MjY0NjM2NjA1NjQ2MjM0.abcdef.", "1234567890:AA", "vault s.", "vault s.a1", "/webhooks/"),
+    *(
+        "MTA1MjY0NjM2NjA1NjQ2MjM0.",
+        "MTA1MjY0NjM2NjA1NjQ2MjM0.abcdef.",
+        "1234567890:AA",
+        "vault s.",
+        "vault s.a1",
+        "/webhooks/",
+    ),
     *("a", "aA1", " ", '"', "\\", "-", "\0", "\u0130", "é", "0123456789abcdef", "://a:" + "b" * 200),
 )
 
 
 def test_hostile_text_costs_no_more_than_ordinary_text() -> None:
     """No input of the largest size takes many times what ordinary text of that size takes: nothing backtracks."""
-    ordinary = _fill("docker compose up api  # token budget, secret name, password prompt, key=on, https://host/x -u me\n")
+    ordinary = _fill(
+        "docker compose up api  # token budget, secret name, password prompt, key=on, https://host/x -u me\n"
+    )
     base = min(_seconds(ordinary) for _ in range(5))
     slow = {unit: cost for unit in REPEATED if (cost := min(_seconds(_fill(unit)) for _ in range(5)) / base) > 12}
     assert slow == {}
 
 
-GROWING = ("token:", "eyJ", "-----BEGIN PRIVATE " + "KEY-----", "://a:", 'token="', "password=$", "mysql ", "curl -u a:", "curl -u 'a:$")
+GROWING = (
+    "token:",
+    "eyJ",
+    "-----BEGIN PRIVATE " + "KEY-----",
+    "://a:",
+    'token="',
+    "password=$",
+    "mysql ",
+    "curl -u a:",
+    "curl -u 'a:$",
+)
 
 
 @pytest.mark.parametrize("unit", GROWING)

@@ -29,7 +29,8 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
 
 
 class Echo:
-    """Tells each request back; `/wait` is answered when `go` is set, `/never/...` is refused at its head, `/blocks` is long."""
+    """Tells each request back; `/wait` is answered when `go` is set, `/never/...` is refused at its head, `/blocks` is
+    long."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
@@ -57,7 +58,9 @@ class Echo:
 class Line:
     """A client that writes bytes, and reads answers one by one."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, echo: Echo, listener: Listener) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, echo: Echo, listener: Listener
+    ) -> None:
         self.reader, self.writer, self.echo, self.listener = reader, writer, echo, listener
 
     def send(self, data: bytes) -> None:
@@ -222,7 +225,8 @@ def test_half_closed_is_not_gone(talk: Any) -> None:
 
 
 def test_who_leaves_is_missed_and_what_he_asked_goes_on(talk: Any) -> None:
-    """An operation under way is not broken off; what was to come after it is not begun, and the service hears of the end."""
+    """An operation under way is not broken off; what was to come after it is not begun, and the service hears of the
+    end."""
 
     async def session(line: Line) -> Any:
         line.send(get("/wait") + get("/not-reached"))
@@ -271,7 +275,8 @@ def test_closing_does_not_wait_for_ever(talk: Any) -> None:
 
 
 def test_a_refusal_waits_for_no_body(talk: Any) -> None:
-    """Refused at its head, a request is answered before its body comes; what still comes is thrown away, and the connection ends."""
+    """Refused at its head, a request is answered before its body comes; what still comes is thrown away, and the
+    connection ends."""
 
     async def session(line: Line) -> Any:
         line.send(post("/never", b"", "X: y").replace(b"Content-Length: 0", b"Content-Length: 100000"))
@@ -429,7 +434,13 @@ def test_heads_without_bodies(talk: Any) -> None:
         line.send(b"HEAD /x HTTP/1.1\r\nHost: h\r\n\r\n" + get("/empty") + get("/next"))
         head = await line.answer(head_only=True)
         empty = await line.answer()
-        return head[0], int(head[1]["content-length"]) > 0, empty[0], "content-length" in empty[1], (await line.told())["path"]
+        return (
+            head[0],
+            int(head[1]["content-length"]) > 0,
+            empty[0],
+            "content-length" in empty[1],
+            (await line.told())["path"],
+        )
 
     assert talk(session) == (200, True, 204, False, "/next")
 

@@ -60,7 +60,11 @@ def refusal(decode: Decode, body: bytes) -> WireError:
 def import_body(size: int) -> bytes:
     """What `nudge export` writes, `size` bytes of it or a little more, in the call that reads it back."""
     hint = {
-        "value": {"type": "command", "shell": "bash", "cmd": "docker compose build router && make -C services/router test"},
+        "value": {
+            "type": "command",
+            "shell": "bash",
+            "cmd": "docker compose build router && make -C services/router test",
+        },
         "meta": {
             "reason": "custom router image",
             "tags": ["build", "docker"],
@@ -129,7 +133,18 @@ def test_depth_is_counted_in_brackets_that_nest(decode: Decode) -> None:
         *(b"", b" ", b"{", b"[", b"[1", b"[1,", b"[1,]", b"{]", b"[}", b"[]]", b"[1 2]", b"1 2"),
         *(b'{"a"}', b'{"a":}', b'{"a":1,}', b"{a:1}", b"{1:1}", b'{"a" 1}', b"tru", b"True", b"'a'", b"//", b"\x00"),
         *(b"01", b"1.", b".5", b"+1", b"-", b"1e", b"--1", b"1.5.5", b"0x10"),
-        *(b'"', b'"a', b'"a\\"', b'"\\', b'"\\x"', b'"\\u12"', b'"\\u12g4"', b'"tab\there"', b'"\x00"', b'"line\nbreak"'),
+        *(
+            b'"',
+            b'"a',
+            b'"a\\"',
+            b'"\\',
+            b'"\\x"',
+            b'"\\u12"',
+            b'"\\u12g4"',
+            b'"tab\there"',
+            b'"\x00"',
+            b'"line\nbreak"',
+        ),
         *(b"NaN", b"Infinity", b"-Infinity", b"[NaN]", b'{"a":-Infinity}'),
         *(b'"\xff"', b'"\xc3"', b'"\xed\xa0\x80"', b"[\xc3\xa9]", b'{"\xff":1}', b'["' + b"x" * 5000 + b'\xff"]'),
         *(b"\xef\xbb\xbf1", '"utf-16"'.encode("utf-16"), b"\xc2\xa01", "١".encode()),
@@ -163,7 +178,8 @@ def test_broken_json_is_a_parse_error(decode: Decode, body: bytes) -> None:
     ],
 )
 def test_ambiguous_json_is_an_invalid_request(decode: Decode, body: bytes, says: str) -> None:
-    """JSON that two readers could understand differently, or that exhausts one, is -32600 and says which rule it breaks."""
+    """JSON that two readers could understand differently, or that exhausts one, is -32600 and says which rule it
+    breaks."""
     error = refusal(decode, body)
     assert (error.code, error.reason) == (INVALID_REQUEST, "E_REQUEST")
     assert error.message.startswith("Invalid request: ") and says in error.message
@@ -214,7 +230,8 @@ def test_only_a_large_message_meets_the_bounds_on_size() -> None:
     ],
 )
 def test_no_small_message_is_expensive(body: bytes) -> None:
-    """A hostile message of 64 KiB costs the event loop a small multiple of an honest one of that size, not its square."""
+    """A hostile message of 64 KiB costs the event loop a small multiple of an honest one of that size, not its
+    square."""
     honest = _best_of_three(wire.decode, import_body(0)[:60_000])
     hostile = _best_of_three(wire.decode, body)
     assert hostile < max(0.02, 20 * honest)
@@ -256,10 +273,20 @@ def test_any_bytes_give_a_value_or_a_wire_error(body: bytes) -> None:
     assert repr(outcome(wire.decode, body)) == repr(outcome(wire.decode_slow, body))
 
 
-@given(st.integers(0, 3), st.integers(4_000, 4_200), st.sampled_from(["x", "é", "日", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]))
+@given(
+    st.integers(0, 3),
+    st.integers(4_000, 4_200),
+    st.sampled_from(["x", "é", "日", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]),
+)
 def test_no_cut_into_windows_shows(shift: int, size: int, unit: str) -> None:
     """Wherever a window of the slow scanner ends - inside a character, an escape, a number - the value is the same."""
-    text = "[" + " " * shift + '{"a":"' + unit * (size // len(unit.encode())) + '","b":1234567890.125e2},{"c":[[1,2],[3]]}]'
+    text = (
+        "["
+        + " " * shift
+        + '{"a":"'
+        + unit * (size // len(unit.encode()))
+        + '","b":1234567890.125e2},{"c":[[1,2],[3]]}]'
+    )
     assert wire.decode_slow(text.encode()) == json.loads(text)
 
 
@@ -301,7 +328,8 @@ def collector_off() -> Iterator[None]:
 
 
 def longest_gap(work: Callable[[], object]) -> tuple[float, float]:
-    """How long `work` in another thread took, and the longest time this thread could not run meanwhile; in milliseconds."""
+    """How long `work` in another thread took, and the longest time this thread could not run meanwhile; in
+    milliseconds."""
     took: list[float] = []
     kept: list[object] = []  # freeing what was made is a pause too, but not one of the work's
 

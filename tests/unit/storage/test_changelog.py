@@ -21,7 +21,11 @@ from nudge.storage import changelog
 from nudge.storage.changelog import ChangeLog, LogContents, LogGone, Record, encode_in_pieces, last_alive, read_log
 
 HEADER = {"format": 1, "session": "s1", "created": 1.5, "boot_id": "b", "offset": 0.25, "version": "0.1.0"}
-RECORDS: list[Record] = [{"n": 1, "text": "plain"}, {"n": 2, "text": "kůň 🐎 \u0000"}, {"n": 3, "nested": {"a": [None, 2.5]}}]
+RECORDS: list[Record] = [
+    {"n": 1, "text": "plain"},
+    {"n": 2, "text": "kůň 🐎 \u0000"},
+    {"n": 3, "nested": {"a": [None, 2.5]}},
+]
 
 Write = Callable[[int, bytes], int]
 
@@ -54,7 +58,10 @@ def write_log(path: str, records: list[Record]) -> bytes:
 
 
 def frame(body: bytes, *, length: int | None = None, checksum: int | None = None) -> bytes:
-    return struct.pack(">II", len(body) if length is None else length, zlib.crc32(body) if checksum is None else checksum) + body
+    return (
+        struct.pack(">II", len(body) if length is None else length, zlib.crc32(body) if checksum is None else checksum)
+        + body
+    )
 
 
 def files_beside(path: str) -> list[str]:
@@ -157,7 +164,15 @@ class TestReading:
 
     @pytest.mark.parametrize(
         "data",
-        [b"", b"\x00", b"no log", frame(b"{}"), frame(b'{"format":"1"}'), frame(b'{"format":true}'), frame(b'{"format":0}')],
+        [
+            b"",
+            b"\x00",
+            b"no log",
+            frame(b"{}"),
+            frame(b'{"format":"1"}'),
+            frame(b'{"format":true}'),
+            frame(b'{"format":0}'),
+        ],
     )
     def test_without_a_readable_header_it_is_torn(self, path: str, data: bytes) -> None:
         """A file that does not start with a header holds nothing, and cannot be continued."""
@@ -265,7 +280,8 @@ class TestAppending:
 
     @pytest.mark.parametrize("stop", ["left off", "full", "closed", "removed"])
     def test_a_large_record_that_is_not_finished(self, path: str, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
-        """Left off, refused by the disk, closed or taken away between two pieces: what was there before is still all there is."""
+        """Left off, refused by the disk, closed or taken away between two pieces: what was there before is still all
+        there is."""
         monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 10)
         write_log(path, RECORDS[:1])
         before = bytes_of(path)
@@ -314,8 +330,11 @@ class TestAppending:
         assert contents_of(path).records == [RECORDS[0], RECORDS[2]]
         log.close()
 
-    def test_a_trace_that_cannot_be_removed_asks_for_a_new_log(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Appending behind a broken frame would hide the record from every reader, so the log must be written anew first."""
+    def test_a_trace_that_cannot_be_removed_asks_for_a_new_log(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Appending behind a broken frame would hide the record from every reader, so the log must be written anew
+        first."""
         log = ChangeLog.create(path, HEADER)
         log.append(RECORDS[0])
 
@@ -337,7 +356,8 @@ class TestAppending:
         renewed.close()
 
     def test_a_real_limit_of_the_kernel(self, path: str) -> None:
-        """A file that may not grow takes a part of the write and stops: refused and taken back, without any simulation."""
+        """A file that may not grow takes a part of the write and stops: refused and taken back, without any
+        simulation."""
         program = """
 import resource, signal, sys
 from nudge.errors import StorageFailed
@@ -656,7 +676,8 @@ class TestCompaction:
         renewed.close()
 
     def test_when_it_is_due(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """At the size in `limits`, at a multiple of what the last one left, never beside another, not at once after a failure."""
+        """At the size in `limits`, at a multiple of what the last one left, never beside another, not at once after a
+        failure."""
         monkeypatch.setattr(limits, "COMPACT_AT_BYTES", 1_000)
         log = ChangeLog.create(path, HEADER)
         assert not log.compaction_due
@@ -744,7 +765,8 @@ def start_child(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 class TestKilled:
     @pytest.mark.parametrize("acknowledged", [1, 19, 173, 1_000])
     def test_nothing_acknowledged_is_lost(self, path: str, acknowledged: int) -> None:
-        """SIGKILL while appending and compacting: the log holds every record that was acknowledged, and at most one more."""
+        """SIGKILL while appending and compacting: the log holds every record that was acknowledged, and at most one
+        more."""
         with start_child(BUSY_CHILD, path) as child:
             assert child.stdout is not None
             said = [int(child.stdout.readline()) for _ in range(acknowledged)]

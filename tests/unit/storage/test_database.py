@@ -82,26 +82,44 @@ def test_the_writer_is_set_up_to_lose_nothing(opened: Callable[[], Database]) ->
     assert run(opened().maintain(settings)) == ["wal", 2, 1, 1, 5_000, 2]
 
 
-def test_no_write_ahead_log_on_a_network_filesystem(opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_write_ahead_log_on_a_network_filesystem(
+    opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its shared memory would not be shared."""
     monkeypatch.setattr(connections, "on_network", lambda _: True)
     database = opened()
     run(database.write(add("a")))
-    assert run(database.maintain(lambda connection: connection.execute("PRAGMA journal_mode").fetchone()[0])) == "truncate"
+    assert (
+        run(database.maintain(lambda connection: connection.execute("PRAGMA journal_mode").fetchone()[0])) == "truncate"
+    )
     assert run(database.read(names)) == ["a"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts are read from /proc")
 def test_the_innermost_mount_tells_the_filesystem(tmp_path: Path) -> None:
-    """A local disk below a network mount is local, and the other way round; of two on one point the later one counts."""
+    """A local disk below a network mount is local, and the other way round; of two on one point the later one
+    counts."""
     mounts = tmp_path / "mounts"
-    mounts.write_text("a / ext4 rw\nb /home nfs4 rw\nc /home/me ext4 rw\nd /with\\040blank cifs rw\ne /twice ext4 rw\nf /twice nfs rw\n")
-    told = {place: on_network(place, str(mounts)) for place in ("/x", "/home/a", "/home/me/a", "/homeless", "/with blank/a", "/twice/a")}
-    assert told == {"/x": False, "/home/a": True, "/home/me/a": False, "/homeless": False, "/with blank/a": True, "/twice/a": True}
+    mounts.write_text(
+        "a / ext4 rw\nb /home nfs4 rw\nc /home/me ext4 rw\nd /with\\040blank cifs rw\ne /twice ext4 rw\nf /twice nfs rw\n"
+    )
+    told = {
+        place: on_network(place, str(mounts))
+        for place in ("/x", "/home/a", "/home/me/a", "/homeless", "/with blank/a", "/twice/a")
+    }
+    assert told == {
+        "/x": False,
+        "/home/a": True,
+        "/home/me/a": False,
+        "/homeless": False,
+        "/with blank/a": True,
+        "/twice/a": True,
+    }
 
 
 def test_whoever_comes_second_reads(opened: Callable[[], Database]) -> None:
-    """The lock is refused: writing is not possible and says why, reading is; once the first is gone, the next write succeeds."""
+    """The lock is refused: writing is not possible and says why, reading is; once the first is gone, the next write
+    succeeds."""
     first, second = opened(), opened()
     run(first.write(add("a")))
     assert (second.reason, second.readable) == ("another server holds the history", True)
@@ -157,7 +175,9 @@ def test_a_file_that_is_no_database_is_a_reason(path: str, opened: Callable[[], 
     assert Path(path).read_bytes() == content
 
 
-def test_a_link_in_the_place_of_the_database_is_refused(path: str, opened: Callable[[], Database], tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_the_database_is_refused(
+    path: str, opened: Callable[[], Database], tmp_path: Path
+) -> None:
     """It could lead anywhere."""
     os.makedirs(os.path.dirname(path))
     os.symlink(tmp_path / "elsewhere.db", path)
@@ -182,12 +202,18 @@ def test_an_older_format_is_backed_up_and_brought_up_to_date(
     """The copy is of the old format and as private as the original; what was in it is still there."""
     older(path, "CREATE TABLE events (event_id TEXT)", "INSERT INTO events VALUES ('kept')")
     painted = ["ALTER TABLE events ADD COLUMN colour TEXT"]
-    steps = (migrations.MIGRATIONS[0], painted, lambda connection: connection.execute("UPDATE events SET colour = 'red'"))
+    steps = (
+        migrations.MIGRATIONS[0],
+        painted,
+        lambda connection: connection.execute("UPDATE events SET colour = 'red'"),
+    )
     monkeypatch.setattr(migrations, "MIGRATIONS", steps)
     monkeypatch.setattr(migrations, "LATEST", 3)
     database = opened()
     assert database.reason is None
-    assert run(database.read(lambda connection: connection.execute("SELECT * FROM events").fetchall())) == [("kept", "red")]
+    assert run(database.read(lambda connection: connection.execute("SELECT * FROM events").fetchall())) == [
+        ("kept", "red")
+    ]
     assert run(database.read(migrations.version)) == 3
     kept = f"{path}.v1.backup"
     assert stat.S_IMODE(os.stat(kept).st_mode) == 0o600
@@ -196,7 +222,9 @@ def test_an_older_format_is_backed_up_and_brought_up_to_date(
     copy.close()
 
 
-def test_a_migration_is_whole_or_not_at_all(path: str, opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_is_whole_or_not_at_all(
+    path: str, opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A step that fails undoes those before it; the old history can still be read."""
     older(path, "CREATE TABLE events (event_id TEXT)")
     steps = (migrations.MIGRATIONS[0], ["CREATE TABLE half (a)"], ["nonsense"])
@@ -206,7 +234,6 @@ def test_a_migration_is_whole_or_not_at_all(path: str, opened: Callable[[], Data
     assert database.reason is not None
     assert run(database.read(migrations.version)) == 1
     assert run(database.read(lambda c: [row[0] for row in c.execute("SELECT name FROM sqlite_master")])) == ["events"]
-
 
 
 def test_a_new_database_needs_no_backup(opened: Callable[[], Database], path: str) -> None:
@@ -402,7 +429,9 @@ def test_a_check_finds_what_is_wrong(opened: Callable[[], Database]) -> None:
 
     def spoil(connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute("INSERT INTO prompts (session_id, timestamp, source, content) VALUES ('gone', 0, 'user', '')")
+        connection.execute(
+            "INSERT INTO prompts (session_id, timestamp, source, content) VALUES ('gone', 0, 'user', '')"
+        )
         connection.execute("INSERT INTO observations_fts(rowid, content, file_path) VALUES (77, 'ghost', '')")
 
     run(database.maintain(spoil))

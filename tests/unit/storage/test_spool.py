@@ -41,7 +41,10 @@ def test_the_oldest_comes_first(runtime: str) -> None:
     read = [spool.read(path) for path in spool.pending(runtime)]
     assert [told and told["content"] for told in read] == ["event 3", "event 1", "event 2"]
     names = [os.path.basename(path) for path in spool.pending(runtime)]
-    assert all(len(name) == len(names[0]) and name.endswith(f"-{number:032x}.json") for name, number in zip(names, (3, 1, 2), strict=True))
+    assert all(
+        len(name) == len(names[0]) and name.endswith(f"-{number:032x}.json")
+        for name, number in zip(names, (3, 1, 2), strict=True)
+    )
 
 
 def test_an_empty_spool_is_no_error(runtime: str) -> None:
@@ -118,7 +121,10 @@ def test_only_the_owner_may_look(runtime: str) -> None:
         spool.drop(runtime, "nothing")
     finally:
         os.umask(before)
-    modes = {stat.S_IMODE(os.stat(os.path.join(spool.folder(runtime), name)).st_mode) for name in os.listdir(spool.folder(runtime))}
+    modes = {
+        stat.S_IMODE(os.stat(os.path.join(spool.folder(runtime), name)).st_mode)
+        for name in os.listdir(spool.folder(runtime))
+    }
     assert modes == {0o600}
     assert stat.S_IMODE(os.stat(spool.folder(runtime)).st_mode) == 0o700
 

@@ -76,7 +76,14 @@ def test_a_second_run_has_nothing_to_do(desk: Desk) -> None:
     """A file that has not grown is not opened."""
     desk.script().commands("a", "b")
     assert desk.backfill()["new"] == 4  # with the session's start and end
-    assert desk.backfill() | {"seconds": 0} == {"files": 0, "events": 0, "new": 0, "skipped": 0, "seconds": 0, "types": {}}
+    assert desk.backfill() | {"seconds": 0} == {
+        "files": 0,
+        "events": 0,
+        "new": 0,
+        "skipped": 0,
+        "seconds": 0,
+        "types": {},
+    }
 
 
 def test_what_is_read_again_is_known(desk: Desk) -> None:

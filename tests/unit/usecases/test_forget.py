@@ -57,7 +57,8 @@ def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
 
 
 def test_between_two_sessions_there_is_none_to_forget(tmp_path: Path) -> None:
-    """What outlived a session is not one: neither a second --forget nor the next start takes the last session's place with it."""
+    """What outlived a session is not one: neither a second --forget nor the next start takes the last session's place
+    with it."""
     with_a_hint(tmp_path)
     with_a_hint(tmp_path, "flag", "PT1H")
     session.forget(str(tmp_path), SETTINGS)

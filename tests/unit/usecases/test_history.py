@@ -27,13 +27,19 @@ from tests.unit.history.stored import DAY, event
 
 HERE = Call(defaults=Context(project="app"))
 OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
-    "search": (history.Search, history.search), "get_observations": (history.GetObservations, history.get_observations),
-    "timeline": (history.Timeline, history.timeline), "recent_context": (history.RecentContext, history.recent_context),
-    "session_trace": (history.SessionTrace, history.session_trace), "file_history": (history.FileHistory, history.file_history),
-    "sessions": (history.Sessions, history.sessions), "record": (history.Record, history.record), "pin": (history.Pin, history.pin),
-    "purge": (history.PurgeParams, history.purge), "backup": (history.Backup, history.backup),
+    "search": (history.Search, history.search),
+    "get_observations": (history.GetObservations, history.get_observations),
+    "timeline": (history.Timeline, history.timeline),
+    "recent_context": (history.RecentContext, history.recent_context),
+    "session_trace": (history.SessionTrace, history.session_trace),
+    "file_history": (history.FileHistory, history.file_history),
+    "sessions": (history.Sessions, history.sessions),
+    "record": (history.Record, history.record),
+    "pin": (history.Pin, history.pin),
+    "purge": (history.PurgeParams, history.purge),
+    "backup": (history.Backup, history.backup),
     "export_all": (history.ExportAll, history.export_all),
-}  # fmt: skip
+}
 
 
 class Service:
@@ -77,7 +83,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
         ("session_trace", {"session_id": "\ud800"}, NotFound, "session not found: ?"),
     ],
 )
-def test_what_is_an_error(service: Service, name: str, params: dict[str, Any], kind: type[NudgeError], message: str) -> None:
+def test_what_is_an_error(
+    service: Service, name: str, params: dict[str, Any], kind: type[NudgeError], message: str
+) -> None:
     """In the words that an agent can act upon."""
     with pytest.raises(kind) as refused:
         service(name, **params)
@@ -104,12 +112,20 @@ def test_what_is_left_of_an_answer_is_an_answer(service: Service) -> None:
     """Ids of which some are gone, an anchor alone, a session with an empty window."""
     service.record(event(timestamp=1_000))
     assert [told["id"] for told in service("get_observations", ids=[9, 1])] == [1]
-    assert service("timeline", anchor=1) == {"anchor": service("get_observations", ids=[1])[0], "before": [], "after": []}
+    assert service("timeline", anchor=1) == {
+        "anchor": service("get_observations", ids=[1])[0],
+        "before": [],
+        "after": [],
+    }
     assert service("session_trace", session_id="s1", after=2_000)["prompts"] == []
 
 
-@pytest.mark.parametrize(("name", "params"), [(name, {}) for name in ("recent_context", "sessions", "backup", "export_all")])
-def test_without_a_database_there_is_an_error_with_a_reason(service: Service, name: str, params: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "params"), [(name, {}) for name in ("recent_context", "sessions", "backup", "export_all")]
+)
+def test_without_a_database_there_is_an_error_with_a_reason(
+    service: Service, name: str, params: dict[str, Any]
+) -> None:
     """Hints work on; whoever asks for the history is told."""
     service.app.history = None
     with pytest.raises(StorageFailed, match="no history here"):
@@ -140,7 +156,9 @@ def test_a_project_by_any_spelling(service: Service, name: str) -> None:
 
 def test_the_project_is_the_callers_unless_it_says_otherwise(service: Service) -> None:
     """Left out: mine; named: that one; null: all."""
-    service.record(event(content="cargo a"), event(content="cargo b", project="other"), event(content="cargo c", project=None))
+    service.record(
+        event(content="cargo a"), event(content="cargo b", project="other"), event(content="cargo c", project=None)
+    )
 
     def found(**params: Any) -> list[str]:
         return sorted(told["content_preview"] for told in service("search", query="cargo", **params))
@@ -155,7 +173,8 @@ def test_the_project_is_the_callers_unless_it_says_otherwise(service: Service) -
 
 
 def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None:
-    """Not to a caller who asks about all projects, nor among the rows of others; to one who stands in it or names it, as ever."""
+    """Not to a caller who asks about all projects, nor among the rows of others; to one who stands in it or names it,
+    as ever."""
     for project in ("payroll", "app", "web"):
         service.record(event(content=f"cargo {project}", project=project, session_id=project))
     env: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "PayRoll"}
@@ -184,7 +203,9 @@ def test_the_callers_environment_wins(service: Service, monkeypatch: pytest.Monk
     assert service("search", query="cargo", project=None, call=Call()) == []
     assert len(service("search", query="cargo", project=None, call=Call(env=dict.fromkeys(asked.value.names)))) == 1
     cut: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "p" * 1_025}
-    with pytest.raises(Invalid, match=r"NUDGE_PRIVATE_PROJECTS: must be at most 1024 characters; config\.toml takes more"):
+    with pytest.raises(
+        Invalid, match=r"NUDGE_PRIVATE_PROJECTS: must be at most 1024 characters; config\.toml takes more"
+    ):
         service("search", query="cargo", project=None, call=Call(env=cut))
 
 
@@ -192,10 +213,20 @@ def test_the_callers_environment_wins(service: Service, monkeypatch: pytest.Monk
     ("name", "params", "most"),
     [("search", {"query": "same"}, 100), ("recent_context", {}, 100), ("file_history", {"file_path": "/f"}, 50)],
 )
-def test_a_limit_is_taken_for_the_nearest_allowed_one(service: Service, name: str, params: dict[str, Any], most: int) -> None:
+def test_a_limit_is_taken_for_the_nearest_allowed_one(
+    service: Service, name: str, params: dict[str, Any], most: int
+) -> None:
     """Too much gets the most, too little gets one; nobody is refused for it."""
     for number in range(120):
-        service.record(event("command", "same", service.now, file_path="/f" if name == "file_history" else None, session_id=f"{number}"))
+        service.record(
+            event(
+                "command",
+                "same",
+                service.now,
+                file_path="/f" if name == "file_history" else None,
+                session_id=f"{number}",
+            )
+        )
 
     def size(answer: Any) -> int:
         return sum(len(found["touches"]) for found in answer["sessions"]) if isinstance(answer, dict) else len(answer)
@@ -206,7 +237,11 @@ def test_a_limit_is_taken_for_the_nearest_allowed_one(service: Service, name: st
 
 def test_the_defaults_are_those_of_the_tools() -> None:
     """Twenty matches, five on each side, thirty recent ones, ten touches."""
-    assert (history.Search(query="a").limit, history.Search(query="a").offset, history.Search(query="a").order_by) == (20, 0, "relevance")
+    assert (history.Search(query="a").limit, history.Search(query="a").offset, history.Search(query="a").order_by) == (
+        20,
+        0,
+        "relevance",
+    )
     assert (history.Timeline(anchor=1).before, history.Timeline(anchor=1).after) == (5, 5)
     assert (history.RecentContext().limit, history.FileHistory(file_path="a").limit) == (30, 10)
 
@@ -279,7 +314,11 @@ def test_a_purge_counts_before_it_deletes(service: Service) -> None:
     assert len(service("search", query="plugh")) == 2
     once = Call(request_id="r1")
     done = service("purge", search="plugh", confirm=True, call=once)
-    assert done == {**told, "deleted": True, "scrubbed": True, "backups": []} == service("purge", search="plugh", confirm=True, call=once)
+    assert (
+        done
+        == {**told, "deleted": True, "scrubbed": True, "backups": []}
+        == service("purge", search="plugh", confirm=True, call=once)
+    )
     assert service("search", query="plugh") == []
     assert b"plugh" not in b"".join(file.read_bytes() for file in service.path.parent.iterdir())
 
@@ -319,11 +358,14 @@ def test_a_backup_is_a_whole_database(service: Service, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "kind", "message"),
     [
-        ("relative.db", Invalid, "path: "), ("{folder}/nudge.db", Invalid, "path: exists already"),
+        ("relative.db", Invalid, "path: "),
+        ("{folder}/nudge.db", Invalid, "path: exists already"),
         ("{folder}/no/such/folder.db", StorageFailed, "No such file or directory"),
     ],
-)  # fmt: skip
-def test_a_backup_overwrites_nothing(service: Service, tmp_path: Path, path: str, kind: type[NudgeError], message: str) -> None:
+)
+def test_a_backup_overwrites_nothing(
+    service: Service, tmp_path: Path, path: str, kind: type[NudgeError], message: str
+) -> None:
     """It wants a new file in a directory that there is."""
     with pytest.raises(kind, match=message):
         service("backup", path=path.format(folder=tmp_path))

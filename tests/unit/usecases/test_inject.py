@@ -35,8 +35,10 @@ class Machine:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.environ = {
-            "NUDGE_RUNTIME_DIR": str(directory), "HOME": str(directory), "NUDGE_CONFIG": str(directory / "config.toml"),
-        }  # fmt: skip
+            "NUDGE_RUNTIME_DIR": str(directory),
+            "HOME": str(directory),
+            "NUDGE_CONFIG": str(directory / "config.toml"),
+        }
 
     def session(self) -> Session:
         return open_session(str(self.directory), Settings({}))
@@ -55,9 +57,16 @@ class Machine:
     async def _record(self, content: str, type: str, project: str, session: str) -> None:
         database = self.database()
         event = {
-            "event_id": f"{session}-{content}", "session_id": session, "client": "codex", "cwd": f"/code/{project}", "project": project,
-            "timestamp": int(time.time()) - 300, "type": type, "content": content, "metadata": {},
-        }  # fmt: skip
+            "event_id": f"{session}-{content}",
+            "session_id": session,
+            "client": "codex",
+            "cwd": f"/code/{project}",
+            "project": project,
+            "timestamp": int(time.time()) - 300,
+            "type": type,
+            "content": content,
+            "metadata": {},
+        }
         await database.write(lambda connection: store.record(connection, event))
         database.close()
 
@@ -119,9 +128,16 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
 
 def record(app: App, content: str, *, session: str = "old") -> None:
     event = {
-        "event_id": f"{session}-{content}", "session_id": session, "client": "codex", "cwd": "/code/api", "project": "api",
-        "timestamp": int(time.time()) - 300, "type": "command", "content": content, "metadata": {},
-    }  # fmt: skip
+        "event_id": f"{session}-{content}",
+        "session_id": session,
+        "client": "codex",
+        "cwd": "/code/api",
+        "project": "api",
+        "timestamp": int(time.time()) - 300,
+        "type": "command",
+        "content": content,
+        "metadata": {},
+    }
     assert app.history is not None
     asyncio.run(app.history.write(lambda connection: store.record(connection, event)))
 
@@ -156,7 +172,11 @@ def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest
 def test_only_the_best_variant(served: tuple[App, Ask]) -> None:
     """Of several hints of one name, the one that a `get` would give; one that is not for here is not told."""
     app, ask = served
-    for value, scope in (("everywhere", {}), ("here", {"repo": "git:org/api", "os": ["linux"]}), ("there", {"repo": "git:org/web"})):
+    for value, scope in (
+        ("everywhere", {}),
+        ("here", {"repo": "git:org/api", "os": ["linux"]}),
+        ("there", {"repo": "git:org/web"}),
+    ):
         app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", value, {"scope": scope}).change)
     told = [line for line in ask()["text"].splitlines() if line.startswith("- api/test")]
     assert len(told) == 1 and told[0].startswith('- api/test: "here" (')
@@ -172,7 +192,8 @@ def test_secrets_stay(served: tuple[App, Ask]) -> None:
 
 
 def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
-    """A scope that needs a variable makes the interface ask for it, as everywhere else; with the settings that are the caller's."""
+    """A scope that needs a variable makes the interface ask for it, as everywhere else; with the settings that are the
+    caller's."""
     app, _ = served
     meta = {"scope": {"env_required": ["CI"]}}
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "x", meta).change)
@@ -348,4 +369,6 @@ def test_what_a_hook_pays_for(machine: Machine) -> None:
         "print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"mcp", "httptools", "pydantic", "asyncio", "logging", "http", "rich"} & {name.partition(".")[0] for name in loaded}
+    assert not {"mcp", "httptools", "pydantic", "asyncio", "logging", "http", "rich"} & {
+        name.partition(".")[0] for name in loaded
+    }

@@ -26,7 +26,11 @@ def read(path: Path, known: set[int] | None = None, now: float = LONG_AGO) -> li
 
 def of_all_fixtures() -> list[dict[str, Any]]:
     known: set[int] = set()
-    return [event for name in ("transcript", "transcript_agent", "transcript_fork") for event in read(FIXTURES / f"{name}.jsonl", known)]
+    return [
+        event
+        for name in ("transcript", "transcript_agent", "transcript_fork")
+        for event in read(FIXTURES / f"{name}.jsonl", known)
+    ]
 
 
 def types(events: list[dict[str, Any]]) -> list[str]:
@@ -39,13 +43,15 @@ def script(tmp_path: Path) -> Script:
 
 
 def test_what_hooks_told_has_the_same_id() -> None:
-    """Every call and every prompt, of the session, its subagent and its fork: so what hooks recorded is not recorded again."""
+    """Every call and every prompt, of the session, its subagent and its fork: so what hooks recorded is not recorded
+    again."""
     told = {event["event_id"] for event in of_all_fixtures() if event["type"] not in SESSION_EVENTS}
     assert told == {event["event_id"] for event in hook_events() if event["type"] not in SESSION_EVENTS}
 
 
 def test_what_is_told_says_the_same() -> None:
-    """In all but how long it took, which transcripts do not keep, and when: type, content, path, prompt, agent, exit code."""
+    """In all but how long it took, which transcripts do not keep, and when: type, content, path, prompt, agent, exit
+    code."""
     by_hooks = {event["event_id"]: event for event in reversed(hook_events())}
     for event in of_all_fixtures():
         if event["type"] not in SESSION_EVENTS:
@@ -71,7 +77,9 @@ def test_a_session_begins_and_falls_silent() -> None:
 
 def test_a_compaction_is_told() -> None:
     """With what set it off."""
-    assert [event["content"] for event in read(FIXTURES / "transcript.jsonl") if event["type"] == "session_compact"] == ["manual"]
+    assert [
+        event["content"] for event in read(FIXTURES / "transcript.jsonl") if event["type"] == "session_compact"
+    ] == ["manual"]
 
 
 def test_a_fork_is_told_without_its_origin() -> None:
@@ -79,20 +87,25 @@ def test_a_fork_is_told_without_its_origin() -> None:
     known: set[int] = set()
     read(FIXTURES / "transcript.jsonl", known)
     assert [(event["type"], event["content"]) for event in read(FIXTURES / "transcript_fork.jsonl", known)] == [
-        ("session_start", "fork"), ("user_prompt", "forked"),
-    ]  # fmt: skip
+        ("session_start", "fork"),
+        ("user_prompt", "forked"),
+    ]
 
 
 def test_a_slash_command_is_a_prompt_if_it_is_answered(script: Script) -> None:
     """`/compact` and its kind are the client's own, and no hook hears of them."""
     script.prompt("<command-name>/clear</command-name>\n<command-args></command-args>")
     script.prompt("<local-command-stdout>cleared</local-command-stdout>")
-    script.prompt("<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the tests</command-args>")
+    script.prompt(
+        "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the tests</command-args>"
+    )
     script.call("a")
     assert [event["content"] for event in read(script.path) if event["type"] == "user_prompt"] == ["/fix the tests"]
 
 
-@pytest.mark.parametrize("text", ["[Request interrupted by user]", "<bash-input>ls</bash-input>", "<system-reminder>x</system-reminder>"])
+@pytest.mark.parametrize(
+    "text", ["[Request interrupted by user]", "<bash-input>ls</bash-input>", "<system-reminder>x</system-reminder>"]
+)
 def test_what_the_client_says_is_not_the_users_word(script: Script, text: str) -> None:
     """Though it stands under the user's name."""
     script.prompt(text)
@@ -127,16 +140,25 @@ def test_an_output_is_read_and_not_kept(script: Script) -> None:
     script.call("a", command="git commit -m x")
     script.result("a", "[main 1234abc] x\n 1 file changed, 1 insertion(+)\nprivate words")
     event = read(script.path)[-1]
-    assert (event["type"], event["metadata"]["commit"]) == ("git_commit", "1234abc") and "private words" not in str(event)
+    assert (event["type"], event["metadata"]["commit"]) == ("git_commit", "1234abc") and "private words" not in str(
+        event
+    )
 
 
 @pytest.mark.parametrize(
     "line",
-    ["not json", "[]", "null", "[" * 100_000, '{"type":"user"}', '{"type":["user"]}',
-     '{"type":"user","sessionId":1,"cwd":2,"timestamp":"x"}',
-     '{"type":"user","sessionId":"s","cwd":"/","timestamp":"2026-01-01T00:00:00Z","message":{"content":[1,{"type":"tool_result"}]}}',
-     '{"type":"assistant","sessionId":"s","cwd":"/","timestamp":"2026-01-01T00:00:00Z","message":{"content":{"type":"tool_use"}}}'],
-)  # fmt: skip
+    [
+        "not json",
+        "[]",
+        "null",
+        "[" * 100_000,
+        '{"type":"user"}',
+        '{"type":["user"]}',
+        '{"type":"user","sessionId":1,"cwd":2,"timestamp":"x"}',
+        '{"type":"user","sessionId":"s","cwd":"/","timestamp":"2026-01-01T00:00:00Z","message":{"content":[1,{"type":"tool_result"}]}}',
+        '{"type":"assistant","sessionId":"s","cwd":"/","timestamp":"2026-01-01T00:00:00Z","message":{"content":{"type":"tool_use"}}}',
+    ],
+)
 def test_what_is_not_understood_is_passed_over(script: Script, line: str) -> None:
     """The format is the client's to change."""
     script.write(line + "\n")

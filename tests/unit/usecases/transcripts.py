@@ -1,4 +1,5 @@
-"""Transcripts to read: recorded ones of Claude Code 2.1.325, and made ones; and a server that keeps what it is handed."""
+"""Transcripts to read: recorded ones of Claude Code 2.1.325, and made ones; and a server that keeps what it is
+handed."""
 
 from __future__ import annotations
 
@@ -31,8 +32,11 @@ def recorded(home: Path) -> Path:
     """The recorded transcripts, placed as the client places them."""
     folder = home / "projects" / "-home-u-proj"
     (folder / "521000e6" / "subagents").mkdir(parents=True)
-    names = {"transcript.jsonl": "521000e6.jsonl", "transcript_agent.jsonl": "521000e6/subagents/agent-afc6.jsonl",
-             "transcript_fork.jsonl": "af7b65f4.jsonl"}  # fmt: skip
+    names = {
+        "transcript.jsonl": "521000e6.jsonl",
+        "transcript_agent.jsonl": "521000e6/subagents/agent-afc6.jsonl",
+        "transcript_fork.jsonl": "af7b65f4.jsonl",
+    }
     for age, (name, place) in enumerate(names.items()):
         (folder / place).write_bytes((FIXTURES / name).read_bytes())
         os.utime(folder / place, (NOON + age, NOON + age))
@@ -54,14 +58,24 @@ class Script:
     def entry(self, type: str, **fields: Any) -> None:
         self._number += 1
         when = datetime.fromtimestamp(self._at + self._number, UTC).isoformat()
-        common = {"uuid": f"{self._session}-{self._number}", "sessionId": self._session, "cwd": self._cwd, "timestamp": when}
+        common = {
+            "uuid": f"{self._session}-{self._number}",
+            "sessionId": self._session,
+            "cwd": self._cwd,
+            "timestamp": when,
+        }
         self.write(json.dumps({"type": type, **common, **fields}) + "\n")
 
     def prompt(self, text: str, **fields: Any) -> None:
         self.entry("user", message={"role": "user", "content": text}, promptId=f"p-{self._number}", **fields)
 
     def call(self, identity: str, name: str = "Bash", **arguments: Any) -> None:
-        block = {"type": "tool_use", "id": identity, "name": name, "input": arguments or {"command": f"make {identity}"}}
+        block = {
+            "type": "tool_use",
+            "id": identity,
+            "name": name,
+            "input": arguments or {"command": f"make {identity}"},
+        }
         self.entry("assistant", message={"role": "assistant", "content": [block]})
 
     def result(self, identity: str, text: str = "", *, error: bool = False, **fields: Any) -> None:
