@@ -69,7 +69,7 @@ class Context:
 
     def merged(self, defaults: Context) -> Context:
         """Field by field: what this one knows wins."""
-        if defaults is NOWHERE:
+        if defaults is NO_CONTEXT:
             return self
         known = defaults.to_wire()
         return Context(**{**known, **self.to_wire()}) if known else self
@@ -79,8 +79,8 @@ class Context:
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
-NOWHERE = Context()
-"""Nothing is known; for comparing with, and never changed."""
+NO_CONTEXT = Context()
+"""Nothing is known about the caller. Compared by identity; never changed."""
 
 
 def _member(field: str, name: object) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nudge.context import NOWHERE, Context
+from nudge.context import NO_CONTEXT, Context
 from nudge.errors import Invalid
 from nudge.limits import MAX_REQUEST_ID_CHARS
 from nudge.server import wire
 from nudge.server.members import client_of
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, Door
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,21 @@ class Facts:
     tools: str = "default"
 
 
-def call_from(headers: Mapping[str, str]) -> Call:
+def call_from(headers: Mapping[str, str], door: Door = "http") -> Call:
     return Call(
-        request_id=_short(headers.get("nudge-request-id"), "Nudge-Request-Id"),
+        door=door,
+        once=_short(headers.get("nudge-request-id"), "Nudge-Request-Id"),
         deadline=_number(headers.get("nudge-deadline")),
-        defaults=Context.parse(_object(headers["nudge-context"], "Nudge-Context"))
+        context=Context.parse(_object(headers["nudge-context"], "Nudge-Context"))
         if "nudge-context" in headers
-        else NOWHERE,
+        else NO_CONTEXT,
         env=_env(headers.get("nudge-env")),
         client=_short(client_of(headers), "Nudge-Client"),
-        scope_to_repo="nudge-context" in headers,
     )
 
 
 def facts_from(headers: Mapping[str, str]) -> Facts:
-    return Facts(call_from(headers), headers.get("mcp-protocol-version"), headers.get("nudge-tools", "default"))
+    return Facts(call_from(headers, "mcp"), headers.get("mcp-protocol-version"), headers.get("nudge-tools", "default"))
 
 
 def _short(raw: str | None, field: str) -> str | None:

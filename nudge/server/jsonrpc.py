@@ -33,7 +33,7 @@ def _is_export(item: object) -> bool:
 
 
 def _numbered(call: Call, index: int) -> Call:
-    return replace(call, request_id=f"{call.request_id}:{index}") if call.request_id else call
+    return replace(call, once=f"{call.once}:{index}") if call.once else call
 
 
 async def _answer_one(app: App, message: object, call: Call) -> dict[str, Any] | None:

@@ -44,7 +44,7 @@ from nudge.server.operations import OPERATIONS, Operation
 from nudge.server.schemas import schema_of
 from nudge.server.tool_choice import chosen_tools
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.call import EnvNeeded
 
 _log = logging.getLogger(__name__)
 
@@ -143,9 +143,8 @@ class McpServer:
         call = turn.facts.call
         if (said := context.session.client_params) is not None:  # 2026-07-28: each request says who sends it
             call = replace(call, client=said.client_info.name[:MAX_CLIENT_CHARS])
-        arguments = _as_agent(operation, params.arguments or {}, call)
         try:
-            content = await self._app.execute(operation.name, arguments, call)
+            content = await self._app.execute(operation.name, params.arguments or {}, call)
             turn.told = content if isinstance(content, dict) else {"result": content}
         except HandingOver:
             raise
@@ -203,21 +202,6 @@ def _told(error: MCPError) -> dict[str, Any]:
     data = data if isinstance(data, dict) else {"detail": data}
     reason = WIRE_REASONS.get(error.error.code)
     return {**told, "data": {"reason": reason, **data}} if reason else told
-
-
-def _as_agent(operation: Operation, arguments: dict[str, Any], call: Call) -> dict[str, Any]:
-    """Who set a hint matters when two disagree; an agent need not say so itself."""
-    meta = arguments.get("meta")
-    if operation.name != "nudge.set_hint" or not (meta is None or isinstance(meta, dict)):
-        return arguments
-    signed = {"source": "agent", **({"added_by": f"agent:{_printable(call.client)}"} if call.client else {})}
-    said = {name: content for name, content in (meta or {}).items() if content is not None}
-    return {**arguments, "meta": {**signed, **said}}
-
-
-def _printable(name: str) -> str:
-    """A client may call itself anything; what it sets must not be refused for that."""
-    return "".join(char if char.isprintable() else "?" for char in name)
 
 
 async def _filled(result: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:

@@ -11,14 +11,21 @@ from pydantic import BaseModel
 from nudge.usecases import admin, hints, history, inject, recording, scan
 
 Effect = Literal["read", "write", "delete"]
+Group = Literal["hints", "history", "memories", "journal", "admin"]
+GROUPS: tuple[Group, ...] = ("hints", "history", "memories", "journal", "admin")
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`effect` gives the tool's annotations and decides whether a repeated request is remembered; `listed` is the
-    default tool list."""
+    """One operation as every door offers it.
+
+    `tool` is its name in MCP and `group` what `--tools` may choose it by; `effect` gives the annotations and says
+    whether a closed connection cancels it (only a read); `listed` puts it on the default list of tools.
+    """
 
     name: str
+    tool: str
+    group: Group
     summary: str
     params: type[BaseModel]
     result: type[BaseModel]
@@ -27,15 +34,12 @@ class Operation:
     route: tuple[str, str]
     listed: bool = True
 
-    @property
-    def tool(self) -> str:
-        """History has the plain names that agents know from elsewhere; the others say whose they are."""
-        return self.name.removeprefix("nudge.") if self.summary.startswith("History") else self.name.replace(".", "_")
-
 
 _TABLE = (
     Operation(
         "nudge.get_hint",
+        "nudge_get_hint",
+        "hints",
         "Hints: the best fact for component/key here (build, test or run command, path, toggle), and why it matched. Ask before guessing.",
         hints.GetHint,
         hints.MatchedHint,
@@ -45,6 +49,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.set_hint",
+        "nudge_set_hint",
+        "hints",
         "Hints: remember a fact that cost effort to find. Same scope replaces it, another scope adds a variant. Never secrets.",
         hints.SetHint,
         hints.OneHint,
@@ -54,6 +60,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.query",
+        "nudge_query",
+        "hints",
         "Hints: search by component, keys, tags or regex; ranked for this context. Use it when something fails or the key is unknown.",
         hints.Query,
         hints.Found,
@@ -63,6 +71,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.bump",
+        "nudge_bump",
+        "hints",
         "Hints: credit one that worked (delta 1) or failed (delta -1), so that it ranks higher or lower. Not for mere reading.",
         hints.Bump,
         hints.OneHint,
@@ -72,6 +82,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.delete_hint",
+        "nudge_delete_hint",
+        "hints",
         "Hints: delete component/key: all variants, or the one with the given scope.",
         hints.DeleteHint,
         hints.Deleted,
@@ -81,6 +93,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.list_components",
+        "nudge_list_components",
+        "hints",
         "Hints: components with their counts; with `component`, every key and variant in it, whatever the context.",
         hints.ListComponents,
         hints.Components,
@@ -90,6 +104,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.export",
+        "nudge_export",
+        "hints",
         "Hints: all of them as one JSON payload; secrets without their value.",
         hints.Export,
         hints.Exported,
@@ -99,6 +115,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.import",
+        "nudge_import",
+        "hints",
         "Hints: take in an exported payload. merge: the newer wins; skip: what is there stays; replace: only what it names remains.",
         hints.Import,
         hints.Imported,
@@ -108,6 +126,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.search",
+        "search",
+        "history",
         'History: full-text search (FTS5: AND OR NOT "phrase" prefix*) in what agents did here; previews. Then get_observations.',
         history.Search,
         history.ObservationList,
@@ -117,6 +137,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.get_observations",
+        "get_observations",
+        "history",
         "History: observations in full, by id.",
         history.GetObservations,
         history.ObservationList,
@@ -126,6 +148,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.timeline",
+        "timeline",
+        "history",
         "History: what happened before and after one observation, in its session.",
         history.Timeline,
         history.Around,
@@ -135,6 +159,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.recent_context",
+        "recent_context",
+        "history",
         "History: what matters most of late in this project: edits, commands, failures; scored.",
         history.RecentContext,
         history.ObservationList,
@@ -144,6 +170,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.session_trace",
+        "session_trace",
+        "history",
         "History: one session: its prompts, and what each led to.",
         history.SessionTrace,
         history.Trace,
@@ -153,6 +181,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.file_history",
+        "file_history",
+        "history",
         "History: every session that touched a file, and with which intent.",
         history.FileHistory,
         history.FilePast,
@@ -162,6 +192,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.sessions",
+        "sessions",
+        "history",
         "History: sessions, newest first.",
         history.Sessions,
         history.ObservationList,
@@ -172,6 +204,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.record",
+        "record",
+        "admin",
         "History: store one event of a hook; the same event id is stored once.",
         history.Record,
         history.Recorded,
@@ -182,6 +216,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.record_many",
+        "record_many",
+        "admin",
         "History: store events of the past.",
         recording.RecordMany,
         recording.RecordedMany,
@@ -192,16 +228,20 @@ _TABLE = (
     ),
     Operation(
         "nudge.inject",
+        "inject",
+        "history",
         "History: what an agent that starts here would be told.",
         inject.Inject,
         inject.Injection,
         inject.inject,
-        "read",
+        "write",
         ("POST", "/api/v1/inject"),
         listed=False,
     ),
     Operation(
         "nudge.pin",
+        "pin",
+        "history",
         "History: keep observations for good, or no more.",
         history.Pin,
         history.Pinned,
@@ -212,6 +252,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.purge",
+        "purge",
+        "admin",
         "History: count what the filters mean; with confirm, delete it for good.",
         history.PurgeParams,
         history.Purged,
@@ -222,6 +264,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.backup",
+        "backup",
+        "admin",
         "History: copy the database to a file.",
         history.Backup,
         history.BackedUp,
@@ -232,6 +276,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.export_all",
+        "export_all",
+        "admin",
         "History: all of it, page by page.",
         history.ExportAll,
         history.ExportPage,
@@ -242,6 +288,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.scan",
+        "nudge_scan",
+        "hints",
         "Hints: reconcile the commands read from a repo's manifests with those of the last scan; hints set by hand are never touched.",
         scan.Scan,
         scan.Scanned,
@@ -252,6 +300,8 @@ _TABLE = (
     ),
     Operation(
         "nudge.status",
+        "nudge_status",
+        "admin",
         "Server: role, session, members, limits in force.",
         admin.NoParams,
         admin.Status,
@@ -262,11 +312,13 @@ _TABLE = (
     ),
     Operation(
         "nudge.stop",
+        "nudge_stop",
+        "admin",
         "Server: end a detached server; `force` one that lives inside a client, `forget` ends the session too.",
         admin.Stop,
         admin.Stopping,
         admin.stop,
-        "read",
+        "delete",
         ("POST", "/api/v1/stop"),
         listed=False,
     ),

@@ -22,6 +22,7 @@ from nudge.ipc.lock import FileLock
 from nudge.ipc.version import is_newer
 from nudge.server.http import HttpServer
 from nudge.server.late_mcp import LateMcp
+from nudge.server.operations import OPERATIONS
 from nudge.server.self_report import SelfReport
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
@@ -93,7 +94,7 @@ class Primary:
     async def _main(self) -> bool:
         self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._app = App(self._open_session(), self._confirm_role)
+        self._app = App(self._open_session(), OPERATIONS, self._confirm_role)
         self._app.request_stop = self._stop_asked
         self._keeper = Keeper(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = LateMcp(self._app)

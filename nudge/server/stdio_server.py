@@ -176,9 +176,7 @@ class StdioServer:
             if calling and isinstance(message, dict)
             else Context()
         )
-        return Facts(
-            Call(defaults=where, env=env, client=self._client, scope_to_repo=True), self._protocol, self._tools
-        )
+        return Facts(Call(door="mcp", context=where, env=env, client=self._client), self._protocol, self._tools)
 
     def _learn(self, message: object, answer: dict[str, Any] | None) -> None:
         """The handshake is the one moment at which an older client says who it is and what it speaks."""

@@ -14,117 +14,40 @@ import json
 import re
 from codecs import utf_8_decode
 from json.decoder import scanstring  # type: ignore[attr-defined]  # missing from the stubs only
-from math import isinf
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from nudge import limits
-from nudge.errors import INVALID_REQUEST, PARSE_ERROR, WIRE_REASONS, NudgeError
+from nudge.strict_json import (
+    DECODER,
+    ENCODER,
+    SURROGATE,
+    WireError,
+    broken,
+    check_text,
+    decode,
+    integer,
+    real,
+    refuse,
+    refuse_depth,
+    refuse_repeated_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-
-class WireError(NudgeError):
-    """A message that never reaches an operation: not JSON at all, or JSON that two readers could understand in two
-    ways."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.reason = WIRE_REASONS[code]
-
-
-def _refuse(message: str) -> NoReturn:
-    raise WireError(INVALID_REQUEST, f"Invalid request: {message}")
-
-
-def _broken(what: str, at: int | None = None) -> WireError:
-    what = what.removesuffix(" at").removesuffix(" starting")  # `json` leaves the end of its sentence to the reader
-    return WireError(PARSE_ERROR, f"Parse error: {what}" if at is None else f"Parse error at {at}: {what}")
-
-
-# --- what both speeds refuse ---
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        _refuse_repeated_key()
-    return members
-
-
-def _refuse_repeated_key() -> NoReturn:
-    _refuse("an object has the same key twice")
-
-
-def _integer(literal: str) -> int:
-    if len(literal.lstrip("-")) > limits.MAX_INTEGER_DIGITS:
-        _refuse(f"an integer has more than {limits.MAX_INTEGER_DIGITS} digits")
-    return int(literal)
-
-
-def _real(literal: str) -> float:
-    if len(literal) > limits.MAX_NUMBER_CHARS:
-        _refuse(f"a number has more than {limits.MAX_NUMBER_CHARS} characters")
-    number = float(literal)
-    if isinf(number):
-        _refuse("a number is too large")
-    return number
-
-
-def _constant(name: str) -> NoReturn:
-    raise _broken(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant)
-
-# --- small messages ---
-
-# An open string runs to the end: were it no match, each quote behind it would start another search of the whole rest.
-_STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z|\\\Z)', re.DOTALL)
-_TO_SQUARE = bytes.maketrans(b"{}", b"[]")
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def decode(body: bytes) -> Any:
-    """The value in `body`, or `WireError`. For messages up to `limits.SMALL_JSON_BYTES`; larger ones are for
-    `decode_slow`."""
-    if body.count(b"[") + body.count(b"{") > limits.MAX_JSON_DEPTH:
-        _check_depth(body)
-    try:
-        value = _DECODER.decode(body.decode())
-    except json.JSONDecodeError as error:
-        raise _broken(error.msg, error.pos) from None
-    except UnicodeDecodeError as error:
-        raise _broken("invalid UTF-8", error.start) from None
-    if _SURROGATE.search(body):
-        _check_text(_ENCODER.encode(value))
-    return value
-
-
-def _check_depth(body: bytes) -> None:
-    """Each round takes the innermost pairs away; what is left is too deep, or not closed and the parser's to report."""
-    brackets = _STRINGS.sub(b"", body).translate(_TO_SQUARE, _NOT_BRACKETS)
-    for _ in range(limits.MAX_JSON_DEPTH):
-        if not brackets:
-            return
-        brackets = brackets.replace(b"[]", b"")
-    if brackets.startswith(b"[") and (b"]" in brackets or len(brackets) > limits.MAX_JSON_DEPTH):
-        _refuse_depth()
-
-
-def _refuse_depth() -> NoReturn:
-    _refuse(f"nested deeper than {limits.MAX_JSON_DEPTH}")
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        _refuse("a string has half of a surrogate pair")
+__all__ = [
+    "WireError",
+    "decode",
+    "decode_slow",
+    "encode",
+    "encode_any",
+    "encode_blocks",
+    "encode_slow",
+    "is_small",
+    "taken_apart",
+]
 
 
 # --- large messages ---
@@ -154,11 +77,11 @@ def decode_slow(body: bytes) -> Any:
     try:
         value, end = scanner.value(0, 0)
     except json.JSONDecodeError as error:
-        raise _broken(error.msg) from None
+        raise broken(error.msg) from None
     except UnicodeDecodeError:
-        raise _broken("invalid UTF-8") from None
+        raise broken("invalid UTF-8") from None
     if scanner.skip_space(end) != len(body):
-        raise _broken("Extra data", end)
+        raise broken("Extra data", end)
     return value
 
 
@@ -166,7 +89,7 @@ def _check_separators(body: bytes) -> None:
     """Three bytes can ask for an object of sixty: memory by the hundred MiB, and one long pause to free it."""
     pieces = (body[start : start + limits.MIB] for start in range(0, len(body), limits.MIB))
     if sum(piece.count(b",") + piece.count(b"[") + piece.count(b"{") for piece in pieces) > limits.MAX_JSON_SEPARATORS:
-        _refuse("too many values in one message; send it in parts")
+        refuse("too many values in one message; send it in parts")
 
 
 def taken_apart(value: Any) -> Generator[None, None, None]:
@@ -212,21 +135,21 @@ class _Scanner:
             return self._string(start + 1)
         if start > at and _VALUE.match(self._body, start):
             return self.value(start, depth)
-        raise _broken("Expecting value", start)
+        raise broken("Expecting value", start)
 
     def _number(self, literal: bytes, end: int) -> int | float:
         text = literal.decode()
         found = _NUMBER.fullmatch(text)
         if found is None and len(text) <= limits.MAX_NUMBER_CHARS:
-            raise _broken("Malformed number", end - len(text))
-        return _integer(text) if found and found.lastindex is None else _real(text)
+            raise broken("Malformed number", end - len(text))
+        return integer(text) if found and found.lastindex is None else real(text)
 
     def _string(self, start: int) -> tuple[str, int]:
         end = self._closing_quote(start)
         raw = self._body[start : end + 1]
         text, _ = scanstring(raw.decode(), 0, True)
-        if _SURROGATE.search(raw):
-            _check_text(text)
+        if SURROGATE.search(raw):
+            check_text(text)
         return text, end + 1
 
     def _closing_quote(self, start: int) -> int:
@@ -238,12 +161,12 @@ class _Scanner:
                 return quote
             begin = quote + 1
         if limit < len(self._body):
-            _refuse(f"a string is longer than {limits.MAX_BODY_BYTES} bytes")
-        raise _broken("Unterminated string", start - 1)
+            refuse(f"a string is longer than {limits.MAX_BODY_BYTES} bytes")
+        raise broken("Unterminated string", start - 1)
 
     def _container(self, start: int, depth: int) -> tuple[Any, int]:
         if depth > limits.MAX_JSON_DEPTH:
-            _refuse_depth()
+            refuse_depth()
         if start >= self._window_from:
             whole = self._in_window(start, depth)
             if whole is not None:
@@ -260,15 +183,15 @@ class _Scanner:
             return None
         try:
             text, _ = utf_8_decode(window, "strict", False)
-            value, end = _DECODER.raw_decode(text)
+            value, end = DECODER.raw_decode(text)
         except (json.JSONDecodeError, UnicodeDecodeError, WireError):
             return None  # cut short or wrong: the exact way tells which
         size = end if text.isascii() else len(text[:end].encode())
         nested = window.count(b"[", 0, size) + window.count(b"{", 0, size)
         if depth + nested - 1 > limits.MAX_JSON_DEPTH:
             return None
-        if _SURROGATE.search(window, 0, size):
-            _check_text(_ENCODER.encode(value))
+        if SURROGATE.search(window, 0, size):
+            check_text(ENCODER.encode(value))
         return value, start + size
 
     def _members(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
@@ -277,7 +200,7 @@ class _Scanner:
         while more:
             key, at = self._key(at)
             if key in members:
-                _refuse_repeated_key()
+                refuse_repeated_key()
             members[key], at = self.value(at, depth)
             more, at = self._next(at, b"}", len(members))
         return members, at
@@ -297,11 +220,11 @@ class _Scanner:
             return str(found[1], "utf-8"), found.end()
         start = self.skip_space(at)
         if self._byte(start) != b'"':
-            raise _broken("Expecting property name enclosed in double quotes", start)
+            raise broken("Expecting property name enclosed in double quotes", start)
         key, end = self._string(start + 1)
         end = self.skip_space(end)
         if self._byte(end) != b":":
-            raise _broken("Expecting ':' delimiter", end)
+            raise broken("Expecting ':' delimiter", end)
         return key, end + 1
 
     def _first(self, at: int, closing: bytes) -> tuple[bool, int]:
@@ -316,9 +239,9 @@ class _Scanner:
         if byte == closing:
             return False, at + 1
         if byte != b",":
-            raise _broken("Expecting ',' delimiter", at)
+            raise broken("Expecting ',' delimiter", at)
         if members >= limits.MAX_JSON_MEMBERS:
-            _refuse(f"an object or array has more than {limits.MAX_JSON_MEMBERS} members")
+            refuse(f"an object or array has more than {limits.MAX_JSON_MEMBERS} members")
         return True, at + 1
 
     def _byte(self, at: int) -> bytes:
@@ -332,7 +255,6 @@ class _Scanner:
 
 # --- out ---
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 _ARRAYS = (list, tuple)
 _SIZED = (str, dict, list, tuple)
 _PIECE = 4 * limits.KIB  # characters and values that the C encoder may take at once
@@ -343,7 +265,7 @@ def encode(result: Any) -> bytes:
     JSON at all."""
     encoded = to_json(result)
     if b"NaN" in encoded or b"Infinity" in encoded:
-        _ENCODER.encode(result)  # raises for the number, not for a text that says so
+        ENCODER.encode(result)  # raises for the number, not for a text that says so
     return encoded
 
 

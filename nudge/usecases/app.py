@@ -1,15 +1,18 @@
-"""The application: one table of operations on one session. Interfaces come in here, and only here."""
+"""The application: a table of operations on one session. Every door calls `App.execute` and nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any, Protocol, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_json
 
 from nudge import limits
 from nudge.clock import boot_seconds
@@ -33,14 +36,27 @@ class ParamsNotObject(NudgeError):
     code, reason = INVALID_PARAMS, WIRE_REASONS[INVALID_PARAMS]
 
 
+class OperationLike(Protocol):
+    """What the application needs of an entry of the table."""
+
+    @property
+    def params(self) -> type[BaseModel]: ...
+    @property
+    def effect(self) -> str: ...
+    @property
+    def run(self) -> Callable[..., Awaitable[Any]]: ...
+
+
 class App:
-    """Executes operations: validates, decides, writes the log, applies. `confirm_role` raises when we are PRIMARY no
-    more."""
+    """Executes operations: validates parameters, decides, appends to the log, applies.
 
-    def __init__(self, session: Session, confirm_role: Callable[[], None] = lambda: None) -> None:
-        from nudge.server.operations import OPERATIONS  # late: the operations know the application
+    `operations` is the table by name; `confirm_role` raises HandingOver when this process is no longer PRIMARY.
+    """
 
-        self._operations = OPERATIONS
+    def __init__(
+        self, session: Session, operations: Mapping[str, OperationLike], confirm_role: Callable[[], None] = lambda: None
+    ) -> None:
+        self._operations = operations
         self.session = session
         self.confirm_role = confirm_role
         self.describe: Callable[[], dict[str, Any]] = dict
@@ -55,27 +71,29 @@ class App:
         self._compacting: asyncio.Task[None] | None = None
 
     async def execute(self, name: str, params: object, call: Call) -> Any:
-        """Run one operation; whatever goes wrong comes out as a NudgeError (or EnvNeeded, for the interface to ask)."""
+        """Run one operation and return its result; raises NudgeError, or EnvNeeded for the door to ask its caller."""
         operation = self._operations.get(name)
         if operation is None:
             raise UnknownMethod(f"Method not found: {name[:100]}")
         if not isinstance(params, dict):
             raise ParamsNotObject("Invalid params: must be an object")
         self.calls += 1
+        if call.once is not None and operation.effect != "read":
+            call = replace(call, fingerprint=_fingerprint(name, params))
         return await operation.run(self, _parse(operation.params, params), call)
 
     async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
-        """One writer of hints at a time; a request that was answered before is answered again, not applied again."""
+        """Make one change at a time; a call that was answered before gets the same answer and changes nothing."""
         async with self._writing:
-            if call.request_id is not None and call.request_id in self.session.answers:
-                return self.session.answers[call.request_id]
+            if call.once is not None and call.once in self.session.answers:
+                return self.session.answers.get(call.once, call.fingerprint)
             if call.deadline is not None and boot_seconds() > call.deadline:
                 raise Unavailable("the request came too late and was not applied; send it again")
             return await change()
 
     def commit(self, decision: Decision, call: Call) -> Any:
         """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
-        if decision.change or call.request_id:
+        if decision.change or call.once:
             self._append(_record_of(decision, call, self.now()))
         self.session.store.apply(decision.change)
         return self._acknowledged(decision, call)
@@ -92,8 +110,8 @@ class App:
         return self._acknowledged(decision, call)
 
     def _acknowledged(self, decision: Decision, call: Call) -> Any:
-        if call.request_id:
-            self.session.answers.remember(self.now(), call.request_id, decision.result)
+        if call.once:
+            self.session.answers.remember(self.now(), call.once, decision.result, call.fingerprint)
         self._compact_when_due()
         return decision.result
 
@@ -222,8 +240,13 @@ def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
 
 
 def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    answer = {"id": call.request_id, "result": decision.result} if call.request_id else {}
+    answer = {"id": call.once, "request": call.fingerprint, "result": decision.result} if call.once else {}
     return {**decision.change.to_record(), "t": now, **answer}
+
+
+def _fingerprint(name: str, params: dict[str, Any]) -> str:
+    """Tells a repeated call from another one under the same `once`."""
+    return blake2b(to_json([name, params]), digest_size=8).hexdigest()
 
 
 def _parse(model: Any, params: dict[str, Any]) -> Any:

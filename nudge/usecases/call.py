@@ -1,14 +1,17 @@
-"""Who calls: the facts that travel beside an operation's parameters."""
+"""What travels beside an operation's parameters: who calls, through which door, from where, until when."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from nudge.context import NOWHERE, Context
+from nudge.context import NO_CONTEXT, Context
+
+Door = Literal["cli", "mcp", "hook", "http"]
 
 
 class EnvNeeded(Exception):
-    """A scope asks for environment variables that the caller can tell but was not asked for yet."""
+    """A scope names environment variables that the caller was not asked for yet; the door asks and calls again."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
@@ -17,28 +20,37 @@ class EnvNeeded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`env` is None when the caller cannot be asked; otherwise what it has told so far, null for a name that is not
-    set."""
+    """One call of one operation.
 
-    request_id: str | None = None
-    deadline: float | None = None
-    defaults: Context = NOWHERE
-    env: dict[str, str | None] | None = None
+    `env` holds the variables that the caller was asked for, None for one that is not set; it is None as a whole when
+    the caller cannot be asked. `once` is the at-most-once key: a repeated call gets the answer of the first one.
+    `deadline` is on the boot clock; a write is not applied after it.
+    """
+
+    door: Door = "http"
     client: str | None = None
-    scope_to_repo: bool = False
-    """Whether a hint set without a scope gets the caller's repo: agents in two repos must not overwrite each other."""
+    context: Context = NO_CONTEXT
+    env: dict[str, str | None] | None = None
+    deadline: float | None = None
+    once: str | None = None
+    fingerprint: str | None = None
+    """Of operation and parameters, set by the application: `once` must not come back with others."""
 
-    def context(self, given: Context, asked: frozenset[str]) -> Context:
-        """The explicit context first, the caller's own facts behind it."""
-        merged = given.merged(self.defaults)
-        told = self.told(asked) if asked and merged.env is None else None
-        if told is not None:
-            merged.env = {name: value for name, value in told.items() if value is not None}
+    @property
+    def scopes_to_repo(self) -> bool:
+        """Whether a hint without a scope gets the caller's repo: agents in two repos must not overwrite each other."""
+        return self.door in ("cli", "mcp")
+
+    def merge_context(self, given: Context, env_names: frozenset[str]) -> Context:
+        """The parameters' context, completed by the caller's own; raises EnvNeeded when `env_names` are not known yet."""
+        merged = given.merged(self.context)
+        values = self.env_values(env_names) if env_names and merged.env is None else None
+        if values is not None:
+            merged.env = {name: value for name, value in values.items() if value is not None}
         return merged
 
-    def told(self, names: frozenset[str]) -> dict[str, str | None] | None:
-        """What the caller's environment says of these; None when it cannot be asked, EnvNeeded when it was not asked
-        yet."""
+    def env_values(self, names: frozenset[str]) -> dict[str, str | None] | None:
+        """The caller's values of these variables, or None when it cannot be asked; raises EnvNeeded when it can."""
         if self.env is not None and names - self.env.keys():
             raise EnvNeeded(names)
         return self.env

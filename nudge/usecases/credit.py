@@ -28,7 +28,7 @@ def where(app: App, event: Mapping[str, Any], call: Call) -> Context:
     take its conditions for met because the command ran would credit every variant of it, the wrong ones too.
     """
     wanted = _hints_saying(app, event) if _outcome(event) else []
-    return call.context(_told(event), frozenset(name for hint in wanted for name in hint.scope.env_names))
+    return call.merge_context(_told(event), frozenset(name for hint in wanted for name in hint.scope.env_names))
 
 
 def _told(event: Mapping[str, Any]) -> Context:

@@ -119,7 +119,7 @@ async def set_hint(app: App, params: SetHint, call: Call) -> Any:
 
 
 async def _set(app: App, params: SetHint, call: Call) -> Any:
-    meta, note = _with_repo_scope(params.meta, call)
+    meta, note = _with_repo_scope(_with_author(params.meta, call), call)
     decision = app.session.store.decide_set(
         app.now(), params.component, params.key, params.value, meta, params.if_match_version
     )
@@ -128,27 +128,38 @@ async def _set(app: App, params: SetHint, call: Call) -> Any:
     return app.commit(decision, call)
 
 
+def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:
+    """An agent's hint names the agent, unless it says otherwise: who set it matters when two disagree."""
+    if call.door != "mcp":
+        return meta
+    given = {name: value for name, value in (meta or {}).items() if value is not None}
+    author = {"source": "agent", **({"added_by": f"agent:{_printable(call.client)}"} if call.client else {})}
+    return {**author, **given}
+
+
+def _printable(name: str) -> str:
+    """A client may call itself anything; what it sets must not be refused for that."""
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
 def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, str | None]:
-    """A hint set without a scope belongs to the caller's repo, where the interface says so; `scope: {}` means
-    everywhere."""
-    repo = call.defaults.repo
-    if not call.scope_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
+    """A hint without a scope belongs to the caller's repo, where the door has one; `scope: {}` means everywhere."""
+    repo = call.context.repo
+    if not call.scopes_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
         return meta, None
-    return {
-        **(meta or {}),
-        "scope": {"repo": repo},
-    }, f"scoped to this repo ({repo}); pass meta.scope {{}} for everywhere"
+    note = f"scoped to this repo ({repo}); pass meta.scope {{}} for everywhere"
+    return {**(meta or {}), "scope": {"repo": repo}}, note
 
 
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
-    context = call.context(Context.parse(params.context), store.env_names(params.component, params.key))
+    context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
     return await app.in_slices(store.get(app.now(), params.component, params.key, context))
 
 
 async def query(app: App, params: Query, call: Call) -> Any:
     store = app.session.store
-    context = call.context(Context.parse(params.context), store.env_names(params.component))
+    context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
     steps = store.query(
         app.now(),
         component=params.component,
@@ -167,7 +178,7 @@ async def bump(app: App, params: Bump, call: Call) -> Any:
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
     store = app.session.store
-    context = call.context(Context.parse(params.context), store.env_names(params.component, params.key))
+    context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
     decision = await app.in_slices(store.decide_bump(app.now(), params.component, params.key, context, params.delta))
     return app.commit(decision, call)
 
@@ -183,7 +194,7 @@ async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
 async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     store = app.session.store
     asked = store.env_names(params.component) if params.component else frozenset[str]()
-    context = call.context(Context.parse(params.context), asked)
+    context = call.merge_context(Context.parse(params.context), asked)
     return await app.in_slices(store.list_components(app.now(), params.component, context))
 
 

@@ -56,7 +56,7 @@ class Standing(Params):
     context: dict[str, Any] | None = None
 
     def here(self, call: Call) -> str | None:
-        return project_here(Context.parse(self.context).merged(call.defaults))
+        return project_here(Context.parse(self.context).merged(call.context))
 
 
 class Search(Standing):
@@ -245,7 +245,7 @@ async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """A path is recorded in full and without `..`; one that is relative is meant from where its caller stands."""
-    path = os.path.normpath(os.path.join(call.defaults.cwd or "", params.file_path))
+    path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
     return await _read(
         app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit)
     )
@@ -314,8 +314,8 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         older_than=params.older_than,
         search=params.search,
     )
-    if call.request_id is not None and call.request_id in app.session.answers:
-        return app.session.answers[call.request_id]
+    if call.once is not None and call.once in app.session.answers:
+        return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
     if not params.confirm:
         counted = await _database(app).read(lambda connection: store.count(connection, meant, find), patience=None)
@@ -329,8 +329,8 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         "scrubbed": scrubbed,
         "backups": _backups_left(_database(app).path),
     }
-    if call.request_id:
-        app.session.answers.remember(app.now(), call.request_id, result)
+    if call.once:
+        app.session.answers.remember(app.now(), call.once, result, call.fingerprint)
     return result
 
 

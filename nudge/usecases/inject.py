@@ -61,7 +61,7 @@ async def _made(app: App, params: Inject, call: Call) -> Digest:
     """Without a history, or with one that cannot be read, the hints are still worth telling."""
     names = app.session.store.env_names()
     seen = visible_to(call, names)
-    here = call.context(Context.parse(params.context), names)
+    here = call.merge_context(Context.parse(params.context), names)
     asked: dict[str, Any] = {
         "project": project_here(here),
         "session_id": params.session_id,

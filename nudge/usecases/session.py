@@ -11,12 +11,12 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from nudge import __version__, files, paths
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings
-from nudge.errors import Unavailable
+from nudge.errors import Invalid, Unavailable
 from nudge.hints.change import Change
 from nudge.hints.model import Hint
 from nudge.hints.store import HintStore
@@ -28,35 +28,44 @@ LOG_FORMAT = 1
 NO_SESSION = ""  # whose log it is once the session was forgotten: it holds what outlived it until the next one begins
 
 
-class Answers:
-    """Results of recent writes by request id: a repeated request gets the first one's answer.
+class Answer(NamedTuple):
+    when: float
+    result: str
+    fingerprint: str | None
 
-    Kept as text, which takes a third of the room, and only so many: a storm of writes must not grow the server without
-    end.
+
+class Answers:
+    """Results of recent writes by their `once` key: a repeated call gets the first one's answer.
+
+    Results are kept as JSON text, which takes a third of the memory, and at most MAX_ANSWERS of them.
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, tuple[float, str]] = {}
+        self._by_key: dict[str, Answer] = {}
 
-    def __contains__(self, request_id: str | None) -> bool:
-        return request_id in self._by_id
+    def __contains__(self, once: str | None) -> bool:
+        return once in self._by_key
 
-    def __getitem__(self, request_id: str) -> Any:
-        return json.loads(self._by_id[request_id][1])
+    def get(self, once: str, fingerprint: str | None) -> Any:
+        """The result kept under `once`; raises Invalid when the key belongs to another call."""
+        answer = self._by_key[once]
+        if None not in (fingerprint, answer.fingerprint) and fingerprint != answer.fingerprint:
+            raise Invalid("was used for another call; make a new one for each", field="once")
+        return json.loads(answer.result)
 
-    def remember(self, now: float, request_id: str, result: Any) -> None:
-        self._by_id[request_id] = (now, json.dumps(result))
-        if len(self._by_id) > MAX_ANSWERS:
-            del self._by_id[next(iter(self._by_id))]
+    def remember(self, now: float, once: str, result: Any, fingerprint: str | None = None) -> None:
+        self._by_key[once] = Answer(now, json.dumps(result), fingerprint)
+        if len(self._by_key) > MAX_ANSWERS:
+            del self._by_key[next(iter(self._by_key))]
 
     def forget_old(self, now: float) -> None:
-        for request_id, (when, _) in list(self._by_id.items()):
-            if now - when <= REQUEST_ID_KEPT:
+        for once, answer in list(self._by_key.items()):
+            if now - answer.when <= REQUEST_ID_KEPT:
                 return  # insertion order is time order
-            del self._by_id[request_id]
+            del self._by_key[once]
 
-    def items(self) -> list[tuple[str, tuple[float, str]]]:
-        return list(self._by_id.items())
+    def items(self) -> list[tuple[str, Answer]]:
+        return list(self._by_key.items())
 
 
 @dataclass
@@ -93,14 +102,14 @@ class Session:
             if "puts" in record or "removals" in record:
                 self.store.apply(Change.from_record(record))
             if "id" in record:
-                self.answers.remember(record["t"], record["id"], record["result"])
+                self.answers.remember(record["t"], record["id"], record["result"], record.get("request"))
 
 
-def _records(hints: list[Hint], answers: list[tuple[str, tuple[float, str]]], now: float) -> Iterator[dict[str, Any]]:
+def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -> Iterator[dict[str, Any]]:
     for hint in hints:
         yield Change(puts=(hint,), removals=()).to_record()
-    for request_id, (when, result) in answers:
-        yield {"t": when, "id": request_id, "result": json.loads(result)}
+    for once, answer in answers:
+        yield {"t": answer.when, "id": once, "request": answer.fingerprint, "result": json.loads(answer.result)}
     yield {"t": now}
 
 

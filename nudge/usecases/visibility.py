@@ -30,7 +30,7 @@ def visible_to(call: Call, also_asked: frozenset[str] = frozenset()) -> Visibili
     """By the caller's environment, which wins, not by that of whoever happened to start the server. `also_asked` are
     variables that are
     needed as well: a hook has the time to be asked once."""
-    told = call.told(_VARIABLES | also_asked)
+    told = call.env_values(_VARIABLES | also_asked)
     if told is None:
         return Visibility(config.load(os.environ))
     own = {name: value for name, value in os.environ.items() if name not in _VARIABLES}

@@ -374,5 +374,5 @@ def test_an_array_is_wrapped() -> None:
             return [1, 2]
 
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nudge_query", "arguments": {}}}
-    answer = asyncio.run(McpServer(Listing(InProcess().app.session)).answer(call, Facts(Call())))
+    answer = asyncio.run(McpServer(Listing(InProcess().app.session, {})).answer(call, Facts(Call())))
     assert answer is not None and answer["result"]["structuredContent"] == {"result": [1, 2]}

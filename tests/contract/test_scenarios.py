@@ -14,6 +14,7 @@ import pytest
 from nudge.clock import Clock
 from nudge.config import Settings
 from nudge.errors import NotFound
+from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
@@ -139,7 +140,7 @@ class Watched:
         self.passed = 0.0
         session = open_in_memory(Settings({}))
         session.clock = Clock(1_700_000_000.0, boot=lambda: self.passed)
-        self.app = App(session)
+        self.app = App(session, OPERATIONS)
 
     def call(self, method: str, **params: Any) -> Any:
         return asyncio.run(self.app.execute(f"nudge.{method}", params, Call()))

@@ -26,6 +26,7 @@ from nudge.errors import NudgeError
 from nudge.ipc import endpoint
 from nudge.server.http import HttpServer
 from nudge.server.late_mcp import LateMcp
+from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
@@ -48,7 +49,7 @@ class InProcess:
     """The application itself, with nothing in front of it."""
 
     def __init__(self) -> None:
-        self.app = App(open_in_memory(Settings({"max_hints": MAX_HINTS})))
+        self.app = App(open_in_memory(Settings({"max_hints": MAX_HINTS})), OPERATIONS)
 
     def call(self, operation: str, params: Params) -> Outcome:
         try:

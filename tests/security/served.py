@@ -25,6 +25,7 @@ from nudge.ipc.connection import Connection
 from nudge.ipc.endpoint import Endpoint
 from nudge.server.http import HttpServer
 from nudge.server.late_mcp import LateMcp
+from nudge.server.operations import OPERATIONS
 from nudge.server.proxy import Proxy
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
@@ -52,7 +53,7 @@ class Served:
         self.run(self._start())
 
     async def _start(self) -> None:
-        self.app = App(open_session(self.directory, Settings({})))
+        self.app = App(open_session(self.directory, Settings({})), OPERATIONS)
         self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.http.members.to_wire()}
         self.mcp = LateMcp(self.app)
         self.http = HttpServer(self.app, self.mcp, TOKEN, auth=self._auth)

@@ -21,6 +21,7 @@ from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.server import wire
+from nudge.server.operations import OPERATIONS
 from nudge.storage.changelog import read_log
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
@@ -44,11 +45,11 @@ class Bench:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self.app = App(open_session(directory, Settings({})))
+        self.app = App(open_session(directory, Settings({})), OPERATIONS)
 
     async def call(self, operation: str, params: Any, number: int) -> dict[str, Any]:
         """The result, or the error as it would go out; whatever else is raised fails the test."""
-        call = Call(request_id=f"r{number}", defaults=Context(), env={} if number % 2 else None)
+        call = Call(once=f"r{number}", context=Context(), env={} if number % 2 else None)
         try:
             return {"result": await self.app.execute(operation, params, call)}
         except NudgeError as error:

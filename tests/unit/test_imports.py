@@ -26,6 +26,7 @@ COMMON = frozenset(
         "limits",
         "paths",
         "security",
+        "strict_json",
         "switches",
     )
 )
@@ -50,7 +51,6 @@ EXCEPTIONS = {
     ("nudge.cli.record", "nudge.hook"),
     ("nudge.hook", "nudge.usecases.inject_offline"),
     ("nudge.switches", "nudge.ipc.lock"),
-    ("nudge.usecases.app", "nudge.server.operations"),
     # What a lifetime is, the hints say; a setting that is none is refused before a server starts with it.
     ("nudge.config", "nudge.hints.ttl"),
     # A hook is over before a server could be asked: it understands its event, and keeps it, by itself.

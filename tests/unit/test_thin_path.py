@@ -24,6 +24,7 @@ LEAVES = (
     "switches",
     "security.paths",
     "security.secrets",
+    "strict_json",
 )
 IPC = (
     "ipc.endpoint",

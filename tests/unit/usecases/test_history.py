@@ -25,7 +25,7 @@ from nudge.usecases.retention import Retention, retention_of
 from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import DAY, event
 
-HERE = Call(defaults=Context(project="app"))
+HERE = Call(context=Context(project="app"))
 OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
     "search": (history.Search, history.search),
     "get_observations": (history.GetObservations, history.get_observations),
@@ -47,7 +47,7 @@ class Service:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.app = App(open_in_memory(Settings({})))
+        self.app = App(open_in_memory(Settings({})), {})
         self.database = self.app.history = Database.open(str(path))
 
     def __call__(self, name: str, *, call: Call = HERE, **params: Any) -> Any:
@@ -138,7 +138,7 @@ def test_without_a_database_there_is_an_error_with_a_reason(
 def test_a_file_by_any_of_its_names(service: Service) -> None:
     """Absolute or from where the caller stands, with dots or without; the answer says which path it is about."""
     service.record(event("file_edit", "/work/app/big.txt", file_path="/work/app/big.txt"))
-    here = Call(defaults=Context(cwd="/work/app"))
+    here = Call(context=Context(cwd="/work/app"))
     for name in ("/work/app/big.txt", "big.txt", "./big.txt", "../app/big.txt", "/work/app/../app/big.txt"):
         told = service("file_history", file_path=name, call=here)
         assert (told["file_path"], len(told["sessions"])) == ("/work/app/big.txt", 1), name
@@ -178,7 +178,7 @@ def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None
     for project in ("payroll", "app", "web"):
         service.record(event(content=f"cargo {project}", project=project, session_id=project))
     env: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "PayRoll"}
-    there, here, nowhere = (Call(defaults=Context(project=name), env=env) for name in ("payroll", "app", None))
+    there, here, nowhere = (Call(context=Context(project=name), env=env) for name in ("payroll", "app", None))
 
     def told(name: str, call: Call, **params: Any) -> list[str]:
         rows = service(name, call=call, **({"query": "cargo"} if name == "search" else {}), **params)
@@ -312,7 +312,7 @@ def test_a_purge_counts_before_it_deletes(service: Service) -> None:
     told = {"total": 2, "counts": {"command": 1, "search": 1}, "pinned": 0, "prompts": 0, "injections": 0, "waiting": 0}
     assert service("purge", search="plugh") == {**told, "deleted": False}
     assert len(service("search", query="plugh")) == 2
-    once = Call(request_id="r1")
+    once = Call(once="r1")
     done = service("purge", search="plugh", confirm=True, call=once)
     assert (
         done

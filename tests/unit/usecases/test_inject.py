@@ -17,6 +17,7 @@ from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import StorageFailed
 from nudge.history import store
+from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
 from nudge.usecases import inject
 from nudge.usecases.app import App
@@ -92,7 +93,7 @@ def served(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[
     """A server of this machine, and a way to ask it."""
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
-    app = App(machine.session())
+    app = App(machine.session(), OPERATIONS)
     database = machine.database()
     app.history = database
 
@@ -228,7 +229,7 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
     by_itself = machine.told()
     for name, value in machine.environ.items():
         monkeypatch.setenv(name, value)
-    app = App(machine.session())
+    app = App(machine.session(), OPERATIONS)
     app.history = machine.database()
     by_server = asyncio.run(inject.inject(app, Inject(context=HERE, session_id="new"), Call()))["text"]
     app.history.close()
@@ -352,7 +353,7 @@ def _told_by(by: str, machine: Machine, monkeypatch: pytest.MonkeyPatch, setting
     with monkeypatch.context() as patch:
         for name, value in environ.items():
             patch.setenv(name, value)
-        app = App(machine.session())
+        app = App(machine.session(), OPERATIONS)
         app.history = machine.database()
         told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
         app.history.close()
