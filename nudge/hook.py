@@ -296,6 +296,6 @@ def _start_server(directory: str, environ: Mapping[str, str]) -> None:
     from nudge import config
 
     if config.load(environ).autostart:
-        from nudge.ipc import ensure
+        from nudge.ipc import spawn
 
-        ensure.spawn_detached(directory)
+        spawn.start_server(directory)

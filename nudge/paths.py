@@ -20,6 +20,7 @@ ENDPOINT = "server.pid"
 TOKEN = "token"
 CHANGE_LOG = "changes.log"
 PREVIOUS = "previous.json"
+START_LOCK = "start.lock"
 START_REPORT = "start.err"
 
 _MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")

@@ -118,7 +118,7 @@ class _Changing:
 
         paths.ensure_private_dir(directory)
         self._directory = directory
-        self._lock = lock.FileLock(os.path.join(directory, FILE + ".lock"))
+        self._lock = lock.Flock(os.path.join(directory, FILE + ".lock"))
 
     def __enter__(self) -> Switches:
         self._lock.acquire(wait=True)

@@ -133,7 +133,7 @@ def _hangs(error: Unavailable, published: Endpoint) -> bool:
 
 
 def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool) -> int:
-    from nudge.ipc import holder, leftovers
+    from nudge.ipc import holder
 
     directory = paths.runtime_dir()
     holder.kill(directory, published)
@@ -141,7 +141,7 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
     if forget:
         _forget()
     try:
-        leftovers.clear(directory)
+        endpoint.clear_leftovers(directory)
     except (OSError, NudgeError):  # the next server is there already, and has cleared them itself
         pass
     said = f"{'killed' if gone else 'killing'} the server (pid {published.pid}), which did not answer"

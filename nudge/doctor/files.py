@@ -11,7 +11,7 @@ from shlex import quote
 from nudge import paths
 from nudge.doctor import mending
 from nudge.doctor.finding import Finding, Patient, fail, ok, warn
-from nudge.ipc import leftovers, lock
+from nudge.ipc import endpoint, lock
 
 _OTHERS = 0o077
 _OTHERS_WRITE = 0o022
@@ -119,7 +119,7 @@ def check_leftovers(patient: Patient) -> Iterator[Finding]:
     """While a server holds the lock, what lies there is its own."""
     if not lock.is_free(os.path.join(patient.directory, paths.LOCK)):
         return
-    left = leftovers.names(patient.directory)
+    left = endpoint.leftovers(patient.directory)
     if left:
         message = f"a server that was killed left {', '.join(left)}"
         yield warn("leftovers", message, "nudge doctor --fix", mending.clear(patient.directory))

@@ -9,7 +9,7 @@ from shlex import quote
 
 from nudge import __version__
 from nudge.doctor.finding import Finding, Patient, ok, warn
-from nudge.ipc.version import is_newer
+from nudge.ipc.endpoint import is_newer
 
 _PROGRAM = "nudge"
 _DISTRIBUTION = "nudge-mcp"

@@ -7,7 +7,7 @@ import stat
 from functools import partial
 
 from nudge.doctor.finding import Fix
-from nudge.ipc import leftovers
+from nudge.ipc import endpoint
 
 
 def chmod(path: str, mode: int) -> Fix:
@@ -39,5 +39,5 @@ def clear(directory: str) -> Fix:
 def _clear(directory: str) -> str:
     """Endpoint, sockets and half-written files in one go, under the lock: the second finding that asks for it finds
     nothing."""
-    cleared = leftovers.clear(directory)
+    cleared = endpoint.clear_leftovers(directory)
     return f"cleared {', '.join(cleared)}" if cleared else ""

@@ -11,7 +11,7 @@ from shlex import quote
 from nudge import limits, paths
 from nudge.doctor.finding import Finding, Fix, Patient, fail, ok, warn
 from nudge.errors import StorageFailed
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import OwnerLock
 from nudge.storage import spool
 from nudge.storage.connections import open_readonly, open_writable
 from nudge.storage.database import check, scrub
@@ -58,7 +58,7 @@ def _log_beside(path: str) -> Finding:
 def _tidy(path: str) -> Fix:
     def fix() -> str:
         """Only while no server has it: the lock that it would hold is ours meanwhile."""
-        lock = FileLock(f"{path}.lock")
+        lock = OwnerLock(f"{path}.lock")
         if not lock.acquire():
             return ""
         try:

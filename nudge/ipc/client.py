@@ -11,7 +11,7 @@ from nudge import limits, paths
 from nudge.clock import boot_seconds
 from nudge.context import told_env
 from nudge.errors import Invalid, NudgeError, RemoteError, Unavailable, WrongPort
-from nudge.ipc import endpoint, ensure
+from nudge.ipc import endpoint, spawn
 from nudge.ipc.connection import Lost, TimedOut
 
 TYPE_CHECKING = False
@@ -95,7 +95,7 @@ class Client:
         except Lost:
             return None
         except TimedOut:
-            raise ensure.not_answering(link.endpoint) from None
+            raise spawn.no_answer(link.endpoint) from None
         finally:
             link.close()
         return None if response.retryable else response
@@ -105,7 +105,7 @@ class Client:
             paths.ensure_private_dir(self._directory)
         elif os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # even to look whether the lock is free would leave a file there
-        link = ensure.connect(self._directory, start=start, port=self._port)
+        link = spawn.ensure_primary(self._directory, start=start, port=self._port)
         if self._port not in (None, link.endpoint.port):
             link.close()
             raise WrongPort(

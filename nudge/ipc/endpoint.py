@@ -1,12 +1,22 @@
-"""The endpoint file: where the PRIMARY is, published by the PRIMARY itself. It is a sign-post, never a proof: only the
-lock is."""
+"""The endpoint file, where PRIMARY publishes how it is reached, and the token. It is a hint, never a proof: only the lock
+proves that a server lives.
+
+A PRIMARY publishes in two steps. `ready` means that the private socket answers; `port` is null until the public door is
+open as well.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sys
+import time
 
-from nudge import files, paths
+from nudge import files, limits, paths
+from nudge.clock import boot_seconds
+from nudge.errors import StorageFailed
+from nudge.ipc import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,22 +24,38 @@ if TYPE_CHECKING:
 
 STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
+_SOCKET = re.compile(r"s-[0-9a-f]+\.sock")
+_TEMPORARY = re.compile(
+    rf"(?:{re.escape(paths.ENDPOINT)}|{re.escape(paths.TOKEN)}|{re.escape(paths.PREVIOUS)})\.\d+\.[0-9a-f]{{8}}"
+    rf"|{re.escape(paths.CHANGE_LOG)}\.[0-9a-f]{{16}}\.tmp"
+)
+_PORT_POLL = 0.01
+
 
 class Endpoint:
     """What `server.pid` says."""
 
-    __slots__ = ("generation", "pid", "port", "socket", "started", "state", "version")
+    __slots__ = ("executable", "generation", "pid", "port", "socket", "started", "state", "version", "wire_port")
 
     def __init__(
-        self, pid: int, port: int | None, socket: str | None, started: str, generation: str, version: str, state: str
+        self,
+        pid: int,
+        port: int | None,
+        socket: str | None,
+        started: str,
+        generation: str,
+        version: str,
+        state: str,
+        executable: str | None = None,
+        wire_port: int | None = None,
     ) -> None:
+        """`executable`: the Python of its installation. `wire_port`: the private wire where there is no socket."""
         self.pid, self.port, self.socket, self.started = pid, port, socket, started
         self.generation, self.version, self.state = generation, version, state
+        self.executable, self.wire_port = executable, wire_port
 
     def to_wire(self) -> dict[str, Any]:
-        return {
-            name: getattr(self, name) for name in ("pid", "port", "socket", "started", "generation", "version", "state")
-        }
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def read(directory: str) -> Endpoint | None:
@@ -49,11 +75,41 @@ def publish(directory: str, endpoint: Endpoint) -> None:
     files.replace(os.path.join(directory, paths.ENDPOINT), json.dumps(endpoint.to_wire()).encode())
 
 
+def announce(started: str, version: str, *, port: int | None = None) -> Endpoint:
+    """The endpoint of this process while it starts, with a new generation; `port` is the last server's."""
+    generation = os.urandom(6).hex()
+    return Endpoint(os.getpid(), port, None, started, generation, version, STARTING, sys.executable)
+
+
 def withdraw(directory: str, ours: Endpoint) -> None:
-    """Say that we are gone, if the sign-post is still ours; the port stays written there for the next one."""
+    """Mark the endpoint as stopped, unless another server has published since; the port stays, for the next one."""
     current = read(directory)
     if current is not None and current.generation == ours.generation:
-        publish(directory, Endpoint(ours.pid, ours.port, None, ours.started, ours.generation, ours.version, STOPPED))
+        stopped = Endpoint(ours.pid, ours.port, None, ours.started, ours.generation, ours.version, STOPPED)
+        stopped.executable = ours.executable
+        publish(directory, stopped)
+
+
+def wait_for_port(directory: str, timeout: float = limits.PORT_TIMEOUT) -> Endpoint | None:
+    """The published endpoint, once it is ready and its public door is open; after `timeout`, whatever it says then."""
+    until = boot_seconds() + timeout
+    while True:
+        published = read(directory)
+        if published is None or published.state != READY or published.port is not None or boot_seconds() > until:
+            return published
+        time.sleep(_PORT_POLL)
+
+
+def is_newer(version: str, other: str) -> bool:
+    """Whether `version` is a later release than `other`."""
+    return _release(version) > _release(other)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("+")[0].split(".") if part.isdecimal())
+
+
+# The token
 
 
 def read_token(directory: str) -> str | None:
@@ -62,9 +118,39 @@ def read_token(directory: str) -> str | None:
 
 
 def ensure_token(directory: str) -> str:
-    """The bearer token of this machine's server; it outlives a PRIMARY so that scripts go on working."""
+    """The bearer token in force, which is the one on disk; made when there is none. It outlives a PRIMARY."""
     token = read_token(directory)
     if not token:
         token = os.urandom(32).hex()
         files.replace(os.path.join(directory, paths.TOKEN), token.encode())
     return token
+
+
+# What a killed server leaves behind
+
+
+def leftovers(directory: str) -> list[str]:
+    """Names of sockets and unfinished files; while a server holds the lock they are its own."""
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return []
+    return [name for name in names if _SOCKET.fullmatch(name) or _TEMPORARY.fullmatch(name)]
+
+
+def clear_leftovers(directory: str) -> list[str]:
+    """Remove them, withdraw a stale endpoint, and return the names. Raises while a server holds the lock."""
+    held = lock.OwnerLock(os.path.join(directory, paths.LOCK))
+    if not held.acquire():
+        raise StorageFailed("a server holds the lock; its files are not touched")
+    try:
+        names = leftovers(directory)
+        for name in names:
+            os.unlink(os.path.join(directory, name))
+        published = read(directory)
+        if published is not None and published.state != STOPPED:
+            withdraw(directory, published)
+            names.append(paths.ENDPOINT)
+        return names
+    finally:
+        held.release()

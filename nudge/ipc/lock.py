@@ -1,21 +1,25 @@
-"""File locks that the kernel keeps: whoever dies, however it dies, lets go.
+"""Advisory file locks. The kernel releases them when their holder dies, however it dies.
 
-`flock` directly rather than through a library: the thin path must be able to ask "is it free?" with the standard
-library, and the
-question must be put to the very same lock that PRIMARY holds. A lock file is never unlinked, and its descriptor is
-never inherited.
+`Flock` is the standard library's `flock`: the thin path probes, starts servers and joins the session with it. `OwnerLock`
+is `filelock` on the same kernel lock, for what one process owns for life: PRIMARY's role and the database. A lock file
+is never unlinked, and its descriptor is never inherited (PEP 446).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import filelock
 
-_OPEN_FLAGS = (
-    os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NOINHERIT", 0)
-)
+_OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+_PROBE_SECONDS = 0.02  # a probe of another process holds a share for an instant: retry for longer than that
+_PROBE_POLL = 0.001
+_HANDOVER_SECONDS = 0.5  # from the probe's lock to filelock's, when another candidate came between the two
+_HANDOVER_POLL = 0.001
 
 if sys.platform == "win32":
     import msvcrt
@@ -39,8 +43,8 @@ else:
         return True
 
 
-class FileLock:
-    """One hold on the lock at `path`."""
+class Flock:
+    """A lock at `path` through `flock`, exclusive or shared."""
 
     __slots__ = ("fd", "path")
 
@@ -49,18 +53,13 @@ class FileLock:
         self.fd: int | None = None
 
     def acquire(self, *, shared: bool = False, wait: bool = False) -> bool:
-        """Take it; without `wait`, now or not at all. A file that was replaced between open and lock does not count."""
+        """Return whether it was taken. A file that was replaced between open and lock does not count."""
         fd = os.open(self.path, _OPEN_FLAGS, 0o600)
-        if not _try_lock(fd, shared, wait) or not _same_file(fd, self.path):
+        if not _try_lock(fd, shared, wait) or not _is_same_file(fd, self.path):
             os.close(fd)
             return False
         self.fd = fd
         return True
-
-    def holds_path(self) -> bool:
-        """Whether the path still names the file we hold: if not, somebody removed it and another process may lock a new
-        one."""
-        return self.fd is not None and _same_file(self.fd, self.path)
 
     def release(self) -> None:
         if self.fd is not None:
@@ -68,7 +67,66 @@ class FileLock:
             self.fd = None
 
 
-def _same_file(fd: int, path: str) -> bool:
+class OwnerLock:
+    """An exclusive lock at `path` through `filelock`, held until `release` or the end of the process."""
+
+    __slots__ = ("_fd", "_lock", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._lock: filelock.BaseFileLock | None = None  # filelock releases a lock that nothing refers to any more
+        self._fd: int | None = None
+
+    def acquire(self) -> bool:
+        """Return whether it was taken.
+
+        `flock` decides first, and holds while `filelock` is imported (25 ms and 3 MB): of many candidates only the
+        winner pays for that, and a PROXY stays thin.
+        """
+        candidate = Flock(self.path)
+        until = time.monotonic() + _PROBE_SECONDS
+        while not candidate.acquire():
+            if time.monotonic() > until:
+                return False
+            time.sleep(_PROBE_POLL)
+        try:
+            import filelock
+        finally:
+            candidate.release()  # flock is per open file: filelock's own could not be had beside it
+        lock = filelock.FileLock(
+            self.path,
+            timeout=_HANDOVER_SECONDS,
+            mode=0o600,
+            thread_local=False,  # taken at the start, released by whichever thread closes
+            poll_interval=_HANDOVER_POLL,
+            fallback_to_soft=False,  # a marker file would outlive a killed process
+            preserve_lock_file=True,  # filelock unlinks it on Windows otherwise
+            on_acquired=self._keep_descriptor,
+        )
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            return False
+        self._lock = lock
+        if self.holds_path():
+            return True
+        self.release()
+        return False
+
+    def _keep_descriptor(self, fd: int) -> None:
+        self._fd = fd
+
+    def holds_path(self) -> bool:
+        """Whether `path` still names the file we hold; if not, somebody removed it, and another may lock a new one."""
+        return self._lock is not None and self._fd is not None and _is_same_file(self._fd, self.path)
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = self._fd = None
+
+
+def _is_same_file(fd: int, path: str) -> bool:
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
     except OSError:
@@ -76,10 +134,11 @@ def _same_file(fd: int, path: str) -> bool:
 
 
 def is_free(path: str, *, shared: bool = True) -> bool:
-    """Whether nobody holds the lock. Asked with a shared lock, so that many may ask at once; a taker retries (see
-    `role`).
-    With `shared=False`, whether nobody holds even a share of it."""
-    probe = FileLock(path)
+    """Whether nobody holds the lock exclusively. With `shared=False`: whether nobody holds even a share of it.
+
+    Probed with a shared lock, so that many may probe at once; whoever takes the lock retries past it.
+    """
+    probe = Flock(path)
     try:
         free = probe.acquire(shared=shared)
     except OSError:

@@ -16,10 +16,9 @@ from nudge import __version__, limits, paths
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
-from nudge.ipc import endpoint, ensure
-from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import FileLock
-from nudge.ipc.version import is_newer
+from nudge.ipc import endpoint, spawn
+from nudge.ipc.endpoint import Endpoint, is_newer
+from nudge.ipc.lock import Flock, OwnerLock
 from nudge.server.http import HttpServer
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
@@ -59,7 +58,7 @@ class Primary:
     def __init__(
         self,
         directory: str,
-        lock: FileLock | None,
+        lock: OwnerLock | None,
         settings: Settings,
         announced: Endpoint,
         *,
@@ -72,7 +71,8 @@ class Primary:
         self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
         if pipe is not None:
             chosen_tools(settings.tools)  # raises for a name that is none: our client would only see a list without it
-        self._membership = FileLock(os.path.join(directory, paths.MEMBERS))
+        self._starter = spawn.Starter(directory)
+        self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._parent = os.getppid()
         self._why: str | None = None
         self._last_call = boot_seconds()
@@ -188,7 +188,7 @@ class Primary:
         """Asked before every acknowledged write: do we still hold the lock that the path names?"""
         if self._lock is None or self._lock.holds_path():
             return
-        fresh = FileLock(self._lock.path)
+        fresh = OwnerLock(self._lock.path)
         try:
             paths.ensure_private_dir(self._directory)
             regained = fresh.acquire()
@@ -306,6 +306,7 @@ class Primary:
     async def _raise_successor(self) -> None:
         """It imports while we still serve; when it is ready it asks."""
         self._awaiting_successor = True
+        self._starter.hold()  # until this process ends: a PROXY that finds the role free must not start another one
         self._http.pace = _LEAVING_PACE
         try:
             await asyncio.to_thread(self._spawn_successor)
@@ -315,7 +316,7 @@ class Primary:
 
     def _spawn_successor(self) -> None:
         """With our settings, which are in the environment, and on our port, which need not be the one we were told."""
-        ensure.spawn_detached(
+        spawn.spawn_detached(
             self._directory, successor_of=self._announced.generation, port=self._announced.port, auth=self._auth
         )
 

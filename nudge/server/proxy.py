@@ -15,9 +15,9 @@ from itertools import islice
 from nudge import __version__, context, limits, paths
 from nudge.clock import boot_seconds
 from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, WIRE_REASONS, NudgeError
-from nudge.ipc import ensure
+from nudge.ipc import spawn
 from nudge.ipc.connection import Connection, Lost, TimedOut
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 from nudge.server.stdio import Pipe, wait_readable
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ class Proxy:
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
         self._link: Connection | None = None
         self._pending: deque[Pending] = deque()
-        self._membership = FileLock(os.path.join(directory, paths.MEMBERS))
+        self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._protocol = ""
         self._client = ""
         self._env_names: set[str] = set()
@@ -255,9 +255,9 @@ class Proxy:
         must hold)."""
         try:
             if self._pending:
-                self._link = ensure.connect(self._directory, start=self._settings.autostart)
+                self._link = spawn.ensure_primary(self._directory, start=self._settings.autostart)
             elif boot_seconds() < self._rejoin_until:
-                self._link = ensure.connect(self._directory, start=False, patience=0.0)
+                self._link = spawn.ensure_primary(self._directory, start=False, timeout=0.0)
         except NudgeError as error:
             self._fail_all(error)
             return
@@ -273,7 +273,7 @@ class Proxy:
             or not self._pending[0].sent
         ):
             return
-        error = ensure.not_answering(self._link.endpoint)
+        error = spawn.no_answer(self._link.endpoint)
         self._drop_link()
         self._fail_all(error)
 

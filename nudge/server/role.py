@@ -10,10 +10,10 @@ import time
 from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds, iso
 from nudge.errors import NudgeError, StorageFailed
-from nudge.ipc import endpoint, ensure
+from nudge.ipc import endpoint, spawn
 from nudge.ipc.connection import Connection, Lost, TimedOut
-from nudge.ipc.lock import FileLock
-from nudge.ipc.version import is_newer
+from nudge.ipc.endpoint import is_newer
+from nudge.ipc.lock import OwnerLock
 from nudge.server.lasting import LastingImports
 from nudge.server.proxy import Proxy
 from nudge.server.stdio import Pipe, take_over
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nudge.ipc.endpoint import Endpoint
     from nudge.server.primary import Primary
 
-_PROBE_GUARD = 0.02  # seconds in which somebody's look at the lock may make it seem taken
 _SUCCESSION = 5.0
 
 
@@ -45,8 +44,8 @@ def serve(options: Any) -> int:
     link = _answering(directory)
     if link is not None:
         return _second(link, directory, settings, options)
-    lock = _try_lock(directory)
-    if lock is None:
+    lock = OwnerLock(os.path.join(directory, paths.LOCK))
+    if not lock.acquire():
         return 0 if options.detach else _follow(directory, settings, options)
     return _lead(lock, directory, settings, options)
 
@@ -72,24 +71,12 @@ def _answering(directory: str) -> Connection | None:
         return None
 
 
-def _try_lock(directory: str) -> FileLock | None:
-    """Somebody who only looks whether the lock is free holds a share of it for an instant: try for a little longer than
-    that."""
-    lock = FileLock(os.path.join(directory, paths.LOCK))
-    until = boot_seconds() + _PROBE_GUARD
-    while not lock.acquire():
-        if boot_seconds() > until:
-            return None
-        time.sleep(0.001)
-    return lock
-
-
 # There is a PRIMARY already
 
 
 def _second(link: Connection, directory: str, settings: Settings, options: Any) -> int:
     if is_newer(__version__, link.endpoint.version or ""):
-        ensure.spawn_detached(directory, successor_of=link.endpoint.generation, auth=not options.no_auth)
+        spawn.spawn_detached(directory, successor_of=link.endpoint.generation, auth=not options.no_auth)
     else:
         _say_what_comes_late(link.endpoint, options)
     if options.detach:
@@ -116,7 +103,7 @@ def _follow(directory: str, settings: Settings, options: Any) -> int:
     """Somebody else is just becoming PRIMARY: wait for its sign-post."""
     pipe = None if _at_terminal(options) else take_over()
     try:
-        link = ensure.connect(directory, start=settings.autostart)
+        link = spawn.ensure_primary(directory, start=settings.autostart)
     except NudgeError as error:
         if pipe is None:
             raise
@@ -132,7 +119,7 @@ def _follow(directory: str, settings: Settings, options: Any) -> int:
 # We are PRIMARY
 
 
-def _lead(lock: FileLock, directory: str, settings: Settings, options: Any) -> int:
+def _lead(lock: OwnerLock, directory: str, settings: Settings, options: Any) -> int:
     announced = _announce(directory)
     owner, pipe = "detached", None
     if not options.detach:
@@ -148,22 +135,14 @@ def _lead(lock: FileLock, directory: str, settings: Settings, options: Any) -> i
 def _announce(directory: str) -> Endpoint:
     """Say that we are starting, before the second that the imports take; keep the last one's port in sight."""
     last = endpoint.read(directory)
-    announced = endpoint.Endpoint(
-        pid=os.getpid(),
-        port=last.port if last else None,
-        socket=None,
-        started=iso(time.time()),
-        generation=os.urandom(6).hex(),
-        version=__version__,
-        state=endpoint.STARTING,
-    )
+    announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
     endpoint.publish(directory, announced)
     return announced
 
 
 def _run_primary(
     directory: str,
-    lock: FileLock | None,
+    lock: OwnerLock | None,
     settings: Settings,
     announced: Endpoint,
     options: Any,
@@ -204,7 +183,7 @@ def _succeed(directory: str, settings: Settings, options: Any) -> int:
     link = _answering(directory)
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)
-    lock = FileLock(os.path.join(directory, paths.LOCK))
+    lock = OwnerLock(os.path.join(directory, paths.LOCK))
     until = boot_seconds() + _SUCCESSION
     while not lock.acquire():
         published = endpoint.read(directory)
@@ -231,9 +210,7 @@ def _serve_from_memory(directory: str, settings: Settings, options: Any, error: 
     if options.detach or options.successor or _at_terminal(options):
         raise error
     sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
-    announced = endpoint.Endpoint(
-        os.getpid(), None, None, iso(time.time()), os.urandom(6).hex(), __version__, endpoint.STARTING
-    )
+    announced = endpoint.announce(iso(time.time()), __version__)
     _run_primary(directory, None, settings, announced, options, "client", take_over())
     return 0
 

@@ -13,7 +13,7 @@ import sqlite3
 
 from nudge import limits
 from nudge.errors import StorageFailed, Unavailable
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import OwnerLock
 from nudge.storage import migrations
 from nudge.storage.connections import open_readonly, open_writable
 from nudge.storage.workers import CLOSED, Job, Workers, translated
@@ -40,7 +40,7 @@ class Database:
         self.path = path
         self.reason: str | None = None
         self.readable = False
-        self._lock = FileLock(lock_path)
+        self._lock = OwnerLock(lock_path)
         self._opened: sqlite3.Connection | None = None
         self._writer = Workers("nudge-history-writer", self._connect, _run_writes, batch=limits.MAX_WRITES_PER_COMMIT)
         self._readers = Workers("nudge-history-reader", self._look, _run_reads, threads=limits.READERS)

@@ -34,7 +34,7 @@ def server_runs(environ: Mapping[str, str] = os.environ) -> bool:
 
 def delete(owned: Sequence[Belonging], environ: Mapping[str, str] = os.environ) -> None:
     """With the server's lock in hand, so that none starts meanwhile and writes into what goes."""
-    held = lock.FileLock(_lock_path(environ))
+    held = lock.OwnerLock(_lock_path(environ))
     if os.path.isdir(os.path.dirname(held.path)) and not held.acquire():
         raise StorageFailed(
             "a client has started the server again; end your agents, then run: nudge disconnect --all --delete-data"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from nudge import limits, paths
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import OwnerLock
 from nudge.storage import replacing
 
 _PAUSE = 0.01
@@ -49,7 +49,7 @@ def restore(path: str) -> str | None:
 @contextmanager
 def _held(path: str, otherwise: Exception) -> Iterator[None]:
     """A server that was stopped a moment ago may still be finishing its calls."""
-    lock, give_up = FileLock(path), time.monotonic() + limits.CALL_TIMEOUT
+    lock, give_up = OwnerLock(path), time.monotonic() + limits.CALL_TIMEOUT
     while not lock.acquire():
         if time.monotonic() > give_up:
             raise otherwise

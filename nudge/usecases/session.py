@@ -20,7 +20,7 @@ from nudge.errors import Invalid, Unavailable
 from nudge.hints.change import Change
 from nudge.hints.model import Hint
 from nudge.hints.store import HintStore
-from nudge.ipc.lock import FileLock, is_free
+from nudge.ipc.lock import OwnerLock, is_free
 from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
 from nudge.storage.changelog import ChangeLog, LogContents, read_log
 
@@ -201,7 +201,7 @@ def forget(directory: str, settings: Settings) -> int | None:
     if not os.path.lexists(path):
         return None
     paths.ensure_private_dir(directory)
-    lock = FileLock(os.path.join(directory, paths.LOCK))
+    lock = OwnerLock(os.path.join(directory, paths.LOCK))
     if not lock.acquire():
         raise Unavailable("a server has started meanwhile; run it again: nudge stop --forget")
     try:

@@ -14,7 +14,7 @@ from nudge import __version__, config, paths
 from nudge.clock import iso
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import OwnerLock
 from nudge.server.primary import DETACHED, Primary
 
 _BEAT = 0.001
@@ -55,7 +55,7 @@ def _announcement() -> Endpoint:
 def main() -> None:
     directory = paths.runtime_dir()
     paths.ensure_private_dir(directory)
-    lock = FileLock(os.path.join(directory, paths.LOCK))
+    lock = OwnerLock(os.path.join(directory, paths.LOCK))
     assert lock.acquire()
     Primary(directory, lock, config.load(), _announcement(), owner=DETACHED, on_ready=_Watch().begin).run()
 

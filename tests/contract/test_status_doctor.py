@@ -19,7 +19,7 @@ import pytest
 from nudge import __version__, paths
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 from nudge.limits import CALL_TIMEOUT
 from nudge.storage.changelog import ChangeLog
 from tests.harness import Machine, eventually, is_alive
@@ -149,7 +149,7 @@ def test_a_recycled_pid_survives_while_the_lock_is_held(machine: Machine, innoce
     """Even when somebody holds the lock and nobody answers: whoever is named must be the holder, else the refusal is a
     sentence."""
     name_stranger(machine, innocent.pid)
-    lock = FileLock(os.path.join(machine.runtime, paths.LOCK))
+    lock = Flock(os.path.join(machine.runtime, paths.LOCK))
     assert lock.acquire()
     done = machine.cli("stop", "--force")
     lock.release()

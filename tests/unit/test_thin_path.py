@@ -30,7 +30,7 @@ IPC = (
     "ipc.endpoint",
     "ipc.lock",
     "ipc.connection",
-    "ipc.ensure",
+    "ipc.spawn",
     "ipc.client",
     "server.role",
     "server.stdio",

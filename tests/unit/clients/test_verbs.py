@@ -415,7 +415,7 @@ def test_delete_data_asks(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPa
 def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """With force, and with its session: both are about to go."""
     fill(monkeypatch)
-    held = lock.FileLock(os.path.join(paths.runtime_dir(), paths.LOCK))
+    held = lock.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
     assert held.acquire()
     asked: list[Any] = []
 
@@ -432,7 +432,7 @@ def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.Mo
 def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that still runs starts one at its next call; deleting under it would lose what it acknowledges."""
     fill(monkeypatch)
-    held = lock.FileLock(os.path.join(paths.runtime_dir(), paths.LOCK))
+    held = lock.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
     assert held.acquire()
     monkeypatch.setattr("nudge.cli.stop.run", lambda _: 0)
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")

@@ -12,7 +12,7 @@ import pytest
 from nudge import paths
 from nudge.config import Settings
 from nudge.doctor.finding import Finding, Patient
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 
 Make = Callable[..., Patient]
 
@@ -42,8 +42,8 @@ def make(tmp_path: Path, run: Path) -> Make:
 
 
 @pytest.fixture
-def held(run: Path) -> Iterator[FileLock]:
-    lock = FileLock(str(run / paths.LOCK))
+def held(run: Path) -> Iterator[Flock]:
+    lock = Flock(str(run / paths.LOCK))
     assert lock.acquire()
     yield lock
     lock.release()

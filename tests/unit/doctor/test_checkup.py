@@ -15,7 +15,7 @@ from nudge.doctor import endpoints, files, past, ports, server
 from nudge.doctor.finding import ok, warn
 from nudge.ipc import endpoint, holder
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 from nudge.storage import spool
 from nudge.storage.database import Database
 
@@ -161,7 +161,7 @@ def test_the_mode_of_the_token(make: Make, run: Path, mode: int, level: str) -> 
     assert only(files.check_token(make())).level == level
 
 
-def test_a_token_that_others_could_write(make: Make, run: Path, held: FileLock) -> None:
+def test_a_token_that_others_could_write(make: Make, run: Path, held: Flock) -> None:
     """It may be somebody else's word: made anew, not repaired; and not taken from under a living server."""
     (run / "token").write_text("planted")
     (run / "token").chmod(0o666)
@@ -177,7 +177,7 @@ def test_no_token(make: Make) -> None:
     assert only(files.check_token(make(status={"pid": 1}))).level == "fail"
 
 
-def test_leftovers(make: Make, run: Path, held: FileLock) -> None:
+def test_leftovers(make: Make, run: Path, held: Flock) -> None:
     """Only what lies there while nobody holds the lock."""
     (run / "s-0a.sock").touch()
     assert list(files.check_leftovers(make())) == []
@@ -342,7 +342,7 @@ def test_the_servers_own_word(make: Make, status: dict[str, Any] | None, expecte
     assert levels(server.check_server(make(status=status))) == expected
 
 
-def test_a_server_that_says_nothing(make: Make, held: FileLock) -> None:
+def test_a_server_that_says_nothing(make: Make, held: Flock) -> None:
     """One that hangs is a failure; one that is starting is not there yet."""
     assert only(server.check_server(make(silent="pid 41 does not answer"))).level == "fail"
     assert "starting" in only(server.check_server(make())).message

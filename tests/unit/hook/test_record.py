@@ -20,7 +20,7 @@ from nudge import limits, paths
 from nudge.history.digest import Digest
 from nudge.history.extract import extract
 from nudge.history.oversize import beginning
-from nudge.ipc import endpoint, ensure, lock
+from nudge.ipc import endpoint, lock, spawn
 from nudge.storage import spool
 from tests.unit.history.payloads import CLAUDE_CODE, CODEX, bash, failure, payload, tool
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
@@ -48,7 +48,7 @@ def runtime() -> Iterator[str]:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The directories in which a server would have been started; none is."""
     made: list[str] = []
-    monkeypatch.setattr(ensure, "spawn_detached", made.append)
+    monkeypatch.setattr(spawn, "start_server", made.append)
     return made
 
 
@@ -487,7 +487,7 @@ def test_no_server_is_started_against_the_setting(run: Run, started: list[str]) 
 
 def test_no_server_is_started_beside_another(run: Run, runtime: str, started: list[str]) -> None:
     """The lock says that there is one, though it does not answer yet."""
-    held = lock.FileLock(os.path.join(runtime, paths.LOCK))
+    held = lock.Flock(os.path.join(runtime, paths.LOCK))
     assert held.acquire()
     assert run(START) == 0
     held.release()
@@ -502,7 +502,7 @@ def test_a_server_that_cannot_be_started_is_no_failure(
     def fail(_: str) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(ensure, "spawn_detached", fail)
+    monkeypatch.setattr(spawn, "start_server", fail)
     assert run(START) == 0
     assert "no server was started (OSError)" in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 from nudge.storage import connections, migrations
 from nudge.storage.connections import on_network, open_readonly
 from nudge.storage.database import Database, check, copy_to
@@ -134,7 +134,7 @@ def test_whoever_comes_second_reads(opened: Callable[[], Database]) -> None:
 def test_closing_lets_go_of_the_lock(opened: Callable[[], Database], path: str) -> None:
     """Held for life, released at its end; nothing works after it."""
     database = opened()
-    lock = FileLock(f"{path}.lock")
+    lock = Flock(f"{path}.lock")
     assert not lock.acquire()
     database.close()
     assert lock.acquire()

@@ -10,7 +10,7 @@ from nudge import paths
 from nudge.clock import Clock
 from nudge.config import Settings
 from nudge.errors import Unavailable
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 from nudge.storage.changelog import ChangeLog
 from nudge.usecases import session
 
@@ -43,7 +43,7 @@ def test_the_session_ends_and_is_kept_once(tmp_path: Path) -> None:
     assert session.forget(str(tmp_path), SETTINGS) == 1
     assert not (tmp_path / paths.CHANGE_LOG).exists()
     assert "api" in json.loads((tmp_path / paths.PREVIOUS).read_text())["components"]
-    assert FileLock(str(tmp_path / paths.LOCK)).acquire()
+    assert Flock(str(tmp_path / paths.LOCK)).acquire()
 
 
 def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_no_session_no_trace(tmp_path: Path) -> None:
 def test_a_servers_session_is_left_to_the_server(tmp_path: Path) -> None:
     """Whoever holds the lock owns the log."""
     with_a_hint(tmp_path)
-    held = FileLock(str(tmp_path / paths.LOCK))
+    held = Flock(str(tmp_path / paths.LOCK))
     assert held.acquire()
     with pytest.raises(Unavailable, match="nudge stop --forget"):
         session.forget(str(tmp_path), SETTINGS)

@@ -7,9 +7,9 @@ import pytest
 
 from nudge import paths
 from nudge.errors import StorageFailed
-from nudge.ipc import endpoint, leftovers
+from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
-from nudge.ipc.lock import FileLock
+from nudge.ipc.lock import Flock
 
 LEFT = ("changes.log.0123456789abcdef.tmp", "s-0a1b2c.sock", "server.pid.4242.0a1b2c3d", "token.7.0a1b2c3d")
 KEPT = ("changes.log", "previous.json", "s-mine.sock", "server.pid.bak", "token", "token.old", "notes.tmp")
@@ -25,8 +25,8 @@ def test_what_is_a_leftover(tmp_path: Path) -> None:
     """Sockets and half-written files of ours by their exact names; nothing that a person might have put there."""
     for name in (*LEFT, *KEPT):
         (tmp_path / name).touch()
-    assert leftovers.names(str(tmp_path)) == sorted(LEFT)
-    assert leftovers.clear(str(tmp_path)) == sorted(LEFT)
+    assert endpoint.leftovers(str(tmp_path)) == sorted(LEFT)
+    assert endpoint.clear_leftovers(str(tmp_path)) == sorted(LEFT)
     assert sorted(os.listdir(tmp_path)) == sorted((*KEPT, paths.LOCK))
 
 
@@ -34,7 +34,7 @@ def test_what_is_a_leftover(tmp_path: Path) -> None:
 def test_a_stale_endpoint_is_withdrawn(tmp_path: Path, state: str, stale: bool) -> None:
     """One that names a server which nobody is; its port stays, for the next server to take."""
     publish(tmp_path, state)
-    assert leftovers.clear(str(tmp_path)) == ([paths.ENDPOINT] if stale else [])
+    assert endpoint.clear_leftovers(str(tmp_path)) == ([paths.ENDPOINT] if stale else [])
     current = endpoint.read(str(tmp_path))
     assert current is not None and (current.state, current.port) == ("stopped", 8765)
 
@@ -43,10 +43,10 @@ def test_a_servers_files_are_not_touched(tmp_path: Path) -> None:
     """While somebody holds the lock, everything there is its own."""
     (tmp_path / "s-0a1b2c.sock").touch()
     publish(tmp_path, "ready")
-    held = FileLock(str(tmp_path / paths.LOCK))
+    held = Flock(str(tmp_path / paths.LOCK))
     assert held.acquire()
     with pytest.raises(StorageFailed):
-        leftovers.clear(str(tmp_path))
+        endpoint.clear_leftovers(str(tmp_path))
     current = endpoint.read(str(tmp_path))
     assert current is not None and current.state == "ready" and (tmp_path / "s-0a1b2c.sock").exists()
     held.release()
@@ -54,4 +54,4 @@ def test_a_servers_files_are_not_touched(tmp_path: Path) -> None:
 
 def test_no_directory_has_no_leftovers(tmp_path: Path) -> None:
     """Before the first server there is nothing."""
-    assert leftovers.names(str(tmp_path / "none")) == []
+    assert endpoint.leftovers(str(tmp_path / "none")) == []

@@ -1,0 +1,243 @@
+"""Starting servers. Whoever needs a PRIMARY and finds none starts one; of many who wait, exactly one does.
+
+The start lock decides who. Its holder keeps it until PRIMARY's lock is taken or its child has exited. It is polled, never
+waited on: a starter may be stopped, so that after `START_LOCK_TIMEOUT` without a start anyone may start.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from nudge import __version__, limits, paths
+from nudge.clock import boot_seconds
+from nudge.errors import Unavailable
+from nudge.ipc import endpoint, lock
+from nudge.ipc.connection import Connection, Lost, TimedOut
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping
+
+    from nudge.ipc.endpoint import Endpoint
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.025
+
+# What a server gets of its starter's environment. The rest stays behind: a detached process would keep it for hours.
+_PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SYSTEMROOT", "TZ", "USER", "USERPROFILE", "VIRTUAL_ENV")
+_PASSED_PREFIXES = ("LC_", "NUDGE_", "PYTHON")
+
+
+def ensure_primary(
+    directory: str, *, start: bool = True, timeout: float = limits.START_TIMEOUT, port: int | None = None
+) -> Connection:
+    """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given.
+
+    An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is
+    waited for.
+    """
+    began = boot_seconds()
+    pause = _FIRST_PAUSE
+    starter = Starter(directory, port=port)
+    try:
+        while True:
+            published = endpoint.read(directory)
+            link = _try_connect(directory, published)
+            if link is not None:
+                return link
+            if not lock.is_free(os.path.join(directory, paths.LOCK)):
+                starter.release()
+            elif start:
+                starter.poll(published)
+            else:
+                raise Unavailable("no Nudge server is running; start one with: nudge serve")
+            _check_timeout(boot_seconds() - began, timeout, published, starting=starter.is_waiting)
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+    finally:
+        starter.release()
+
+
+def _try_connect(directory: str, published: Endpoint | None) -> Connection | None:
+    if published is None or published.state != endpoint.READY:
+        return None
+    try:
+        return Connection(published, endpoint.read_token(directory))
+    except Lost:
+        return None
+    except TimedOut:
+        raise no_answer(published) from None
+
+
+def no_answer(published: Endpoint) -> Unavailable:
+    """The error for a server that is there and does not answer."""
+    return Unavailable(
+        f"the Nudge server (pid {published.pid}) does not answer; "
+        "look at it with: nudge status, or end it with: nudge stop --force",
+        pid=published.pid,
+    )
+
+
+def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *, starting: bool) -> None:
+    starting = starting or published is None or published.state != endpoint.READY
+    if waited < (timeout if starting else min(timeout, limits.CALL_TIMEOUT)):
+        return
+    if published is not None and not starting:
+        raise no_answer(published)
+    raise Unavailable(f"no Nudge server came up within {waited:.0f} s; see why with: nudge serve --http-only")
+
+
+class Starter:
+    """One process's part in starting a server: takes the start lock, starts a child, watches it."""
+
+    __slots__ = ("_child", "_directory", "_lock", "_port", "_waiting_since")
+
+    def __init__(self, directory: str, *, port: int | None = None) -> None:
+        self._directory, self._port = directory, port
+        self._lock = lock.Flock(os.path.join(directory, paths.START_LOCK))
+        self._child: subprocess.Popen[bytes] | None = None
+        self._waiting_since: float | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a start is under way, ours or another's."""
+        return self._child is not None or self._waiting_since is not None
+
+    def poll(self, published: Endpoint | None) -> None:
+        """Called while PRIMARY's lock is free: start a server if it is up to us."""
+        if self._child is not None:
+            if self._child.poll() is None:
+                return
+            _fail_if_child_failed(self._child, self._directory)
+            self.release()
+            self._child = None
+        if self._may_start():
+            _refuse_if_taken(self._port)
+            self._child = spawn_detached(self._directory, published, port=self._port)
+
+    def hold(self) -> bool:
+        """Take the start lock, for a server that is about to start its successor; it goes with the process."""
+        return self._lock.fd is not None or self._lock.acquire()
+
+    def release(self) -> None:
+        self._lock.release()
+        self._waiting_since = None
+
+    def _may_start(self) -> bool:
+        if self.hold():
+            # Whoever held it before us may have released it because its child is PRIMARY by now.
+            if lock.is_free(os.path.join(self._directory, paths.LOCK)):
+                return True
+            self._lock.release()
+            return False
+        now = boot_seconds()
+        self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        return now - self._waiting_since > limits.START_LOCK_TIMEOUT and not self._started_recently()
+
+    def _started_recently(self) -> bool:
+        """Each start touches the lock file: of many whose patience ends together, one starts."""
+        age = time.time() - os.stat(self._lock.path).st_mtime
+        return 0 <= age < limits.START_LOCK_TIMEOUT
+
+
+def start_server(directory: str) -> None:
+    """Start a server unless one is being started, and do not wait for it."""
+    starter = Starter(directory)
+    starter.poll(endpoint.read(directory))
+    starter.release()
+
+
+def _refuse_if_taken(port: int | None) -> None:
+    """A command that names a port has no use for a server on the next one."""
+    if port is None:
+        return
+    import socket
+
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            raise Unavailable(f"port {port} is held by another program; leave out -p, or name another") from None
+
+
+def spawn_detached(
+    directory: str,
+    published: Endpoint | None = None,
+    *,
+    successor_of: str | None = None,
+    port: int | None = None,
+    auth: bool = True,
+) -> subprocess.Popen[bytes]:
+    """Start `nudge serve --detach`: own session, no descriptor of ours, root as directory, a bare environment.
+
+    `published` is the last server's endpoint. When that was a newer version, its installation is started, so that old
+    code never meets a newer change log.
+    """
+    import subprocess
+
+    environ = _environment(os.environ)
+    executable = sys.executable
+    if published is not None and _is_newer_installation(published):
+        executable = str(published.executable)
+        environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+    command = [executable, "-P", "-m", "nudge", "serve", "--detach"]
+    command += [] if port is None else ["--port", str(port)]
+    command += [] if auth else ["--no-auth"]
+    command += [] if successor_of is None else ["--successor", successor_of]
+    _touch(os.path.join(directory, paths.START_LOCK))
+    with open(os.devnull, "rb") as nothing, _open_start_report(directory) as report:
+        child = subprocess.Popen(
+            command,
+            cwd="/",
+            stdin=nothing,
+            stdout=nothing,
+            stderr=report,
+            env=environ,
+            close_fds=True,
+            start_new_session=True,
+        )
+    _reap_later(child)
+    return child
+
+
+def _is_newer_installation(published: Endpoint) -> bool:
+    return endpoint.is_newer(str(published.version), __version__) and os.access(published.executable or "", os.X_OK)
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)}
+
+
+def _touch(path: str) -> None:
+    try:
+        os.utime(path)
+    except OSError:  # nobody took the lock yet, so nobody waits for it
+        pass
+
+
+def _open_start_report(directory: str):  # type: ignore[no-untyped-def]
+    """Where a server that cannot start says why; on a full disk, nowhere."""
+    path = os.path.join(directory, paths.START_REPORT)
+    try:
+        return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600), "wb")
+    except OSError:
+        return open(os.devnull, "wb")
+
+
+def _fail_if_child_failed(child: subprocess.Popen[bytes], directory: str) -> None:
+    """A start that was lost, or killed, is tried again; one that failed by itself would fail again."""
+    if child.returncode is None or child.returncode <= 0:
+        return
+    with open(os.path.join(directory, paths.START_REPORT), "rb") as file:
+        last = file.read()[-2_000:].decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
+    raise Unavailable(f"the Nudge server could not start: {last or f'exit code {child.returncode}'}")
+
+
+def _reap_later(child: subprocess.Popen[bytes]) -> None:
+    """A PROXY lives for days: a server that it started and that has ended must not stay behind as a zombie."""
+    import threading
+
+    threading.Thread(target=child.wait, daemon=True).start()
