@@ -12,7 +12,7 @@ from nudge.clock import boot_id, boot_seconds
 from nudge.doctor.finding import Finding, Patient, fail, ok, warn
 from nudge.errors import StorageFailed
 from nudge.ipc import lock
-from nudge.storage.changelog import LogContents, read_log
+from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.usecases.measures import size, span
 
 _CHECK = "change log"
@@ -42,18 +42,24 @@ def _contents(patient: Patient, path: str, contents: LogContents) -> Finding:
             "a newer Nudge wrote it; this one takes no changes until it is upgraded",
             "uv tool upgrade nudge-mcp",
         )
-    if contents.header is None:
+    if contents.damaged and at_rest:
         return fail(
             _CHECK,
-            f"{path} is damaged; the next server begins a new session",
-            f"mv {quote(path)} {quote(path + '.damaged')}",
+            f"{path} is damaged: {size(contents.damaged_bytes)} cannot be read, {len(contents.records)} records can."
+            " The next start recovers those and keeps the damaged file beside it",
+            "nudge ls",
         )
     if contents.torn and at_rest:
-        lost = size(length - contents.good_bytes)
         return warn(
             _CHECK,
-            f"its last {lost} are half a record, of which nobody was told; the next server drops them",
+            "it ends in an incomplete record (written during a crash, never acknowledged), which the next start drops",
             "nudge ls",
+        )
+    if copies := damaged_copies(path):
+        return warn(
+            _CHECK,
+            f"it was damaged; what could be read was recovered, and the damaged file is kept: {', '.join(copies)}",
+            f"rm {' '.join(map(quote, copies))}",
         )
     if length > limits.LARGE_LOG_BYTES:
         return warn(

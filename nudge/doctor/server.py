@@ -53,7 +53,9 @@ def _troubles(status: Mapping[str, Any]) -> Iterator[Finding]:
     read_only = (status.get("session") or {}).get("read_only")
     if read_only:
         yield warn("server", f"takes no changes: {read_only}", "nudge stop --forget")
-    elif status.get("durability") == "none":
+    elif status.get("durability") == "none" and not status.get("warnings"):
         yield warn("server", "keeps hints in its memory only", "nudge stop --force")
+    for warning in status.get("warnings") or ():
+        yield warn("server", warning, "nudge status")
     if status.get("last_error"):
         yield warn("server", f"last error: {status['last_error']}", "nudge status")

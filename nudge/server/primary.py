@@ -137,6 +137,8 @@ class Primary:
         if self._lock is None:
             return open_in_memory(self._settings)
         session = open_session(self._directory, self._settings)
+        if session.warning:
+            _log.warning("%s", session.warning)
         self._membership.acquire(shared=True, wait=True)
         return session
 

@@ -62,6 +62,7 @@ class SelfReport:
             "spool": history.pop("spool", None),
             "history": history or None,
             "last_error": self._app.last_error,
+            "warnings": [warning for warning in (session.warning, history.pop("warning", None)) if warning],
         }
 
     def _session(self) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""The change log: every acknowledged change as one checksummed record, appended before it is applied.
+"""The change log: every acknowledged change is appended as one checksummed record before it is applied.
 
-A frame is its length, its CRC-32 (4 bytes each, big-endian) and that many bytes of JSON; the first frame is the header.
-`write()`
-without `fsync` outlives the process, which is what a session needs. Reading stops at the first frame that is not whole:
-dying in
-the middle of a write costs that one change, of which nobody was told that it had been made.
+A record is framed by its length and its CRC-32 (4 bytes each, big-endian), followed by that many bytes of JSON. The first
+record is the header. `write()` without `fsync` survives the death of the process, which is what a session needs.
+
+An incomplete last record was never acknowledged: it is dropped as a torn tail. Anything else that does not check is
+damage: reading continues with the next record that checks, and `keep_damaged` saves the file before it is replaced.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ Record = dict[str, Any]
 _PREFIX = struct.Struct(">II")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _TEMPORARY = ".tmp"
+_DAMAGED = ".damaged"
 _NOT_APPLIED = "the write was not applied"
 _CAUSES = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -38,47 +39,52 @@ _APPEND = os.O_WRONLY | os.O_APPEND | _GUARDED
 
 
 class LogGone(StorageFailed):
-    """The path no longer names the file we write, or its end is not ours: the whole log must be written anew from
-    memory."""
+    """The path no longer names the file that is open, or another process has written to it: the whole log must be
+    written again from memory."""
 
     def __init__(self) -> None:
-        super().__init__(f"the change log was removed or changed by somebody else; {_NOT_APPLIED}")
+        super().__init__(f"the change log was removed or changed by another process; {_NOT_APPLIED}")
 
 
 @dataclass(slots=True)
 class LogContents:
-    """What a log holds. `torn`: bytes after `good_bytes` were dropped. `newer`: of a format we do not know, records
-    unread."""
+    """What a log file holds.
+
+    `torn`: an incomplete last record, behind `good_bytes`, was dropped. `damaged_bytes`: how many bytes belong to no
+    record that checks although they are not a torn tail; `records` are then those that could be recovered. `newer`: the
+    format is newer than ours and the records were not read.
+    """
 
     header: Record | None = None
     records: list[Record] = field(default_factory=list)
     good_bytes: int = 0
     torn: bool = False
     newer: bool = False
+    damaged_bytes: int = 0
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the log can be continued only after it was written again. Without a header it cannot."""
+        return self.header is None or self.damaged_bytes > 0
+
+
+# Reading
 
 
 def read_log(path: str) -> LogContents | None:
-    """Everything up to the first frame that is not whole, or None when there is no log. Only the disk can make this
-    raise."""
+    """Return every record that checks, or None when there is no log. Raises StorageFailed only when the file cannot be
+    read."""
     try:
         data = _read_regular(path)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _spoken(error, "the change log was not read") from None
+        raise _storage_error(error, "the change log was not read") from None
     return _parse(data)
 
 
-def last_alive(path: str) -> float | None:
-    """When the log's owner last gave a sign of life. Ask before `resume`, which is one."""
-    try:
-        return os.stat(path, follow_symlinks=False).st_mtime
-    except OSError:
-        return None
-
-
 def _read_regular(path: str) -> bytes:
-    # O_NONBLOCK: a FIFO in the log's place must not hang the start.
+    # O_NONBLOCK: opening a FIFO in the log's place would wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _GUARDED)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -87,39 +93,79 @@ def _read_regular(path: str) -> bytes:
 
 
 def _parse(data: bytes) -> LogContents:
-    frames = _frames(data)
-    header, end = next(frames, (None, 0))
-    if header is None or not _is_format(header.get("format")):
-        return LogContents(torn=True)
-    if header["format"] > FORMAT:
-        return LogContents(header, good_bytes=len(data), newer=True)
-    contents = LogContents(header, good_bytes=end)
-    for record, end in frames:
-        contents.records.append(record)
-        contents.good_bytes = end
-    contents.torn = contents.good_bytes < len(data)
+    contents = LogContents()
+    position = 0
+    while position < len(data):
+        record, end = _frame_at(data, position)
+        if record is None:
+            end = _next_frame(data, position)
+            record = _frame_between(data, position, end)
+            if record is None and end == len(data) and _is_torn(data, position):
+                contents.torn = True
+                break
+            contents.damaged_bytes += end - position
+        if record is not None and not _take(contents, record, first=position == 0):
+            return LogContents(record, good_bytes=len(data), newer=True)
+        position = contents.good_bytes = end
     return contents
 
 
-def _is_format(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= FORMAT
+def _take(contents: LogContents, record: Record, *, first: bool) -> bool:
+    """Add a record. Only the first one can be the header; False when that one is of a newer format."""
+    version = record.get("format")
+    is_header = first and isinstance(version, int) and not isinstance(version, bool) and version >= FORMAT
+    if not is_header:
+        contents.records.append(record)
+        return True
+    contents.header = record
+    return bool(record["format"] == FORMAT)
 
 
-def _frames(data: bytes) -> Iterator[tuple[Record, int]]:
-    """Each whole frame's record and where the frame ends."""
-    start = 0
-    while start + _PREFIX.size <= len(data):
-        length, checksum = _PREFIX.unpack_from(data, start)
-        start += _PREFIX.size
-        body = data[start : start + length] if length <= limits.MAX_LOG_RECORD_BYTES else b""
-        record = _decode(body) if len(body) == length and zlib.crc32(body) == checksum else None
-        if record is None:
-            return
-        start += length
-        yield record, start
+def _frame_at(data: bytes, start: int) -> tuple[Record | None, int]:
+    """The record whose frame starts at `start`, and where the frame ends; None when it does not check."""
+    if start + _PREFIX.size > len(data):
+        return None, start
+    length, checksum = _PREFIX.unpack_from(data, start)
+    body, end = start + _PREFIX.size, start + _PREFIX.size + length
+    if length > limits.MAX_LOG_RECORD_BYTES or end > len(data) or data[body : body + 1] != b"{":
+        return None, start
+    return _decode(data[body:end], checksum), end
 
 
-def _decode(body: bytes) -> Record | None:
+def _next_frame(data: bytes, position: int) -> int:
+    """Where the first frame that checks behind a bad one at `position` starts, or the end of the data.
+
+    A body is a JSON object, so only places before a `{` are tried. Inside the text of another record none is taken for a
+    frame: JSON escapes control characters, so the four bytes of the length would be printable, which is more than
+    MAX_LOG_RECORD_BYTES.
+    """
+    brace = data.find(b"{", position + _PREFIX.size + 1)
+    while brace >= 0:
+        if _frame_at(data, brace - _PREFIX.size)[0] is not None:
+            return brace - _PREFIX.size
+        brace = data.find(b"{", brace + 1)
+    return len(data)
+
+
+def _frame_between(data: bytes, start: int, end: int) -> Record | None:
+    """The record between two places, when nothing but its length is wrong."""
+    if end - start < _PREFIX.size:
+        return None
+    return _decode(data[start + _PREFIX.size : end], _PREFIX.unpack_from(data, start)[1])
+
+
+def _is_torn(data: bytes, position: int) -> bool:
+    """Whether the rest of the file is an incomplete record. After a power failure a file may end in zeros instead."""
+    rest = data[position:]
+    if len(rest) < _PREFIX.size or not rest.strip(b"\0"):
+        return True
+    length = _PREFIX.unpack_from(rest)[0]
+    return bool(len(rest) - _PREFIX.size < length <= limits.MAX_LOG_RECORD_BYTES)
+
+
+def _decode(body: bytes, checksum: int) -> Record | None:
+    if zlib.crc32(body) != checksum:
+        return None
     try:
         record = json.loads(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
@@ -127,13 +173,48 @@ def _decode(body: bytes) -> Record | None:
     return record if isinstance(record, dict) else None
 
 
+# Damage
+
+
+def keep_damaged(path: str) -> str:
+    """Save the log file at `path` as `changes.log.damaged` (numbered when there is one) and return that name."""
+    for kept in damaged_copies(path):
+        if os.path.samefile(kept, path):
+            return kept  # a start that was interrupted after this step
+    number, target = 1, path + _DAMAGED
+    while os.path.lexists(target):
+        number += 1
+        target = f"{path}{_DAMAGED}.{number}"
+    try:
+        os.chmod(path, 0o600)
+        try:
+            os.link(path, target)
+        except OSError:  # some filesystems have no hard links
+            with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _GUARDED, 0o600), "wb") as copy:
+                copy.write(_read_regular(path))
+    except OSError as error:
+        raise _storage_error(error, "the damaged change log was not saved") from None
+    return target
+
+
+def damaged_copies(path: str) -> list[str]:
+    """The damaged logs that `keep_damaged` saved beside `path`."""
+    folder, name = os.path.split(path)
+    try:
+        entries = os.listdir(folder or ".")
+    except OSError:
+        return []
+    return sorted(os.path.join(folder, entry) for entry in entries if entry.startswith(name + _DAMAGED))
+
+
+# Writing
+
 Pieces = list[bytes]
-"""A large frame, cut where it was convenient."""
+"""One large frame in parts of about LOG_PIECE_BYTES."""
 
 
 def encode_in_pieces(record: Record) -> Pieces:
-    """For a large record and a worker thread: `json` in one go, or all of it in one text, would keep every other thread
-    waiting."""
+    """Encode a large record on a worker thread. In parts, because `json` holds the interpreter lock for one text."""
     pieces, piece, size = [], [], 0
     for part in _ENCODER.iterencode(record):
         piece.append(part)
@@ -176,8 +257,7 @@ class ChangeLog:
 
     @classmethod
     def create(cls, path: str, header: Record, records: Iterable[Record] = ()) -> ChangeLog:
-        """Write a whole new log beside `path`, then put it there: whoever looks sees the old log or the new one, never
-        a part."""
+        """Write a whole new log beside `path`, then rename it: a reader sees the old log or the new one, never a part."""
         remove_stale(path)
         temporary = _temporary_name(path)
         descriptor = -1
@@ -187,18 +267,18 @@ class ChangeLog:
                 _write_whole(descriptor, piece)
             size = os.fstat(descriptor).st_size
             if size > len(_encode(header)):
-                os.fsync(descriptor)  # as for a compaction: what is carried over may have been on the disk already
+                os.fsync(descriptor)  # the log that this one replaces may have reached the disk long ago
             os.replace(temporary, path)
         except BaseException as error:
             _discard(descriptor, temporary)
-            raise _spoken(error, _NOT_APPLIED) from None
+            raise _storage_error(error, _NOT_APPLIED) from None
         return cls(path, descriptor, size, _next_compaction(size))
 
     @classmethod
     def resume(cls, path: str, contents: LogContents) -> ChangeLog:
-        """Go on after the last good record of what `read_log` found."""
-        if contents.header is None or contents.newer:
-            raise StorageFailed("the change log has no header that this version can continue")
+        """Continue after the last record that `read_log` returned. A damaged log cannot be continued."""
+        if contents.newer or contents.damaged:
+            raise StorageFailed("the change log cannot be continued by this version")
         remove_stale(path)
         descriptor = -1
         try:
@@ -209,7 +289,7 @@ class ChangeLog:
             os.ftruncate(descriptor, contents.good_bytes)
         except BaseException as error:
             _discard(descriptor)
-            raise _spoken(error, "the change log was not continued") from None
+            raise _storage_error(error, "the change log was not continued") from None
         return cls(path, descriptor, contents.good_bytes, limits.COMPACT_AT_BYTES)
 
     @property
@@ -221,40 +301,34 @@ class ChangeLog:
         return self._compaction is None and self._size >= self._compact_at
 
     def append(self, record: Record) -> None:
-        """Returns when the kernel has the record; raises when the log is as it was before."""
+        """Return when the kernel has the record. When it raises, the log is as it was before."""
         frame = _encode(record)
-        self._check_ours()
+        self._check_path()
         try:
             _write_whole(self._descriptor, frame)
         except OSError as error:
-            self._take_back()
-            raise _spoken(error, _NOT_APPLIED) from None
+            self._undo_write()
+            raise _storage_error(error, _NOT_APPLIED) from None
         self._appended([frame])
 
     def append_in_pieces(self, frame: Pieces) -> Generator[None, None, None]:
-        """`append` for a record of megabytes. It pauses between the pieces, in which nobody else may append; left off
-        there, it
-        leaves no trace."""
-        self._check_ours()
+        """`append` for a record of megabytes. It yields between the pieces; the caller must not append meanwhile. A
+        generator that is closed early leaves no trace."""
+        self._check_path()
         try:
             for piece in frame:
                 _write_whole(self._descriptor, piece)
                 yield
         except BaseException as error:
-            self._take_back()
-            raise _spoken(error, _NOT_APPLIED) from None
+            self._undo_write()
+            raise _storage_error(error, _NOT_APPLIED) from None
         self._appended(frame)
-        self._check_ours()  # the file may have been taken away meanwhile
+        self._check_path()  # the file may have been removed meanwhile
 
     def _appended(self, frame: Pieces) -> None:
         self._size += sum(map(len, frame))
         if self._compaction is not None:
             self._compaction.missed += frame
-
-    def touch(self) -> None:
-        """The heartbeat. A disk that refuses it will refuse the next write too, and be reported there."""
-        with contextlib.suppress(OSError):
-            os.utime(self._descriptor if os.utime in os.supports_fd else self.path)
 
     def close(self) -> None:
         if self._compaction is not None:
@@ -263,19 +337,19 @@ class ChangeLog:
         self._descriptor = -1
 
     def begin_compaction(self, header: Record) -> Compaction:
-        """Appends are remembered from here on: the caller takes its snapshot now, has it written by a worker, then
-        finishes."""
+        """Start collecting what is appended from now on. The caller takes its snapshot now, has a worker thread write
+        it, then calls `finish_compaction`."""
         if self._compaction is not None:
             raise StorageFailed("the change log is being compacted already")
         self._compaction = Compaction(_temporary_name(self.path), header)
         return self._compaction
 
     def finish_compaction(self, compaction: Compaction) -> None:
-        """Add what the snapshot missed and take the old log's place. On failure the old log, which has everything, goes
-        on."""
+        """Add what was appended since the snapshot and replace the old log. On failure the old log, which has
+        everything, stays in use."""
         descriptor = -1
         try:
-            self._check_ours()
+            self._check_path()
             descriptor = compaction.reopen()
             for piece in compaction.missed:
                 _write_whole(descriptor, piece)
@@ -284,21 +358,20 @@ class ChangeLog:
         except BaseException as error:
             _discard(descriptor)
             self.abandon_compaction(compaction)
-            raise _spoken(error, "the change log was not compacted") from None
+            raise _storage_error(error, "the change log was not compacted") from None
         replaced, self._descriptor = self._descriptor, descriptor
         self._size, self._compact_at, self._compaction = size, _next_compaction(size), None
         _discard(replaced)
 
     def abandon_compaction(self, compaction: Compaction) -> None:
-        """Forget it, even while its thread still writes; the next one waits until the log has grown some more."""
+        """Cancel a compaction, even while its thread still writes. The next one waits until the log has grown."""
         compaction.cancel()
         if self._compaction is compaction:
             self._compaction = None
             self._compact_at = self._size + limits.COMPACT_AT_BYTES
 
-    def _check_ours(self) -> None:
-        """A file that was removed would swallow the record; one that somebody else appends to has an owner besides
-        us."""
+    def _check_path(self) -> None:
+        """Raise LogGone when the path no longer names our file, or when another process has written to it."""
         try:
             ours, named = os.fstat(self._descriptor), os.stat(self.path, follow_symlinks=False)
         except OSError:
@@ -306,8 +379,8 @@ class ChangeLog:
         if self._spoiled or not os.path.samestat(ours, named) or ours.st_size != self._size:
             raise LogGone
 
-    def _take_back(self) -> None:
-        """What a failed write left would end the log for every reader, hiding all that is appended after it."""
+    def _undo_write(self) -> None:
+        """Remove what a failed write left: it would be damage in front of every later record."""
         try:
             os.ftruncate(self._descriptor, self._size)
         except OSError:
@@ -315,7 +388,7 @@ class ChangeLog:
 
 
 class Compaction:
-    """A smaller log in the making."""
+    """A smaller log that is being written beside the one in use."""
 
     def __init__(self, path: str, header: Record) -> None:
         self.path = path
@@ -325,7 +398,7 @@ class Compaction:
         self._cancelled = False
 
     def write(self, records: Iterable[Record]) -> None:
-        """Blocking, for a worker thread. Each piece is a system call, and so a moment for the other threads."""
+        """Write the snapshot; blocks, so it runs on a worker thread. Each system call lets the other threads run."""
         descriptor = -1
         try:
             descriptor = _open_new(self.path)
@@ -333,29 +406,27 @@ class Compaction:
                 if self._cancelled:
                     break
                 _write_whole(descriptor, piece)
-            # The log that this one replaces may have reached the disk long ago.
-            os.fsync(descriptor)
+            os.fsync(descriptor)  # the log that this one replaces may have reached the disk long ago
             self._complete = True
         except OSError as error:
-            raise _spoken(error, "the change log was not compacted") from None
+            raise _storage_error(error, "the change log was not compacted") from None
         finally:
             _discard(descriptor, None if self._complete and not self._cancelled else self.path)
 
     def reopen(self) -> int:
-        """A descriptor of one's own: one shared with the writing thread could be closed under it, and then mean another
-        file."""
+        """Open the snapshot for appending. The writing thread has its own descriptor and may close it at any time."""
         if not self._complete or self._cancelled:
-            raise StorageFailed("the compaction did not come to its end")
+            raise StorageFailed("the compaction did not finish")
         return os.open(self.path, _APPEND)
 
     def cancel(self) -> None:
-        """Either we remove the file here, or the writer, who looks at the mark after its last write, does."""
+        """Stop the writer. The file is removed here, or by the writer, which checks the flag after its last write."""
         self._cancelled = True
         _discard(-1, self.path)
 
 
 def remove_stale(path: str) -> None:
-    """Drop what a process that died while writing a whole log left beside it."""
+    """Remove the temporary files of a process that died while writing a whole log."""
     folder, name = os.path.split(path)
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder or "."):
@@ -376,7 +447,7 @@ def _next_compaction(size: int) -> int:
 
 
 def _pieces(header: Record, records: Iterable[Record]) -> Iterator[bytes]:
-    """A whole log in portions."""
+    """A whole log in parts of about LOG_PIECE_BYTES."""
     piece = bytearray(_encode(header))
     for record in records:
         piece += _encode(record)
@@ -387,13 +458,13 @@ def _pieces(header: Record, records: Iterable[Record]) -> Iterator[bytes]:
 
 
 def _write_whole(descriptor: int, data: bytes) -> None:
-    """One write. A file takes part of it only when the disk has no room for the rest."""
+    """Write in one system call. A regular file takes only a part when the disk has no room for the rest."""
     if os.write(descriptor, data) != len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _discard(descriptor: int, path: str | None = None) -> None:
-    """Neither step may fail: what is discarded is not worth an error."""
+    """Close and remove, ignoring errors."""
     with contextlib.suppress(OSError):
         os.close(descriptor)
     if path is not None:
@@ -401,8 +472,8 @@ def _discard(descriptor: int, path: str | None = None) -> None:
             os.unlink(path)
 
 
-def _spoken(error: BaseException, outcome: str) -> BaseException:
-    """An error of the system as a sentence for the wire, which carries no paths; any other error as it is."""
+def _storage_error(error: BaseException, outcome: str) -> BaseException:
+    """An OSError as a StorageFailed whose sentence names no path; any other error unchanged."""
     if not isinstance(error, OSError):
         return error
     number = error.errno or errno.EIO

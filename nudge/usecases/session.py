@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 from nudge import __version__, files, paths
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings
-from nudge.errors import Invalid, Unavailable
+from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.hints.change import Change
 from nudge.hints.model import Hint
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
 from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
-from nudge.storage.changelog import ChangeLog, LogContents, read_log
+from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
 LOG_FORMAT = 1
 NO_SESSION = ""  # whose log it is once the session was forgotten: it holds what outlived it until the next one begins
@@ -78,6 +78,8 @@ class Session:
     answers: Answers = field(default_factory=Answers)
     read_only: str | None = None
     """Why nothing may be written, where that is so."""
+    warning: str | None = None
+    """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
 
     @property
     def id(self) -> str:
@@ -114,22 +116,52 @@ def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -
 
 
 def open_session(directory: str, settings: Settings) -> Session:
-    """Continue the session that the directory holds, or begin a new one with what outlives the old."""
+    """Continue the session that the directory holds, or begin a new one with what outlives the old. A log that cannot be
+    read or written costs durability, not the start: the session is then kept in memory, and its `warning` says so."""
     path = os.path.join(directory, paths.CHANGE_LOG)
-    contents = read_log(path)
+    try:
+        contents = read_log(path)
+    except StorageFailed as error:
+        return _keep_in_memory(open_in_memory(settings), error)
     if contents is not None and contents.newer:
         why = "the change log was written by a newer Nudge; upgrade this one, or run: nudge stop --forget"
         return Session(_new_store(settings, Clock()), Clock(), None, read_only=why)
-    if contents is None or contents.header is None:
-        return _begin(path, settings, Clock(), ())
-    if goes_on(contents, settings, directory):
-        return _continue(path, settings, contents)
-    return _end_and_begin(directory, settings, contents)
+    session = open_in_memory(settings) if contents is None else _restore(settings, contents)
+    try:
+        if contents is None:
+            session.log = ChangeLog.create(path, session.header())
+            return session
+        return _attach_log(directory, settings, session, contents)
+    except StorageFailed as error:
+        return _keep_in_memory(session, error)
 
 
 def open_in_memory(settings: Settings) -> Session:
     clock = Clock()
     return Session(_new_store(settings, clock), clock, None)
+
+
+def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
+    session.log = None
+    session.warning = f"changes.log cannot be used ({error.message}); hints are kept in memory only. fix: nudge doctor"
+    return session
+
+
+def _attach_log(directory: str, settings: Settings, session: Session, contents: LogContents) -> Session:
+    """A damaged log is saved, then replaced by one that holds every record that could be read."""
+    path = os.path.join(directory, paths.CHANGE_LOG)
+    if contents.damaged:
+        session.warning = (
+            f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read, {len(contents.records)} records"
+            f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
+        )
+    if contents.header is not None and not goes_on(contents, settings, directory):
+        return _end_and_begin(directory, settings, session)
+    if contents.damaged:
+        session.log = ChangeLog.create(path, session.header(), session.records())
+    else:
+        session.log = ChangeLog.resume(path, contents)
+    return session
 
 
 def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
@@ -145,22 +177,9 @@ def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
     return settings.session_grace > 0 and silent <= settings.session_grace
 
 
-def _begin(path: str, settings: Settings, clock: Clock, outliving: Iterable[Hint]) -> Session:
-    session = Session(_new_store(settings, clock), clock, None)
-    session.store.apply(Change(puts=tuple(outliving)))
-    session.log = ChangeLog.create(path, session.header(), session.records())
-    return session
-
-
-def _continue(path: str, settings: Settings, contents: LogContents) -> Session:
-    session = _restore(settings, contents)
-    session.log = ChangeLog.resume(path, contents)
-    return session
-
-
 def _restore(settings: Settings, contents: LogContents) -> Session:
-    header = contents.header
-    assert header is not None
+    """The session that a log holds. When damage took the header, its hints go into a new session."""
+    header = contents.header or open_in_memory(settings).header()
     same_boot = header.get("boot_id") == boot_id()
     session = Session(_new_store(settings, Clock(), header["session"], header["created"]), Clock(), None)
     session.clock = Clock(header["offset"]) if same_boot else Clock()
@@ -168,9 +187,11 @@ def _restore(settings: Settings, contents: LogContents) -> Session:
     return session
 
 
-def _end_and_begin(directory: str, settings: Settings, contents: LogContents) -> Session:
-    ended = _restore(settings, contents)
-    return _begin(os.path.join(directory, paths.CHANGE_LOG), settings, ended.clock, _end(directory, ended))
+def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Session:
+    session = Session(_new_store(settings, ended.clock), ended.clock, None, warning=ended.warning)
+    session.store.apply(Change(puts=tuple(_end(directory, ended))))
+    session.log = ChangeLog.create(os.path.join(directory, paths.CHANGE_LOG), session.header(), session.records())
+    return session
 
 
 def _end(directory: str, ended: Session) -> list[Hint]:
@@ -186,6 +207,8 @@ def end_without_next(directory: str, ended: Session) -> int:
     """End a session that nobody continues: how many hints went. The log keeps the others, and not a byte of those."""
     outliving = _end(directory, ended)
     path = os.path.join(directory, paths.CHANGE_LOG)
+    for copy in damaged_copies(path):
+        os.unlink(copy)
     if outliving:
         header = {**ended.header(), "session": NO_SESSION}
         ChangeLog.create(path, header, _records(outliving, [], ended.clock.now())).close()
@@ -213,7 +236,7 @@ def forget(directory: str, settings: Settings) -> int | None:
 def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
     """A log that this version cannot read is forgotten too: that is what was asked for."""
     contents = read_log(path)
-    if contents is None or contents.header is None or contents.newer:
+    if contents is None or contents.newer:
         os.unlink(path)
         return 0
     ended = _restore(settings, contents)

@@ -45,7 +45,7 @@ def test_the_change_log(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) 
     path.mkdir()
     seen.append(only(changes.check_log(make())).level)
     assert seen[:3] == ["ok", "ok", "nudge export > hints.json; nudge stop --forget"]
-    assert seen[3].startswith("its last 3 B are half a record") and seen[4] == f"mv {path} {path}.damaged"
+    assert seen[3].startswith("it ends in an incomplete record") and seen[4] == "nudge ls"
     assert "newer Nudge" in seen[5] and seen[6] == "fail"
 
 

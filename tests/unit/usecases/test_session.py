@@ -1,7 +1,10 @@
+"""A session: continued, ended, forgotten, recovered from a damaged log."""
+
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from nudge import paths
 from nudge.clock import Clock
 from nudge.config import Settings
-from nudge.errors import Unavailable
+from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc.lock import Flock
 from nudge.storage.changelog import ChangeLog
 from nudge.usecases import session
@@ -96,3 +99,84 @@ def test_a_log_that_cannot_be_read_is_forgotten_too(tmp_path: Path, content: byt
     (tmp_path / paths.PREVIOUS).write_text("earlier")
     assert session.forget(str(tmp_path), SETTINGS) == 0
     assert not path.exists() and (tmp_path / paths.PREVIOUS).read_text() == "earlier"
+
+
+def values(opened: session.Session) -> set[str]:
+    return {hint.key for hint in opened.store.hints()}
+
+
+def flip(path: Path, needle: bytes) -> None:
+    """Change one byte of the record that holds `needle`."""
+    data = bytearray(path.read_bytes())
+    data[data.index(needle)] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_damaged_log_costs_only_its_bad_records(tmp_path: Path) -> None:
+    """The damaged file is kept, what checks is recovered into a log that is whole, and the session says so."""
+    for key in ("first", "second", "third"):
+        with_a_hint(tmp_path, key)
+    path = tmp_path / paths.CHANGE_LOG
+    flip(path, b"the value of second")
+    damaged = path.read_bytes()
+    opened = session.open_session(str(tmp_path), SETTINGS)
+    assert values(opened) == {"first", "third"}
+    assert opened.warning is not None and "damaged" in opened.warning and "changes.log.damaged" in opened.warning
+    assert (tmp_path / "changes.log.damaged").read_bytes() == damaged
+    assert opened.log is not None
+    opened.log.close()
+    again = session.open_session(str(tmp_path), SETTINGS)
+    assert (values(again), again.id, again.warning) == ({"first", "third"}, opened.id, None)
+
+
+def test_a_damaged_header_costs_no_hint(tmp_path: Path) -> None:
+    """The hints go into a new session."""
+    with_a_hint(tmp_path)
+    flip(tmp_path / paths.CHANGE_LOG, b'"session"')
+    opened = session.open_session(str(tmp_path), SETTINGS)
+    assert values(opened) == {"test"} and opened.warning is not None
+    assert (tmp_path / "changes.log.damaged").exists()
+
+
+def test_an_ended_session_with_a_damaged_log_ends(tmp_path: Path) -> None:
+    """Damage does not prolong a session: its hints are in the export of the previous one."""
+    with_a_hint(tmp_path)
+    with_a_hint(tmp_path, "second")
+    flip(tmp_path / paths.CHANGE_LOG, b"the value of second")
+    opened = session.open_session(str(tmp_path), Settings({"session_grace": 0.0}))
+    assert values(opened) == set() and opened.warning is not None
+    assert previous_keys(tmp_path) == ["test"]
+
+
+@pytest.mark.parametrize("place", [os.mkdir, lambda path: os.symlink("/etc/hostname", path)])
+def test_an_unreadable_log_is_left_alone(tmp_path: Path, place: Callable[[Path], None]) -> None:
+    """The session starts in memory and says so; what stands in the log's place stays."""
+    path = tmp_path / paths.CHANGE_LOG
+    place(path)
+    opened = session.open_session(str(tmp_path), SETTINGS)
+    assert opened.log is None and opened.warning is not None and "memory" in opened.warning
+    assert (os.path.lexists(path) and not path.is_file()) or path.is_symlink()
+
+
+def test_a_disk_that_takes_no_log_starts_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the hints that the log holds."""
+    with_a_hint(tmp_path)
+
+    def refuse(*_: object) -> ChangeLog:
+        raise StorageFailed("the disk is full")
+
+    monkeypatch.setattr(ChangeLog, "resume", refuse)
+    opened = session.open_session(str(tmp_path), SETTINGS)
+    assert (values(opened), opened.log) == ({"test"}, None)
+    assert opened.warning is not None and "the disk is full" in opened.warning
+
+
+def test_forgetting_removes_the_damaged_copy_too(tmp_path: Path) -> None:
+    """`stop --forget` leaves no byte of a session's hints but its one export."""
+    with_a_hint(tmp_path)
+    flip(tmp_path / paths.CHANGE_LOG, b'"session"')
+    opened = session.open_session(str(tmp_path), SETTINGS)
+    assert opened.log is not None
+    opened.log.close()
+    session.forget(str(tmp_path), SETTINGS)
+    assert not [name for name in os.listdir(tmp_path) if "damaged" in name]
