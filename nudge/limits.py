@@ -120,8 +120,10 @@ MAX_SPOOL_FILES = 10_000
 MAX_SPOOL_BYTES = 32 * MIB
 
 # Reading the manifests of a repo
+MAX_SCAN_SECONDS = 10
+MAX_SCAN_ENTRIES = 500_000  # files and directories that are listed
 MAX_MANIFEST_BYTES = 512 * KIB
-MAX_MANIFESTS = 200
+MAX_MANIFESTS = 200  # files that are read
 MAX_MANIFEST_DEPTH = 4  # directories below the root
 MAX_MANIFEST_DIRECTORIES = 20_000
 MAX_FOUND_COMMANDS = 1_000
@@ -130,6 +132,8 @@ MAX_FOUND_REASON_CHARS = 400  # file and line: a hint's reason has room for more
 MAX_UNREAD_MANIFESTS = 1_000  # named in one scan
 MAX_WORKFLOW_LINES = 3  # of a CI step; a longer one is a script, not something a person types
 MAX_YAML_DEPTH = 64
+MAX_YAML_NODES = 50_000  # aliases counted as copies
+MAX_MANIFEST_ERROR_CHARS = 120  # of a parser's message
 MAX_TOML_KEY_PARTS = 40
 
 # The stdio pipe of PRIMARY's own client

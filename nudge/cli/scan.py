@@ -12,7 +12,7 @@ from nudge.cli.console import Console
 from nudge.cli.context_flags import absolute
 from nudge.cli.parsing import Usage
 from nudge.errors import Invalid
-from nudge.limits import MAX_SCANNED, MAX_UNREAD_MANIFESTS
+from nudge.limits import MAX_SCANNED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,22 +40,22 @@ def run(arguments: Namespace) -> int:
     here = context.resolve(folder)
     if here.repo is None:
         raise Invalid(f"{folder} is in no git repository; go into one, or name one: nudge scan DIR")
-    read = manifests.read_manifests(Path(_root(folder)), here.project)
-    result = connect(arguments).call("nudge.scan", _params(here.repo, read, dry_run=arguments.dry_run))
+    scanned = manifests.scan_repo(Path(_root(folder)), here.project)
+    result = connect(arguments).call("nudge.scan", _params(here.repo, scanned, dry_run=arguments.dry_run))
     console.result(result, _lines(console.pen, result, dry_run=arguments.dry_run))
-    beyond = len(read.found) - MAX_SCANNED
+    beyond = len(scanned.commands) - MAX_SCANNED
     too_many = [f"{beyond} commands beyond the first {MAX_SCANNED}"] if beyond > 0 else []
-    for problem in [*read.problems, *too_many, *map(_skipped, result.get("skipped", ()))]:
+    for problem in [*scanned.problems, *too_many, *map(_skipped, result.get("skipped", ()))]:
         console.remark(f"passed over: {render.visible(problem)}")
     return exits.DONE
 
 
-def _params(repo: str, read: manifests.Reading, *, dry_run: bool) -> dict[str, Any]:
+def _params(repo: str, scanned: manifests.RepoScan, *, dry_run: bool) -> dict[str, Any]:
     """An older server knows nothing of files that could not be read: it is told of them only where there are some."""
-    unread = {"unread": read.unread[:MAX_UNREAD_MANIFESTS]} if read.unread else {}
+    unread = {"unread": scanned.unread} if scanned.unread else {}
     return {
         "repo": repo,
-        "found": [_entry(command) for command in read.found[:MAX_SCANNED]],
+        "found": [_entry(command) for command in scanned.commands[:MAX_SCANNED]],
         "dry_run": dry_run,
         **unread,
     }
@@ -65,7 +65,7 @@ def _skipped(entry: dict[str, Any]) -> str:
     return f"{entry['component']}/{entry['key']}: {entry['reason']}"
 
 
-def _entry(command: manifests.Found) -> dict[str, Any]:
+def _entry(command: manifests.Command) -> dict[str, Any]:
     """A command for a nested package is typed at the root, and whoever gets it may be anywhere in the repo."""
     value = {"type": "command", "cmd": command.cmd}
     reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"

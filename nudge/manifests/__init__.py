@@ -1,6 +1,9 @@
-"""Which commands build, test, run, lint and format a repo, as its manifests tell. Nothing is executed or imported."""
+"""The commands that build, test, run, lint and format a repo, read from its manifests. Nothing in them is executed.
 
-from nudge.manifests.finding import Reading, find_commands, read_manifests
-from nudge.manifests.model import KEYS, Found
+Offers `scan_repo(root, name) -> RepoScan`: its commands, the problems met, and the paths that could not be read.
+"""
 
-__all__ = ["KEYS", "Found", "Reading", "find_commands", "read_manifests"]
+from nudge.manifests.commands import Command
+from nudge.manifests.scan import RepoScan, scan_repo
+
+__all__ = ["Command", "RepoScan", "scan_repo"]

@@ -1,10 +1,9 @@
-"""The directories of a repo, and the text of the files in them, within limits. The only module here that touches the
-disk."""
+"""The directories of a repo and the text of their files, read within limits. Only this module reads the disk."""
 
 from __future__ import annotations
 
 import os
-import re
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,134 +11,159 @@ from typing import Any
 
 from nudge import limits
 
-_MADE_OR_FETCHED = (
-    "node_modules",
-    "bower_components",
-    "vendor",
-    "third_party",
-    "venv",
-    "target",
-    "build",
-    "dist",
-    "__pycache__",
+_GENERATED = (
+    *("node_modules", "bower_components", "vendor", "third_party", "venv"),
+    *("target", "build", "dist", "__pycache__"),
 )
-_SHOWN_OR_TESTED_WITH = ("example", "examples", "fixtures", "__fixtures__", "testdata")
-_SKIPPED = frozenset((*_MADE_OR_FETCHED, *_SHOWN_OR_TESTED_WITH))
-_PARSE_FAILURES = (ValueError, SyntaxError, RecursionError, MemoryError)
+_SAMPLES = ("example", "examples", "fixtures", "__fixtures__", "testdata")
+_SKIPPED = frozenset((*_GENERATED, *_SAMPLES))
+
+Clock = Callable[[], float]
 
 
-class Place:
-    """One directory: `rel` is its path below the root (empty for the root itself)."""
+class Directory:
+    """One directory of the repo. `rel` is its path below the root, empty for the root itself."""
 
-    __slots__ = ("directories", "files", "rel", "tree")
+    __slots__ = ("files", "rel", "subdirectories", "tree")
 
-    def __init__(self, tree: Tree, rel: str, files: frozenset[str], directories: frozenset[str]) -> None:
-        self.tree, self.rel, self.files, self.directories = tree, rel, files, directories
+    def __init__(self, tree: Tree, rel: str, files: frozenset[str], subdirectories: frozenset[str]) -> None:
+        self.tree, self.rel, self.files, self.subdirectories = tree, rel, files, subdirectories
 
     def path(self, name: str) -> str:
+        """Return the path of `name` from the root."""
         return f"{self.rel}/{name}" if self.rel else name
 
-    def text(self, name: str) -> str | None:
-        """None when there is no such file, or none that can be read."""
-        return self.tree.text(self.path(name)) if name in self.files else None
+    def read(self, name: str) -> str | None:
+        """Return the text of a file, or None when it is missing or unreadable (which is then a problem of the scan)."""
+        return self.tree.read(self.path(name)) if name in self.files else None
 
-    def parsed(self, name: str, parse: Callable[[str], Any]) -> Any:
-        """The parsed file; None when there is none, or it is broken (which is noted)."""
-        return self.tree.parsed(self.path(name), parse) if name in self.files else None
+    def parse(self, name: str, parser: Callable[[str], Any]) -> Any:
+        """Return the parsed file, or None when it is missing or malformed (which is then a problem of the scan)."""
+        return self.tree.parse(self.path(name), parser) if name in self.files else None
 
-    def first(self, *names: str) -> str | None:
+    def first_file(self, *names: str) -> str | None:
+        """Return the first of `names` that is a file here."""
         return next((name for name in names if name in self.files), None)
 
-    def holds(self, relative: str) -> bool:
-        """Whether a file is there, below this directory too; it is not opened."""
+    def has_file(self, relative: str) -> bool:
+        """Whether a file exists at a path below this directory. It is not opened."""
         return os.path.isfile(self.tree.root / self.path(relative))
 
-    def upwards(self) -> Iterator[Place]:
-        """This directory, its parent, and so on to the root."""
+    def with_parents(self) -> Iterator[Directory]:
+        """Yield this directory, its parent, and so on up to the root."""
         parts = self.rel.split("/") if self.rel else []
         for count in range(len(parts), -1, -1):
-            yield self.tree.places["/".join(parts[:count])]
+            yield self.tree.directories["/".join(parts[:count])]
+
+    def below(self, ancestor: Directory) -> str:
+        """Return this directory's path below `ancestor`, which is one of `with_parents()`."""
+        return self.rel[len(ancestor.rel) :].lstrip("/")
 
 
 class Tree:
-    """Every directory that may hold a manifest, the shallow ones first; `problems` says what could not be read."""
+    """Every directory that may hold a manifest, shallow ones first.
 
-    def __init__(self, root: Path) -> None:
+    `problems` has a line for each path that could not be read and each limit that was reached; `unread` has the paths
+    of those files and directories.
+    """
+
+    def __init__(self, root: Path, clock: Clock = time.monotonic) -> None:
         self.root = Path(os.path.realpath(root))
         self.problems: list[str] = []
-        self.unread: list[str] = []  # files and directories that are there, and of which nothing is known
-        self.places: dict[str, Place] = {}
+        self.unread: list[str] = []
+        self.directories: dict[str, Directory] = {}
+        self._clock, self._deadline = clock, clock() + limits.MAX_SCAN_SECONDS
+        self._entries = 0
         self._texts: dict[str, str | None] = {}
         self._parsed: dict[tuple[str, Callable[[str], Any]], Any] = {}
         self._walk()
 
-    def text(self, path: str) -> str | None:
+    def read(self, path: str) -> str | None:
         if path not in self._texts:
-            self._texts[path] = self._read_next(path)
+            self._texts[path] = self._read_within_limits(path)
         return self._texts[path]
 
-    def parsed(self, path: str, parse: Callable[[str], Any]) -> Any:
-        text = self.text(path)
+    def parse(self, path: str, parser: Callable[[str], Any]) -> Any:
+        text = self.read(path)
         if text is None:
             return None
-        if (path, parse) not in self._parsed:
-            self._parsed[path, parse] = self._parse(path, parse, text)
-        return self._parsed[path, parse]
+        if (path, parser) not in self._parsed:
+            self._parsed[path, parser] = self._parse(path, parser, text)
+        return self._parsed[path, parser]
 
-    def _parse(self, path: str, parse: Callable[[str], Any], text: str) -> Any:
+    def _parse(self, path: str, parser: Callable[[str], Any], text: str) -> Any:
         try:
-            return parse(text)
-        except _PARSE_FAILURES as error:
-            self._note(path, f"cannot be parsed ({type(error).__name__})")
-            return None
+            return parser(text)
+        except (ValueError, SyntaxError) as error:
+            self._add_problem(path, f"cannot be parsed ({str(error)[: limits.MAX_MANIFEST_ERROR_CHARS]})")
+        except (RecursionError, MemoryError):
+            self._add_problem(path, "cannot be parsed (nested too deep)")
+        return None
 
-    def _read_next(self, path: str) -> str | None:
-        if len(self._texts) == limits.MAX_MANIFESTS:
-            self.problems.append(f"more than {limits.MAX_MANIFESTS} manifests: the deeper ones were not read")
-        if len(self._texts) >= limits.MAX_MANIFESTS:
+    def _read_within_limits(self, path: str) -> str | None:
+        if limit := self._limit_reached((len(self._texts), limits.MAX_MANIFESTS, "manifests")):
+            self._skip([path], f"{limit}: the deeper ones were not read")
             return None
         try:
-            return _decode(_read(self.root / path))
-        except (OSError, ValueError) as error:
-            self._note(path, error.strerror or "cannot be read" if isinstance(error, OSError) else str(error))
-            return None
+            return _decode(_read_bytes(self.root / path))
+        except OSError as error:
+            self._add_problem(path, error.strerror or "cannot be read")
+        except ValueError as error:
+            self._add_problem(path, str(error))
+        return None
 
-    def _note(self, path: str, why: str) -> None:
+    def _limit_reached(self, *counts: tuple[int, int, str]) -> str | None:
+        for count, most, what in counts:
+            if count >= most:
+                return f"more than {most} {what}"
+        return f"stopped after {limits.MAX_SCAN_SECONDS} s" if self._clock() >= self._deadline else None
+
+    def _walk_limit_reached(self) -> str | None:
+        return self._limit_reached(
+            (len(self.directories), limits.MAX_MANIFEST_DIRECTORIES, "directories"),
+            (self._entries, limits.MAX_SCAN_ENTRIES, "files"),
+        )
+
+    def _skip(self, paths: list[str], problem: str) -> None:
+        self.unread += paths
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _add_problem(self, path: str, problem: str) -> None:
         self.unread.append(path)
-        self.problems.append(f"{printable(path)}: {why}")
+        # File names and parser messages hold untrusted text: control characters would reach the terminal.
+        self.problems.append("".join(char if char.isprintable() else "?" for char in f"{path}: {problem}"))
 
     def _walk(self) -> None:
         queue = deque([""])
         while queue:
-            rel = queue.popleft()
-            if len(self.places) >= limits.MAX_MANIFEST_DIRECTORIES:
-                self.problems.append(
-                    f"more than {limits.MAX_MANIFEST_DIRECTORIES} directories: the deeper ones were skipped"
-                )
+            if limit := self._walk_limit_reached():
+                self._skip([rel or "." for rel in queue], f"{limit}: the deeper ones were skipped")
                 return
-            place = self.places[rel] = self._list(rel)
-            if _depth(rel) < limits.MAX_MANIFEST_DEPTH:
-                queue.extend(place.path(name) for name in sorted(place.directories) if _is_walked(name))
+            rel = queue.popleft()
+            directory = self.directories[rel] = self._list(rel)
+            if rel.count("/") + bool(rel) < limits.MAX_MANIFEST_DEPTH:
+                queue.extend(directory.path(name) for name in sorted(directory.subdirectories) if _is_walked(name))
 
-    def _list(self, rel: str) -> Place:
-        files, directories = set(), set()
+    def _list(self, rel: str) -> Directory:
+        files, subdirectories = set(), set()
         try:
             with os.scandir(self.root / rel) as entries:
                 for entry in entries:
+                    if limit := self._walk_limit_reached():
+                        self._skip([rel or "."], f"{limit}: the deeper ones were skipped")
+                        break
+                    self._entries += 1
                     if entry.is_dir(follow_symlinks=False):
-                        directories.add(entry.name)
+                        subdirectories.add(entry.name)
                     elif entry.is_file() and self._is_inside(entry):
                         files.add(entry.name)
         except OSError as error:
-            self._note(rel or ".", error.strerror or "cannot be listed")
-        return Place(self, rel, frozenset(files), frozenset(directories))
+            self._add_problem(rel or ".", error.strerror or "cannot be listed")
+        return Directory(self, rel, frozenset(files), frozenset(subdirectories))
 
     def _is_inside(self, entry: os.DirEntry[str]) -> bool:
         return not entry.is_symlink() or Path(os.path.realpath(entry.path)).is_relative_to(self.root)
-
-
-def _depth(rel: str) -> int:
-    return rel.count("/") + 1 if rel else 0
 
 
 def _is_walked(name: str) -> bool:
@@ -147,8 +171,8 @@ def _is_walked(name: str) -> bool:
     return name == ".github" or not (name in _SKIPPED or name.startswith(".") or "{" in name)
 
 
-def _read(path: Path) -> bytes:
-    # Non-blocking: a pipe that took the file's place since it was listed must not hang the scan.
+def _read_bytes(path: Path) -> bytes:
+    # Non-blocking: a pipe that replaced the file since it was listed must not hang the scan.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as file:
         return file.read(limits.MAX_MANIFEST_BYTES + 1)
@@ -163,18 +187,3 @@ def _decode(raw: bytes) -> str:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise ValueError("not UTF-8") from None
-
-
-def printable(text: str) -> str:
-    """A file name is anybody's text: what would move a terminal's cursor is shown as `?`."""
-    return "".join(char if char.isprintable() else "?" for char in text)
-
-
-def line_at(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
-
-
-def line_of(text: str, pattern: str) -> int:
-    """The line where `pattern` starts (`^` is the start of any line); the first line when it is nowhere."""
-    match = re.search(pattern, text, re.MULTILINE)
-    return line_at(text, match.start()) if match else 1

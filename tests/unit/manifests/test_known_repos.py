@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .planting import plant, reasons, typed
+from .repos import commands, reasons, write_repo
 
 DJANGO = {
     "pyproject.toml": """
@@ -349,8 +349,8 @@ PYTEST = {
 def test_django(tmp_path: Path) -> None:
     """Python with tox: its environments win over the tools' defaults; a formatter that only checks is not how one
     formats."""
-    root = plant(tmp_path / "django", DJANGO)
-    assert typed(root) == {
+    root = write_repo(tmp_path / "django", DJANGO)
+    assert commands(root) == {
         "Django build": "python -m build",
         "Django test": "tox -e py3",
         "Django run": "django-admin",
@@ -368,7 +368,7 @@ def test_django(tmp_path: Path) -> None:
 
 def test_uv_and_nox(tmp_path: Path) -> None:
     """A noxfile is read, not imported; tools run through the runner of the lock file."""
-    assert typed(plant(tmp_path, PYTEST)) == {
+    assert commands(write_repo(tmp_path, PYTEST)) == {
         "httpx-like build": "uv build",
         "httpx-like test": "uv run nox -s tests",
         "httpx-like lint": "uv run ruff check .",
@@ -378,8 +378,8 @@ def test_uv_and_nox(tmp_path: Path) -> None:
 
 def test_vite_monorepo(tmp_path: Path) -> None:
     """A pnpm workspace: the manager is named at its top, npm's placeholder test and node_modules say nothing."""
-    root = plant(tmp_path / "checkout", VITE)
-    assert typed(root) == {
+    root = write_repo(tmp_path / "checkout", VITE)
+    assert commands(root) == {
         "monorepo build": "pnpm build",
         "monorepo test": "pnpm test",
         "monorepo run": "pnpm dev",
@@ -396,9 +396,9 @@ def test_vite_monorepo(tmp_path: Path) -> None:
 
 
 def test_ripgrep(tmp_path: Path) -> None:
-    """A Cargo workspace whose root is a package: its tests are all tests, a member is chosen with -p, a stranger by
+    """A Cargo workspace whose root is a package: its tests are all tests, a member is chosen with -p, any other by
     path."""
-    assert typed(plant(tmp_path, RIPGREP)) == {
+    assert commands(write_repo(tmp_path, RIPGREP)) == {
         "ripgrep build": "cargo build",
         "ripgrep test": "cargo test --workspace",
         "ripgrep run": "cargo run",
@@ -422,8 +422,8 @@ def test_ripgrep(tmp_path: Path) -> None:
 
 def test_kubernetes(tmp_path: Path) -> None:
     """Make wins over Go's defaults; help texts, variables, pattern rules and vendored modules are no targets."""
-    root = plant(tmp_path / "src", KUBERNETES)
-    assert typed(root) == {
+    root = write_repo(tmp_path / "src", KUBERNETES)
+    assert commands(root) == {
         "kubernetes build": "make all",
         "kubernetes test": "make test",
         "kubernetes lint": "make vet",
@@ -441,8 +441,8 @@ def test_kubernetes(tmp_path: Path) -> None:
 def test_petclinic(tmp_path: Path) -> None:
     """Maven and Gradle side by side are one component; the wrapper is typed; a database in compose does not run the
     service."""
-    root = plant(tmp_path, PETCLINIC)
-    assert typed(root) == {
+    root = write_repo(tmp_path, PETCLINIC)
+    assert commands(root) == {
         "spring-petclinic build": "./mvnw package",
         "spring-petclinic test": "./mvnw test",
         "spring-petclinic run": "./mvnw spring-boot:run",
@@ -450,7 +450,7 @@ def test_petclinic(tmp_path: Path) -> None:
         "spring-petclinic format": "./mvnw spring-javaformat:apply",
     }
     (root / "pom.xml").unlink()
-    assert typed(root) == {
+    assert commands(root) == {
         "spring-petclinic build": "./gradlew build",
         "spring-petclinic test": "./gradlew test",
         "spring-petclinic run": "./gradlew bootRun",
@@ -459,8 +459,8 @@ def test_petclinic(tmp_path: Path) -> None:
 
 def test_compose_project(tmp_path: Path) -> None:
     """The whole and each service that is built here; a package's own script says better how to run it."""
-    root = plant(tmp_path / "voting-app", VOTING_APP)
-    assert typed(root) == {
+    root = write_repo(tmp_path / "voting-app", VOTING_APP)
+    assert commands(root) == {
         "voting-app build": "docker compose build",
         "voting-app run": "docker compose up",
         "vote build": "docker compose build vote",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nudge.manifests.meaning import meaning
+from nudge.manifests.jobs import classify_command
 
-from .planting import plant, planted, reasons
+from .repos import commands, reasons, write_repo
 
 SERVICES = "services:\n  api:\n    build: .\n  db:\n    image: postgres\n"
 
@@ -24,14 +24,14 @@ SERVICES = "services:\n  api:\n    build: .\n  db:\n    image: postgres\n"
 )
 def test_compose_file(tmp_path: Path, files: list[str], run: str) -> None:
     """A file that compose would not find by itself is named."""
-    found = planted(tmp_path / "x", dict.fromkeys(files, SERVICES))
+    found = commands(tmp_path / "x", dict.fromkeys(files, SERVICES))
     assert run in found.values()
     assert found["api run"] == f"{run} api"
 
 
 def test_several_compose_variants(tmp_path: Path) -> None:
     """Which of several files go together is not for us to guess."""
-    assert planted(tmp_path, {"compose.dev.yml": SERVICES, "compose.prod.yml": SERVICES}) == {}
+    assert commands(tmp_path, {"compose.dev.yml": SERVICES, "compose.prod.yml": SERVICES}) == {}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_several_compose_variants(tmp_path: Path) -> None:
 )
 def test_meaning_of_a_step(cmd: str, key: str | None) -> None:
     """Only what clearly checks or builds is understood; a formatter that only looks is a linter."""
-    assert meaning(cmd) == key
+    assert classify_command(cmd) == key
 
 
 WORKFLOW = """
@@ -79,7 +79,7 @@ WORKFLOW = """
         steps:
         - uses: actions/checkout@v4
         - run: pip install ruff   # not typed
-        - {name: flow, run: pytest}
+        - {name: flow, run: pytest -q}
         - name: Lint
           env:
             RUFF: "1"
@@ -110,27 +110,29 @@ WORKFLOW = """
               b
               c
               pytest long
-          - run: "python -m pytest \\"tests/unit\\""
+          - run: "python -m build \\"dist/wheel\\""
           - run: >-
-              python -m build
-              --wheel
+              ruff format
+              src
     """
 
 
 def test_workflow_steps(tmp_path: Path) -> None:
     """Steps a person could type, in their directory; no expressions, secrets, pipes, other shells or scripts."""
-    root = plant(tmp_path / "x", {".github/workflows/ci.yml": WORKFLOW, "web/README": ""})
-    assert planted(root, {}) == {
+    root = write_repo(tmp_path / "x", {".github/workflows/ci.yml": WORKFLOW, "web/README": ""})
+    assert commands(root) == {
         "x lint": "ruff check src",
-        "x test": 'python -m pytest "tests/unit"',
-        "x build": "python -m build --wheel",
+        "x test": "pytest -q",
+        "x build": 'python -m build "dist/wheel"',
+        "x format": "ruff format src",
         "web test": "cd web && npx vitest run",
         "web format": "cd web && npx prettier --write .",
     }
     assert reasons(root) == {
         "x lint": ".github/workflows/ci.yml:16",
-        "x test": ".github/workflows/ci.yml:43",
-        "x build": ".github/workflows/ci.yml:44",
+        "x test": ".github/workflows/ci.yml:12",
+        "x build": ".github/workflows/ci.yml:43",
+        "x format": ".github/workflows/ci.yml:44",
         "web test": ".github/workflows/ci.yml:23",
         "web format": ".github/workflows/ci.yml:26",
     }
@@ -147,13 +149,13 @@ def test_workflows_that_check_come_first(tmp_path: Path) -> None:
         ".github/workflows/ci.yml": _job("pytest"),
         ".github/workflows/release.yml": _job("ruff check ."),
     }
-    assert planted(tmp_path / "x", files) == {"x test": "pytest", "x build": "cargo build"}
+    assert commands(tmp_path / "x", files) == {"x test": "pytest", "x build": "cargo build"}
 
 
 def test_workflow_is_believed_last(tmp_path: Path) -> None:
     """CI fills gaps: a language's default is nearer to what a person types."""
     files = {"go.mod": "module x\n", ".github/workflows/ci.yml": _job("go test -race ./...")}
-    assert planted(tmp_path, files)["x test"] == "go test ./..."
+    assert commands(tmp_path, files)["x test"] == "go test ./..."
 
 
 def test_cd_belongs_to_the_next_line(tmp_path: Path) -> None:
@@ -168,4 +170,52 @@ def test_cd_belongs_to_the_next_line(tmp_path: Path) -> None:
               - working-directory: ../x
                 run: ruff check
         """
-    assert planted(tmp_path / "x", {".github/workflows/ci.yml": steps}) == {"x test": "cd web && pytest"}
+    assert commands(tmp_path / "x", {".github/workflows/ci.yml": steps}) == {"x test": "cd web && pytest"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "services: {api: {build: .}, db: {image: postgres}}\n",
+        "services:\n  api: {build: {context: ., dockerfile: D}}\n  db: {image: postgres}\n",
+        'services:\n  "api":\n    "build": "."\n',
+        "x-app: &app\n  build: .\nservices:\n  api:\n    <<: *app\n    ports: ['80:80']\n  db:\n    image: postgres\n",
+        "x-app: &app {build: .}\nservices:\n  api: *app\n",
+    ],
+)
+def test_compose_services_in_any_style(tmp_path: Path, text: str) -> None:
+    """Flow collections, quoted keys, anchors and merge keys name the same service."""
+    assert commands(tmp_path / "x", {"compose.yaml": text}) == {
+        "x build": "docker compose build",
+        "x run": "docker compose up",
+        "api build": "docker compose build api",
+        "api run": "docker compose up api",
+    }
+
+
+def test_compose_without_services(tmp_path: Path) -> None:
+    """A file that only adds volumes, or is no mapping, runs nothing."""
+    for text in ("volumes: {a: {}}\n", "services:\n", "services: [a]\n", "just text\n", ""):
+        assert commands(tmp_path / "x", {"compose.yaml": text}) == {}
+
+
+def test_workflow_in_flow_style(tmp_path: Path) -> None:
+    """`on: [push]` and steps on one line, quoted keys and a shared step are read as block style is."""
+    workflow = """
+        on: [push, pull_request]
+        x-lint: &lint {run: ruff check .}
+        jobs: {check: {runs-on: ubuntu-latest, steps: [{uses: actions/checkout@v4}, {run: pytest -q}]}}
+        """
+    root = tmp_path / "x"
+    assert commands(root, {".github/workflows/ci.yml": workflow}) == {"x test": "pytest -q"}
+    shared = """
+        jobs:
+          a:
+            "steps":
+              - &lint {run: ruff check .}
+              - <<: *lint
+                working-directory: web
+        """
+    files = {".github/workflows/ci.yml": shared, "web/README": ""}
+    assert commands(root, files) == {"x lint": "ruff check .", "web lint": "cd web && ruff check ."}
+    assert reasons(root) == dict.fromkeys(["x lint", "web lint"], ".github/workflows/ci.yml:4")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .planting import planted
+from .repos import commands
 
 SCRIPTS = json.dumps({"name": "@acme/app", "scripts": {"test": "jest", "start": "node .", "build": "tsc"}})
 
@@ -25,7 +25,7 @@ SCRIPTS = json.dumps({"name": "@acme/app", "scripts": {"test": "jest", "start": 
 )
 def test_lock_file_names_the_manager(tmp_path: Path, lock: str, test: str, run: str, build: str) -> None:
     """The lock file says which manager a maintainer types."""
-    assert planted(tmp_path, {"package.json": SCRIPTS, lock: ""}) == {
+    assert commands(tmp_path, {"package.json": SCRIPTS, lock: ""}) == {
         "app test": test,
         "app run": run,
         "app build": build,
@@ -43,7 +43,7 @@ def test_lock_file_names_the_manager(tmp_path: Path, lock: str, test: str, run: 
 )
 def test_nested_package(tmp_path: Path, lock: str, build: str) -> None:
     """A nested package is called from the root, with the manager of the workspace above it."""
-    assert planted(tmp_path, {"web/package.json": SCRIPTS, lock: ""})["app build"] == build
+    assert commands(tmp_path, {"web/package.json": SCRIPTS, lock: ""})["app build"] == build
 
 
 def test_nearest_answer_names_the_manager(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_nearest_answer_names_the_manager(tmp_path: Path) -> None:
     file."""
     declared = json.dumps({"packageManager": "yarn@4.1.0", "scripts": {"test": "jest"}})
     files = {"package.json": declared, "package-lock.json": "", "web/package.json": SCRIPTS, "web/bun.lock": ""}
-    found = planted(tmp_path / "x", files)
+    found = commands(tmp_path / "x", files)
     assert found["x test"] == "yarn test"
     assert found["app test"] == "cd web && bun run test"
 
@@ -59,7 +59,7 @@ def test_nearest_answer_names_the_manager(tmp_path: Path) -> None:
 def test_dev_before_start(tmp_path: Path) -> None:
     """Where both exist, `start` serves a production build."""
     scripts = json.dumps({"name": "x", "scripts": {"start": "next start", "dev": "next dev"}})
-    assert planted(tmp_path, {"package.json": scripts}) == {"x run": "npm run dev"}
+    assert commands(tmp_path, {"package.json": scripts}) == {"x run": "npm run dev"}
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_dev_before_start(tmp_path: Path) -> None:
 )
 def test_no_command(tmp_path: Path, manifest: object) -> None:
     """Placeholders, checks in a formatter's name and shapes that npm would refuse give nothing."""
-    assert planted(tmp_path, {"package.json": json.dumps(manifest)}) == {}
+    assert commands(tmp_path, {"package.json": json.dumps(manifest)}) == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .planting import plant, planted, reasons
+from .repos import commands, reasons, write_repo
 
 PROJECT = '[project]\nname = "lib"\n'
 
@@ -29,7 +29,7 @@ def test_lock_file_names_the_runner(tmp_path: Path, lock: str, root: str, nested
         "pkg/pytest.ini": "",
         lock: "",
     }
-    assert planted(tmp_path / "x", files) == {"x test": root, "lib test": nested}
+    assert commands(tmp_path / "x", files) == {"x test": root, "lib test": nested}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_lock_file_names_the_runner(tmp_path: Path, lock: str, root: str, nested
 )
 def test_configured_tools(tmp_path: Path, files: dict[str, str], expected: dict[str, str]) -> None:
     """A tool is typed where the project says that it uses it, and a formatter only where it really formats."""
-    assert planted(tmp_path / "x", files) == expected
+    assert commands(tmp_path / "x", files) == expected
 
 
 @pytest.mark.parametrize(
@@ -95,55 +95,9 @@ def test_configured_tools(tmp_path: Path, files: dict[str, str], expected: dict[
 )
 def test_task_tables(tmp_path: Path, table: str, expected: str) -> None:
     """Named tasks win over the tool's default, typed the way their runner wants them."""
-    root = plant(tmp_path, {"pyproject.toml": f"{PROJECT}{table}[tool.pytest.ini_options]\n", "uv.lock": ""})
-    assert planted(root, {}) == {"lib test": expected}
+    root = write_repo(tmp_path, {"pyproject.toml": f"{PROJECT}{table}[tool.pytest.ini_options]\n", "uv.lock": ""})
+    assert commands(root) == {"lib test": expected}
     assert reasons(root) == {"lib test": "pyproject.toml:4"}
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"tox.ini": "[tox]\nenvlist = py{310,311}\n"}, {"x test": ("tox", "tox.ini:1")}),
-        ({"tox.ini": "[testenv]\n[testenv:fmt]\ncommands = black .\n"}, {"x format": ("tox -e fmt", "tox.ini:2")}),
-        (
-            {"tox.ini": "[tox]\nenvlist = py, qa\n[testenv:qa]\n"},
-            {"x test": ("tox -e py", "tox.ini:1"), "x lint": ("tox -e qa", "tox.ini:3")},
-        ),
-        (
-            {"pyproject.toml": '[tool.tox]\nlegacy_tox_ini = """\n[tox]\nenvlist = py\n[testenv:lint]\n"""\n'},
-            {"x test": ("tox -e py", "pyproject.toml:3"), "x lint": ("tox -e lint", "pyproject.toml:5")},
-        ),
-        (
-            {"pyproject.toml": '[tool.tox]\nenv_list = ["3.12"]\n[tool.tox.env.lint]\ncommands = [["ruff"]]\n'},
-            {"x test": ("tox", "pyproject.toml:1"), "x lint": ("tox -e lint", "pyproject.toml:3")},
-        ),
-        ({"tox.toml": 'env_list = ["py"]\n[env.lint]\n'}, {"x lint": ("tox -e lint", "tox.toml:2")}),
-        ({"svc/tox.ini": "[tox]\nenvlist = py\n"}, {"svc test": ("tox -c svc -e py", "svc/tox.ini:1")}),
-        (
-            {
-                "tox.ini": "[tox]\n",
-                "uv.lock": "",
-                "pyproject.toml": PROJECT + '[dependency-groups]\ndev = ["tox>=4"]\n',
-            },
-            {"lib test": ("uv run tox", "tox.ini:1")},
-        ),
-        (
-            {
-                "svc/tox.ini": "[tox]\nenvlist = py\n",
-                "uv.lock": "",
-                "svc/pyproject.toml": '[dependency-groups]\ndev = ["tox-uv"]\n',
-            },
-            {"svc test": ("uv run --directory svc tox -e py", "svc/tox.ini:1")},
-        ),
-        ({"tox.ini": "[tox]\n", "uv.lock": "", "pyproject.toml": PROJECT}, {"lib test": ("tox", "tox.ini:1")}),
-    ],
-)
-def test_tox(tmp_path: Path, files: dict[str, str], expected: dict[str, tuple[str, str]]) -> None:
-    """An environment by its name where it has a plain one, else all of tox, from each place where its settings may
-    be."""
-    root = plant(tmp_path / "x", files)
-    found, why = planted(root, {}), reasons(root)
-    assert {name: (found[name], why[name]) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -157,31 +111,5 @@ def test_tox(tmp_path: Path, files: dict[str, str], expected: dict[str, tuple[st
 )
 def test_the_line_of_an_entry(tmp_path: Path, text: str, line: int) -> None:
     """Whichever way TOML lets one write it."""
-    root = plant(tmp_path / "x", {"pyproject.toml": text})
+    root = write_repo(tmp_path / "x", {"pyproject.toml": text})
     assert reasons(root)["flasky run"] == f"pyproject.toml:{line}"
-
-
-def test_tox_ini_without_tox(tmp_path: Path) -> None:
-    """A tox.ini that only holds pytest's settings does not make the project use tox."""
-    assert planted(tmp_path / "x", {"tox.ini": "[pytest]\naddopts = -q\n"}) == {"x test": "pytest"}
-
-
-def test_nox_names(tmp_path: Path) -> None:
-    """A session goes by its function's name or by the name it is given; other decorators make none."""
-    source = """
-        import nox
-        from nox import session
-
-        @session
-        def lint(s): ...
-
-        @nox.session(name="fmt")
-        def reformat(s): ...
-
-        @cache
-        def tests(s): ...
-        """
-    assert planted(tmp_path / "x", {"svc/noxfile.py": source}) == {
-        "svc lint": "nox -f svc/noxfile.py -s lint",
-        "svc format": "nox -f svc/noxfile.py -s fmt",
-    }

@@ -6,16 +6,16 @@ import json
 import random
 from pathlib import Path
 
-from nudge.manifests import Reading, find_commands, read_manifests
+from nudge.manifests import RepoScan, scan_repo
 
-from .planting import plant, planted, reasons
+from .repos import commands, reasons, write_repo
 
 TESTED = json.dumps({"name": "app", "scripts": {"test": "jest"}})
 
 
 def test_runner_then_script_then_language(tmp_path: Path) -> None:
     """Each kind of manifest answers only what the ones before it do not."""
-    root = plant(
+    root = write_repo(
         tmp_path,
         {
             "Makefile": "test:\n",
@@ -36,7 +36,7 @@ def test_runner_then_script_then_language(tmp_path: Path) -> None:
 def test_makefile_belongs_to_the_package_beside_it(tmp_path: Path) -> None:
     """One package in the directory names it, in the spelling of its manifest."""
     python, rust = '[project]\nname = "pydantic_core"\n', '[package]\nname = "pydantic-core"\n'
-    found = planted(tmp_path / "checkout", {"Makefile": "lint:\n", "pyproject.toml": python, "Cargo.toml": rust})
+    found = commands(tmp_path / "checkout", {"Makefile": "lint:\n", "pyproject.toml": python, "Cargo.toml": rust})
     assert found["pydantic_core lint"] == "make lint"
     assert {name.split()[0] for name in found} == {"pydantic_core"}
 
@@ -49,12 +49,16 @@ def test_several_packages_in_one_directory(tmp_path: Path) -> None:
         "pytest.ini": "",
         "package.json": TESTED,
     }
-    assert planted(tmp_path / "repo", files) == {"repo test": "make test", "api test": "pytest", "app test": "npm test"}
+    assert commands(tmp_path / "repo", files) == {
+        "repo test": "make test",
+        "api test": "pytest",
+        "app test": "npm test",
+    }
 
 
 def test_same_name_twice(tmp_path: Path) -> None:
     """The shallower package keeps the name, the other is called by its path: neither is lost."""
-    assert planted(tmp_path, {"a/x/package.json": TESTED, "web/package.json": TESTED, "z/package.json": TESTED}) == {
+    assert commands(tmp_path, {"a/x/package.json": TESTED, "web/package.json": TESTED, "z/package.json": TESTED}) == {
         "app test": "npm --prefix web test",
         "z test": "npm --prefix z test",
         "a/x test": "npm --prefix a/x test",
@@ -63,15 +67,15 @@ def test_same_name_twice(tmp_path: Path) -> None:
 
 def test_root_can_be_named(tmp_path: Path) -> None:
     """A worktree's directory has a name of its own; the caller knows the repo's."""
-    root = plant(tmp_path / "fix-123", {"Makefile": "test:\n"})
-    assert [found.component for found in find_commands(root, name="shop")] == ["shop"]
-    assert [found.component for found in find_commands(root)] == ["fix-123"]
+    root = write_repo(tmp_path / "fix-123", {"Makefile": "test:\n"})
+    assert [found.component for found in scan_repo(root, name="shop").commands] == ["shop"]
+    assert [found.component for found in scan_repo(root).commands] == ["fix-123"]
 
 
 def test_cwd_is_where_the_package_is(tmp_path: Path) -> None:
     """`cwd` tells where the package lives; the command itself runs from the root."""
-    root = plant(tmp_path / "r", {"Makefile": "test:\n", "web/package.json": TESTED})
-    assert {found.component: found.cwd for found in find_commands(root)} == {"r": ".", "app": "web"}
+    root = write_repo(tmp_path / "r", {"Makefile": "test:\n", "web/package.json": TESTED})
+    assert {found.component: found.cwd for found in scan_repo(root).commands} == {"r": ".", "app": "web"}
 
 
 def test_same_tree_same_answer(tmp_path: Path) -> None:
@@ -82,13 +86,13 @@ def test_same_tree_same_answer(tmp_path: Path) -> None:
     for seed in range(3):
         names = list(files)
         random.Random(seed).shuffle(names)
-        root = plant(tmp_path / str(seed) / "repo", {name: files[name] for name in names})
-        answers += [find_commands(root), find_commands(root)]
+        root = write_repo(tmp_path / str(seed) / "repo", {name: files[name] for name in names})
+        answers += [scan_repo(root).commands, scan_repo(root).commands]
     assert all(answer == answers[0] for answer in answers)
     assert len(answers[0]) == 8
 
 
 def test_empty_and_missing_root(tmp_path: Path) -> None:
     """Nothing there is no commands; a root that is gone is a problem, not an error."""
-    assert read_manifests(tmp_path) == Reading([], [], [])
-    assert read_manifests(tmp_path / "gone") == Reading([], [".: No such file or directory"], ["."])
+    assert scan_repo(tmp_path) == RepoScan([], [], [])
+    assert scan_repo(tmp_path / "gone") == RepoScan([], [".: No such file or directory"], ["."])

@@ -1,0 +1,121 @@
+"""From the claims of all manifests to one command for each component and job."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nudge import limits
+from nudge.manifests.commands import Claim, Command, fold_name
+from nudge.manifests.compose_ci import read_compose, read_workflows
+from nudge.manifests.javascript import npm_package_name, read_package_json
+from nudge.manifests.jobs import JOBS
+from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
+from nudge.manifests.python import python_package_name, read_python_project
+from nudge.manifests.rust_go import cargo_package_name, go_module_name, read_cargo, read_go_mod
+from nudge.manifests.task_runners import read_justfile, read_makefile, read_taskfile
+from nudge.manifests.tree import Clock, Directory, Tree
+from nudge.security.secrets import find_secret
+
+# The order decides between manifests of one rank in one directory.
+_PACKAGE_NAMES: tuple[Callable[[Directory], str | None], ...] = (
+    python_package_name,
+    cargo_package_name,
+    go_module_name,
+    maven_project_name,
+    gradle_project_name,
+    npm_package_name,
+)
+_READERS: tuple[Callable[[Directory], Iterator[Claim]], ...] = (
+    read_makefile,
+    read_justfile,
+    read_taskfile,
+    read_python_project,
+    read_cargo,
+    read_go_mod,
+    read_maven,
+    read_gradle,
+    read_package_json,
+    read_compose,
+    read_workflows,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RepoScan:
+    """What the manifests of a repo say."""
+
+    commands: list[Command]
+    problems: list[str]  # a line for each file that could not be read and for each limit that was reached
+    unread: list[str]  # those files and directories, from the root; `.` stands for all of them
+
+
+def scan_repo(root: Path, name: str | None = None, clock: Clock = time.monotonic) -> RepoScan:
+    """Read every manifest below `root`, within the limits of files and seconds.
+
+    `name` is the component of the root when no manifest names it: the directory of a worktree has another name.
+    """
+    tree = Tree(root, clock)
+    components: dict[str, str] = {}
+    claims: list[Claim] = []
+    for directory in tree.directories.values():
+        components[directory.rel] = _component_of(directory, name or tree.root.name)
+        claims += [claim for reader in _READERS for claim in reader(directory)]
+    commands = list(_select(claims, components))
+    if len(commands) > limits.MAX_FOUND_COMMANDS:
+        tree.problems.append(f"more than {limits.MAX_FOUND_COMMANDS} commands: the deeper ones were left out")
+    unread = tree.unread if len(tree.unread) <= limits.MAX_UNREAD_MANIFESTS else ["."]
+    return RepoScan(commands[: limits.MAX_FOUND_COMMANDS], tree.problems, unread)
+
+
+def _component_of(directory: Directory, root_name: str) -> str:
+    """Return the name of the one package in a directory, or the directory's own when it has none or several."""
+    names = (package_name(directory) for package_name in reversed(_PACKAGE_NAMES))
+    packages = {fold_name(name): name for name in names if name and _is_component_name(name)}
+    return next(iter(packages.values())) if len(packages) == 1 else directory.rel.rpartition("/")[2] or root_name
+
+
+def _select(claims: list[Claim], components: dict[str, str]) -> Iterator[Command]:
+    """Yield the claim of the best rank for each component and job, those of the root first."""
+    best: dict[tuple[str, str], Claim] = {}
+    labels = _ComponentLabels(components)
+    labeled = [(labels.label(claim), claim) for claim in claims if _is_safe(claim)]
+    for component, claim in sorted(labeled, key=lambda pair: pair[1].rank):
+        if _is_component_name(component):
+            best.setdefault((component, claim.job), claim)
+    for (component, job), claim in sorted(best.items(), key=_shallow_first):
+        yield Command(component, job, claim.cmd, claim.reason, claim.directory or ".")
+
+
+def _shallow_first(item: tuple[tuple[str, str], Claim]) -> tuple[int, str, str, int]:
+    (component, job), claim = item
+    return claim.directory.count("/") + bool(claim.directory), claim.directory, component, JOBS.index(job)
+
+
+class _ComponentLabels:
+    """Gives each directory a component name of its own: a second package of the same name is called by its path."""
+
+    def __init__(self, components: dict[str, str]) -> None:
+        self._components = components
+        self._owners: dict[str, str] = {}
+
+    def label(self, claim: Claim) -> str:
+        component = self._components[claim.directory]
+        name = claim.package if claim.package and _is_component_name(claim.package) else component
+        if fold_name(name) == fold_name(component):
+            name = component
+        if claim.is_service or self._owners.setdefault(fold_name(name), claim.directory) == claim.directory:
+            return name
+        return claim.directory or name
+
+
+def _is_component_name(text: str) -> bool:
+    return 0 < len(text) <= limits.MAX_NAME_CHARS and text.isprintable() and text == text.strip()
+
+
+def _is_safe(claim: Claim) -> bool:
+    """Whether a claim may become a hint, which people see and agents run: printable, short, without a credential."""
+    is_short = len(claim.cmd) <= limits.MAX_FOUND_COMMAND_CHARS and len(claim.reason) <= limits.MAX_FOUND_REASON_CHARS
+    return is_short and f"{claim.cmd}{claim.reason}".isprintable() and find_secret(claim.cmd) is None
