@@ -49,22 +49,24 @@ IMPORT_PART_BYTES = 15 * MIB  # of a payload, in one call: with what is around i
 MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
 HINTS_PER_BREATH = 100  # hints handled before the event loop gets its turn
 CHARS_PER_BREATH = 8 * KIB  # or so much text of theirs
-CHARS_PER_WILDCARD = 128  # what one in a scope counts for
+CHARS_PER_GLOB = 1 * KIB  # what a glob in a scope counts for
 
 # Scopes and patterns
 MAX_PATTERN_CHARS = 256  # a glob or a regex
 MAX_SCOPE_ITEMS = 20  # globs, repos, branches, names or allowed values in one scope field
 MAX_GLOB_ALTERNATIVES = 64
 MAX_GLOB_EXPANDED_CHARS = 2_048  # all alternatives together
-MAX_GLOB_WILDCARDS = (
-    64  # of a scope's directories, all alternatives together: a check of the longest path stays under 10 ms
-)
+MAX_GLOBSTARS = 2  # `**` in one alternative, beside one at its end: each multiplies the time of a match
+MAX_GLOB_TEXT_NAMES = 64  # directories of a path, or parts of a branch, that are compared with wildcards
+MAX_GLOB_TEXT_CHARS = 512  # the same in characters
+MAX_GLOB_COST = 3 * 2 * MAX_GLOB_TEXT_NAMES**2  # of one scope: three patterns such as `**/a/**/b` take 5 ms at worst
+MAX_WILD_ALTERNATIVES = 32  # patterns with wildcards in one scope, braces expanded: each takes 0.4 ms to compile
 MAX_SCOPE_CHARS = 16 * KIB  # as JSON: thousands of hints keep theirs in memory
-GLOBS_CACHED = 2_048  # compiled, in memory
+GLOBS_CACHED = 1_024  # compiled, in memory
+MATCHES_CACHED = 2_048  # answers for a pattern and a text
 SCOPES_CACHED = 2_048  # shared by the hints that have them
 IDENTITIES_CACHED = 256  # directories and repos that callers name: the same few, again and again
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
-MAX_GLOB_MEMORY_BYTES = 256 * KIB  # of RE2, for one pattern
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
 MAX_ENV_NAMES = (

@@ -12,10 +12,18 @@ from nudge import limits
 from nudge.context import OS_NAMES, Context, normalise_repo
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
-from nudge.security.matching import Glob, compile_branch_glob, compile_glob, count_wildcards
-from nudge.security.paths import normalise_cwd, normalise_cwd_glob
+from nudge.security.globs import (
+    Glob,
+    check_cost,
+    compile_branch_glob,
+    compile_glob,
+    is_comparable,
+    normalise_cwd_glob,
+)
+from nudge.security.paths import normalise_cwd
 
 _NAMED_IN_REASON = 4  # of what a scope asks for; the rest is counted
+_CWD_TOO_DEEP = f"cwd has more than {limits.MAX_GLOB_TEXT_NAMES} names or {limits.MAX_GLOB_TEXT_CHARS} characters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Scope:
         self.wire = wire
         self.key = key
         self.size = len(wire)
-        self.weight = len(key) + limits.CHARS_PER_WILDCARD * _wildcards(wire)
+        self.weight = len(key) + limits.CHARS_PER_GLOB * (len(wire.get("cwd_glob", ())) + len(wire.get("branch", ())))
         self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
         self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
 
@@ -79,14 +87,8 @@ def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
     scope = {name: content for name, content in parsed.items() if content}
     if len(_canonical(scope)) > limits.MAX_SCOPE_CHARS:
         raise ScopeInvalid(f"must be at most {limits.MAX_SCOPE_CHARS} characters as JSON", field=field)
-    if _wildcards(scope) > limits.MAX_GLOB_WILDCARDS:
-        raise ScopeInvalid(f"holds more than {limits.MAX_GLOB_WILDCARDS} wildcards in all", field=f"{field}.cwd_glob")
+    check_cost([*scope.get("cwd_glob", ()), *scope.get("branch", ())], f"{field}.cwd_glob")
     return scope_of(scope)
-
-
-def _wildcards(wire: Mapping[str, Any]) -> int:
-    """Of the directories' globs; a branch is too short to matter."""
-    return sum(map(count_wildcards, wire.get("cwd_glob", ())))
 
 
 # The normal form
@@ -182,7 +184,7 @@ class _CwdGate:
         for glob in self.globs:
             if glob.matches(cwd):
                 return True, f"cwd matched {glob.pattern}"
-        return False, _needs(f"cwd={cwd}", self._patterns())
+        return False, _needs(f"cwd={cwd}" if is_comparable(cwd) else _CWD_TOO_DEEP, self._patterns())
 
     def _patterns(self) -> list[str]:
         return [glob.pattern for glob in self.globs]

@@ -15,7 +15,7 @@ from nudge.hints.misses import Refused, nearest, nothing_here
 from nudge.hints.model import Hint
 from nudge.hints.pace import Pace
 from nudge.hints.ranking import Ranked, judge, rank
-from nudge.security.matching import Regex, compile_regex
+from nudge.security.regex import Regex, compile_regex
 
 
 @dataclass(frozen=True, slots=True)

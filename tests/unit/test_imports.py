@@ -65,7 +65,7 @@ EXCEPTIONS = {
 }
 
 NOT_IN_A_DOMAIN = frozenset(("asyncio", "httptools", "sqlite3"))
-BEHIND_MATCHING = frozenset(("re2", "wcmatch"))
+PATTERN_LIBRARIES = {"re2": "nudge.security.regex", "wcmatch": "nudge.security.globs", "bracex": "nudge.security.globs"}
 
 
 def module_name(path: Path) -> str:
@@ -129,10 +129,11 @@ def test_a_domain_does_no_io_of_its_own(module: str) -> None:
     assert not packages(modules()[module]) & NOT_IN_A_DOMAIN - allowed
 
 
-@pytest.mark.parametrize("module", [name for name in modules() if name != "nudge.security.matching"])
+@pytest.mark.parametrize("module", modules())
 def test_patterns_have_one_door(module: str) -> None:
-    """Regular expressions and globs from outside are compiled in `guard.matching`, where their cost is bounded."""
-    assert not packages(modules()[module]) & BEHIND_MATCHING
+    """Users' regular expressions and globs are compiled in one module each, where their cost is bounded."""
+    foreign = packages(modules()[module]) & PATTERN_LIBRARIES.keys()
+    assert {PATTERN_LIBRARIES[name] for name in foreign} <= {module}
 
 
 def test_every_exception_is_in_use() -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid, ScopeInvalid
-from nudge.security.matching import compile_glob
-from nudge.security.paths import normalise_cwd, normalise_cwd_glob, normalise_path
+from nudge.security.paths import normalise_cwd, normalise_path
 
 
 @pytest.mark.parametrize(
@@ -91,73 +90,6 @@ def test_a_directory_is_compared_in_one_form(raw: str, cwd: str) -> None:
     """Forward slashes, none at the end but a root's, drive letter in lower case; doing it twice changes nothing."""
     assert normalise_cwd(raw) == cwd
     assert normalise_cwd(cwd) == cwd
-
-
-@pytest.mark.parametrize(
-    ("raw", "pattern"),
-    [
-        ("**/http-proxy*", "**/http-proxy*"),
-        ("**", "**"),
-        ("/", "/"),
-        ("/w/**/", "/w/**"),
-        ("/w//x/./y", "/w/x/y"),
-        ("C:\\Code\\**", "c:/Code/**"),
-        ("C:\\", "c:/"),
-        ("*:/code/**", "*:/code/**"),
-        ("[c-e]:/code", "[c-e]:/code"),
-        ("\\\\server\\share\\**", "/server/share/**"),
-        ("{/w,**/x}/src", "{/w,**/x}/src"),
-        ("{c,d}:/code", "{c,d}:/code"),
-    ],
-)
-def test_cwd_globs_take_the_same_form(raw: str, pattern: str) -> None:
-    """A pattern is brought to the form a directory is compared in, so that the two can meet."""
-    assert normalise_cwd_glob(raw, "cwd_glob") == pattern
-    assert normalise_cwd_glob(pattern, "cwd_glob") == pattern
-
-
-@pytest.mark.parametrize(
-    ("glob", "cwd"),
-    [
-        ("C:\\Code\\**", "c:\\Code\\api"),
-        ("c:/code/", "C:\\code"),
-        ("\\\\server\\share\\*", "\\\\server\\share\\x"),
-        ("/w/./api/", "/w//api"),
-        ("**", "C:\\"),
-    ],
-)
-def test_a_directory_meets_a_pattern_written_differently(glob: str, cwd: str) -> None:
-    """Style does not decide whether a hint is eligible."""
-    assert compile_glob(normalise_cwd_glob(glob, "cwd_glob"), "cwd_glob").matches(normalise_cwd(cwd))
-
-
-@pytest.mark.parametrize(
-    ("raw", "rule"),
-    [
-        ("", "start it with `/` or `**/`"),
-        ("src/**", "start it with `/` or `**/`"),
-        ("*/src", "start it with `/` or `**/`"),
-        ("**src", "start it with `/` or `**/`"),
-        ("./src", "start it with `/` or `**/`"),
-        ("!/w", "start it with `/` or `**/`"),
-        ("$HOME/x", "start it with `/` or `**/`"),
-        ("c:code", "start it with `/` or `**/`"),
-        ("{/w,src}/x", "start it with `/` or `**/`"),
-        ("~/code/**", "full path"),
-        ("~", "full path"),
-        ("/w/../x", "`..`"),
-        ("**\\..\\x", "`..`"),
-        ("/w\0", "control"),
-        ("/" + "a" * limits.MAX_PATTERN_CHARS, "256 characters"),
-        ("{/a,/b", "never closed"),
-    ],
-)
-def test_a_pattern_no_directory_can_match_is_refused(raw: str, rule: str) -> None:
-    """A hint behind such a pattern would never be seen, so it is E_SCOPE_INVALID and says what to write."""
-    with pytest.raises(ScopeInvalid) as caught:
-        normalise_cwd_glob(raw, "meta.scope.cwd_glob[0]")
-    assert rule in caught.value.message
-    assert caught.value.data["field"] == "meta.scope.cwd_glob[0]"
 
 
 def test_paths_load_the_standard_library_only() -> None:
