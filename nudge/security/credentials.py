@@ -9,7 +9,7 @@ import re
 _STANDS_FOR_IT = r"""(?x)
     \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | :
   | [*xX.\#•_-]+\Z
-  | (?:\.{0,2}|~)[/\\] | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
+  | (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
   | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z | id_(?:rsa|ed25519|ecdsa)\Z
   | (?:sha\d+|md5|env|vault|file|secretref|arn|ref)[:-]
   | [A-Za-z_][\w.]{0,200}[(\[] | (?:[A-Za-z_]+\d{0,5}\.){1,20}[A-Za-z_]\w*\Z | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
@@ -18,6 +18,7 @@ _STANDS_FOR_IT = r"""(?x)
 """
 # Words and small numbers, joined: the name of a thing, not its secret.
 _NAME = r"_{0,2}(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*[.:,!?]?\Z"
+_NAME_WITH_SEPARATORS = r"(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))+\Z"
 # What makes a `key` one that opens something; a cache key or a public one opens nothing.
 _OPENS = (
     *(
@@ -89,6 +90,11 @@ def is_literal(found: re.Match[str]) -> bool:
     return not _matches(_STANDS_FOR_IT, found["secret"])
 
 
+def is_url_password(found: re.Match[str]) -> bool:
+    """`http://user:pass@host` is how documentation writes it."""
+    return is_literal(found) and found["secret"].lower() not in ("pass", "passwd", "password", "pw", "pwd", "secret")
+
+
 def _is_assigned(found: re.Match[str]) -> bool:
     """A name and a blank before the value mean something only behind dashes: `--token abc`, not "the token abc"."""
     if not found["gap"].isspace():
@@ -116,7 +122,8 @@ def _is_token(found: re.Match[str]) -> bool:
     value = found["secret"]
     if len(value) < 8 or value.isdigit() or len(value.split()) > 1:
         return False
-    named = _matches(_NAME, value) and not (value.isalpha() and value.islower() and len(value) >= 20)
+    is_hex = len(value) >= 16 and _matches("[0-9a-f]+\\Z|[0-9A-F]+\\Z", value)
+    named = _matches(_NAME, value) and not is_hex and not (value.isalpha() and value.islower() and len(value) >= 20)
     return not named and is_literal(found)
 
 
@@ -127,8 +134,17 @@ def may_be_password(found: re.Match[str]) -> bool:
     return len(value) >= 4 and not known and not _matches(r"[\d.]*:[\d.:]*\Z", value) and is_literal(found)
 
 
+def is_spoken_password(found: re.Match[str]) -> bool:
+    """In a sentence only what no word looks like counts: letters and digits, or a capital inside."""
+    value = found["secret"].rstrip(".,;:!?")
+    has_digit = any(map(str.isdigit, value))
+    mixed = (has_digit and not value.isdigit()) or (value[1:] != value[1:].lower() and value != value.upper())
+    return len(value) >= 6 and mixed and not _matches(_NAME_WITH_SEPARATORS, value) and is_literal(found)
+
+
 def is_assigned_password(found: re.Match[str]) -> bool:
-    return is_password(found) and _is_assigned(found)
+    is_verdict = _name(found) in ("PASS", "Pass") and ":" in found["gap"] and _before(found, 1) != "_"
+    return not is_verdict and is_password(found) and _is_assigned(found)
 
 
 def may_be_assigned_password(found: re.Match[str]) -> bool:
@@ -178,8 +194,12 @@ def is_assigned_token(found: re.Match[str]) -> bool:
 
 
 def _opens_something(found: re.Match[str]) -> bool:
+    """A bare `key` may be one of a cache or a table; `stripeKey: "k9Jx..."` opens something when its value is random."""
     before = found.string[max(0, found.start() - 16) : found.start()]
-    return len(found["name"]) > len("key") or before.lower().rstrip(" _-").endswith(_OPENS)
+    if len(found["name"]) > len("key") or before.lower().rstrip(" _-").endswith(_OPENS):
+        return True
+    is_camel_case = found["name"] == "Key" and before[-1:].islower()
+    return is_camel_case and len(found["secret"]) >= 16 and is_random(found)
 
 
 def is_login(found: re.Match[str]) -> bool:

@@ -26,7 +26,8 @@ DOTTED = WORD + ".="
 BASE64 = ALNUM + "+/=_-"
 UUID = HEXES + "-"
 
-ANY = 10_000
+ANY = 1_000_000
+_LONG_BODY = 64
 
 # (kind, prefixes, characters, fewest, most). The prefixes of a row share everything else.
 FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
@@ -311,7 +312,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("maxmind-key", "_mmk", r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
     ("mailchimp-key", "-us", r"(?<![0-9a-f])[0-9a-f]{32}-us\d{1,2}(?!\d)"),
     ("mailgun-key", "-", r"(?<![0-9a-f-])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])"),
-    ("asana-token", "/1", r"(?<![\w/.])[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}(?![0-9a-f])"),
+    ("asana-token", "/", r"(?<![\w/.])[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}(?![0-9a-f])"),
     ("clickup-token", "pk_", r"(?<![A-Za-z0-9])pk_\d{5,12}_[A-Z0-9]{32}"),
     ("rapidapi-key", "jsn", r"(?<![A-Za-z0-9])[a-z0-9]{10}msh[a-z0-9]{15}p1[a-z0-9]{6}jsn[a-z0-9]{12}"),
     (
@@ -380,7 +381,8 @@ _LOWER_ONLY = frozenset(("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "te
 _MASKS = ("xxxx", "****", "....", "____", "your", "example", "placeholder", "changeme", "replace", "redacted", "dummy")
 # Where a word begins that is long enough for a token.
 _CANDIDATE = r"""(?<![A-Za-z0-9])[A-Za-z0-9_](?=[^\s"'`<>()\[\]{}]{13})"""
-_LONG_RUN = "[A-Za-z0-9]{21}"
+_LONG_RUN = r"[A-Za-z0-9]{21}|\d{15}"
+_COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn"))
 _compiled: dict[str, re.Pattern[str]] = {}
 _by_start: dict[str, list[tuple[str, str, str, int, int]]] = {}
 
@@ -394,9 +396,11 @@ def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
         if at < end:
             continue
         for kind, prefix, characters, fewest, most in by_start.get(text[at : at + 2], ()):
-            if text.startswith(prefix, at) and (end := _token_end(text, at, prefix, characters, fewest, most)):
-                yield at, end, kind
-                break
+            if text.startswith(prefix, at):
+                end, is_token = _measure(text, at, prefix, characters, fewest, most)
+                if is_token:
+                    yield at, end, kind
+                    break
     yield from _find_shapes(text)
 
 
@@ -405,7 +409,7 @@ def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
     for kind, mark, pattern in SHAPES:
         if mark not in text:
             continue
-        if len(mark) < 4:
+        if mark in _COMMON_MARKS:
             # A colon or a dash is in every text: look first for a run of characters that only generators make.
             if has_long_run is None:
                 has_long_run = _compile(_LONG_RUN).search(text) is not None
@@ -430,29 +434,30 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return _compiled.get(pattern) or _compiled.setdefault(pattern, re.compile(pattern))
 
 
-def _token_end(text: str, at: int, prefix: str, characters: str, fewest: int, most: int) -> int:
-    """Return where the token that begins at `at` ends, or 0 when there is none."""
+def _measure(text: str, at: int, prefix: str, characters: str, fewest: int, most: int) -> tuple[int, bool]:
+    """Return where to look on, and whether a token of this format stands from `at` to there."""
     before = text[at - 1 : at]
     ambiguous = prefix in _AMBIGUOUS
-    if before.isalnum() or (ambiguous and before in ("_", "-", ".", "/") and before):
-        return 0
+    if before.isalnum() or (ambiguous and before in ("_", "-", ".", "/")):
+        return at, False
     start = at + len(prefix)
-    rest = text[start : start + min(most, 4_000) + 1]
+    rest = text[start : start + most + 1]
     body = rest[: len(rest) - len(rest.lstrip(characters))]
-    if len(body) <= most:
-        body = body.rstrip(".-_=") if len(body) < len(rest) or body[-1:] in (".", "-") else body
-    if not fewest <= len(body) <= most or _is_mask(body) or (ambiguous and not _is_generated(body, prefix)):
-        return 0
-    following = text[start + len(body) : start + len(body) + 1]
-    if most != ANY and following.isalnum():
-        return 0
-    return start + len(body)
+    # A long run is not measured again from each place inside it: that would take quadratic time.
+    skip = start + len(body) if len(body) > _LONG_BODY else at
+    body = body.rstrip(".-") if most == ANY else body
+    end = start + len(body)
+    if not fewest <= len(body) <= most or (most != ANY and text[end : end + 1].isalnum()):
+        return skip, False
+    if _is_mask(body) or (ambiguous and not _is_generated(body, prefix)):
+        return skip, False
+    return end, True
 
 
 def _is_generated(body: str, prefix: str) -> bool:
     """Return whether the text has the mixture of characters that a random generator makes."""
     digits = sum(map(body.count, _DIGITS))
-    if not 2 <= digits < len(body):
+    if not 0 < digits < len(body):
         return False
     if prefix in _UPPER_ONLY:
         return body.upper() == body

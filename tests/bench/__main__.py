@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import handover, hostile, observations, report, starts, throughput
+from tests.bench import guard, handover, hostile, observations, report, starts, throughput
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -23,6 +23,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "insert": observations.inserting,
     "find": observations.finding,
     "find-large": observations.finding_large,
+    "guard": guard.recall,
 }
 
 

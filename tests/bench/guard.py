@@ -1,0 +1,42 @@
+"""What the secret guard catches, by kind, alone and in text; and how often it refuses an everyday command."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+
+from nudge.security.secrets import find_secret, redact
+from tests.bench import budgets, guard_samples
+from tests.bench.report import Row
+from tests.harness import Machine
+from tests.unit.security.benign_corpus import BENIGN
+
+_TOKENS = 6  # of each kind
+
+
+def recall(_machine: Machine) -> Iterator[Row]:
+    source = random.Random(2026)
+    missed: dict[str, int] = {}
+    hits = {"alone": 0, "in text": 0, "redacted": 0}
+    tries = dict.fromkeys(hits, 0)
+    for kind, template in guard_samples.kinds():
+        for number in range(_TOKENS * len(guard_samples.PLACES)):
+            place = guard_samples.PLACES[number % len(guard_samples.PLACES)]
+            token = guard_samples.make(template, source)
+            text = place.format(token)
+            where = "alone" if place == "{}" else "in text"
+            found = find_secret(text) is not None
+            missed[kind] = missed.get(kind, 0) + (not found)
+            for name, outcome in ((where, found), ("redacted", token not in redact(text))):
+                hits[name] += outcome
+                tries[name] += 1
+    worst = sorted((kind for kind in missed if missed[kind]), key=missed.__getitem__, reverse=True)
+    print(f"guard: {len(missed)} kinds, missed at least once: {', '.join(worst) or 'none'}", file=sys.stderr)
+    for name, count in hits.items():
+        share = 100 * count / tries[name]
+        yield Row("guard", f"tokens {name}", share, budgets.GUARD_RECALL, "%", f"{tries[name]} tokens", at_least=True)
+    alarms = [text for text in BENIGN if find_secret(text) is not None]
+    yield Row(
+        "guard", "false alarms", 100 * len(alarms) / len(BENIGN), budgets.FALSE_ALARMS, "%", f"{len(BENIGN)} texts"
+    )
