@@ -7,6 +7,7 @@ prefixes; compiling 500 alternatives into one pattern would cost a hook more tha
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -455,10 +456,12 @@ def _measure(text: str, at: int, prefix: str, characters: str, fewest: int, most
 
 
 def _is_generated(body: str, prefix: str) -> bool:
-    """Return whether the text has the mixture of characters that a random generator makes."""
-    digits = sum(map(body.count, _DIGITS))
-    if not 0 < digits < len(body):
+    """Return whether the text has the mixture of characters that a random generator makes, and no name has."""
+    if body.isdigit():
         return False
+    if not any(map(body.count, _DIGITS)):
+        capitals = sum(now.isupper() and not before.isupper() for before, now in pairwise(body))
+        return body.isalpha() and len(body) >= 20 and capitals * 6 > len(body)
     if prefix in _UPPER_ONLY:
         return body.upper() == body
     return prefix in _LOWER_ONLY or (body != body.lower() and body != body.upper())

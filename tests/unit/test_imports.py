@@ -148,7 +148,7 @@ def test_every_exception_is_in_use() -> None:
         ("nudge.hints.store", "from nudge.storage import changelog"),
         ("nudge.hints.store", "from nudge.history.model import Observation"),
         ("nudge.storage.database", "def late():\n    import nudge.usecases.app"),
-        ("nudge.ipc.spawn", "from nudge.interfaces import client"),
+        ("nudge.ipc.spawn", "from nudge.server import http"),
         ("nudge.errors", "from nudge.hints.model import Hint"),
         ("nudge.server.http", "from nudge.hints.store import HintStore"),
     ],

@@ -520,7 +520,7 @@ def test_recording_loads_nothing_heavy() -> None:
     """Also when it runs, with no server and with the spool: the standard library, and of that only what is cheap."""
     raw = json.dumps(bash("echo token=abc", transcript_path="/home/u/.claude/x.jsonl")).encode()
     statement = (
-        f"import io; from nudge.interfaces.hooks import record; import os; d = '/tmp/nt-thin-' + os.urandom(4).hex(); "
+        f"import io; from nudge import hook as record; import os; d = '/tmp/nt-thin-' + os.urandom(4).hex(); "
         f"assert record.main(io.BytesIO({raw!r}), {{'NUDGE_RUNTIME_DIR': d, 'NUDGE_CONFIG': '/nonexistent'}}) == 0; "
         f"[os.unlink(os.path.join(d, 'spool', n)) for n in os.listdir(os.path.join(d, 'spool'))]; "
         f"os.rmdir(os.path.join(d, 'spool')); os.rmdir(d)"
@@ -531,7 +531,7 @@ def test_recording_loads_nothing_heavy() -> None:
 
 
 def in_a_process(runtime: str, raw: bytes, **environ: str) -> subprocess.CompletedProcess[bytes]:
-    script = "from nudge.interfaces.hooks import record; record.run()"
+    script = "from nudge import hook as record; record.run()"
     environ |= {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": "/nonexistent", "PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, "-c", script], input=raw, capture_output=True, env=environ, check=False)
 
