@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
@@ -12,7 +13,6 @@ from hashlib import blake2b
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_json
 
 from nudge import limits
 from nudge.clock import boot_seconds
@@ -246,7 +246,8 @@ def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:
     """Tells a repeated call from another one under the same `once`."""
-    return blake2b(to_json([name, params]), digest_size=8).hexdigest()
+    # Not `to_json`: it fails on half a surrogate pair, which JSON can spell.
+    return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
 
 
 def _parse(model: Any, params: dict[str, Any]) -> Any:
