@@ -164,7 +164,7 @@ EARLIEST_CLOCK = 1_767_225_600  # 2026-01-01: a clock that says less was never s
 # The history: observations in the database
 BUSY_TIMEOUT = 5.0  # seconds that a write waits for somebody else's transaction
 LOOK_TIMEOUT = 0.1  # the same, for a hook's read-only look
-READ_PATIENCE = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
+READ_TIMEOUT = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
 WRITER_CACHE_BYTES = 16 * MIB  # with less, every insert into a large history reads its index pages again
 READER_CACHE_BYTES = 8 * MIB
 READERS = 2  # threads, each with a connection
@@ -192,6 +192,7 @@ DEFAULT_HISTORY_LIMIT, MAX_HISTORY_LIMIT = 10, 50
 DEFAULT_SESSIONS_LIMIT, MAX_SESSIONS_LIMIT = 20, 100
 EXPORT_PAGE = 500  # rows
 MAX_PURGED_IDS = 1_000  # named in one purge
+FIRST_SWEEP = 300.0  # seconds after a PRIMARY's start, before which retention deletes nothing
 SWEEP_PORTION = 2_000  # rows deleted in one transaction
 MAX_RETENTION_DAYS = 36_500
 

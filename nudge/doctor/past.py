@@ -13,8 +13,7 @@ from nudge.doctor.finding import Finding, Fix, Patient, fail, ok, warn
 from nudge.errors import StorageFailed
 from nudge.ipc.lock import OwnerLock
 from nudge.storage import spool
-from nudge.storage.connections import open_readonly, open_writable
-from nudge.storage.database import check, scrub
+from nudge.storage.sqlite import check, open_readonly, open_writable, scrub
 from nudge.usecases.measures import size
 
 _CHECK = "history"

@@ -27,8 +27,8 @@ from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.server.tool_choice import chosen_tools
 from nudge.usecases.app import App
-from nudge.usecases.keeping import Keeper
 from nudge.usecases.session import Session, end_without_next, open_in_memory, open_session
+from nudge.usecases.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
 _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
@@ -77,7 +77,7 @@ class Primary:
         self._why: str | None = None
         self._last_call = boot_seconds()
         self._app: App
-        self._keeper: Keeper | None
+        self._upkeep: Upkeep | None
         self._http: HttpServer
         self._stdio: StdioServer | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -96,7 +96,7 @@ class Primary:
         self._loop = asyncio.get_running_loop()
         self._app = App(self._open_session(), OPERATIONS, self._confirm_role)
         self._app.request_stop = self._stop_asked
-        self._keeper = Keeper(self._app, self._directory, self._settings) if self._lock is not None else None
+        self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = LateMcp(self._app)
         self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
         self._app.describe = self._self_report().to_wire
@@ -106,8 +106,8 @@ class Primary:
         await self._bind()
         _spare_the_collector()
         care.append(asyncio.create_task(self._watch()))
-        if self._keeper is not None:
-            care.append(asyncio.create_task(self._keeper.tend()))
+        if self._upkeep is not None:
+            care.append(asyncio.create_task(self._upkeep.run()))
         await self._leaving.wait()
         for task in care:
             task.cancel()
@@ -128,7 +128,7 @@ class Primary:
             self._settings,
             owner=self._owner,
             client=lambda: self._stdio.client if self._stdio else None,
-            history=lambda: self._keeper.report() if self._keeper else {},
+            history=lambda: self._upkeep.report() if self._upkeep else {},
         )
 
     # Taking the role
@@ -329,8 +329,8 @@ class Primary:
 
     def _let_go(self, *, handing_over: bool) -> None:
         session = self._app.session
-        if self._keeper is not None:
-            self._keeper.close()
+        if self._upkeep is not None:
+            self._upkeep.close()
         if self._lock is None:
             return
         if self._why != "another PRIMARY":

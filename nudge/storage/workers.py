@@ -1,17 +1,18 @@
-"""Threads that own a database connection each, and the way from the event loop to them and back."""
+"""Threads with a database connection each, and the queue through which the event loop gives them work."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import time
 from collections import deque
 from threading import Condition, Thread
 
 from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
+from nudge.storage.sqlite import error_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable
     from typing import Any
 
@@ -19,35 +20,36 @@ if TYPE_CHECKING:
 
 CLOSED = "the history is closed"
 _TOO_LONG = "the query took too long and was stopped; narrow it"
-_LEAVING = "the server is leaving; send it again"
-_AFTER_INTERRUPT = 0.2  # seconds for threads to notice
+_STOPPING = "the server is stopping; send it again"
+_AFTER_INTERRUPT = 0.2  # seconds for the threads to end
 
 
 class Job:
-    """One piece of work and its answer. `alone`: outside any transaction."""
+    """One piece of work and its result. `in_transaction`: together with others that wait, each in its own savepoint."""
 
-    __slots__ = ("alone", "error", "future", "interruption", "loop", "result", "work")
+    __slots__ = ("error", "future", "in_transaction", "interruption", "loop", "result", "work")
 
-    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop, *, alone: bool = False) -> None:
-        self.work, self.loop, self.alone = work, loop, alone
-        self.future: asyncio.Future[Any] = loop.create_future()
+    def __init__(self, work: Work, *, in_transaction: bool = True) -> None:
+        self.work, self.in_transaction = work, in_transaction
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
         self.interruption: NudgeError | None = None
-        """What to say when SQLite says no more than that it was interrupted."""
+        """The reason, when SQLite says no more than that it was interrupted."""
 
-    def attempt(self, connection: sqlite3.Connection) -> None:
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Do the work; what it raises becomes `error`."""
         try:
             self.result = self.work(connection)
         except sqlite3.Error as error:
-            self.error = (
-                self.interruption if _code(error) == "SQLITE_INTERRUPT" and self.interruption else translated(error)
-            )
+            interrupted = error_name(error) == "SQLITE_INTERRUPT"
+            self.error = self.interruption if interrupted and self.interruption else to_nudge_error(error)
         except Exception as error:
             self.error = error
 
     def finish(self) -> None:
-        """On the event loop. Whoever asked may have gone; what was done stays done."""
+        """Give the result to the caller, on the event loop. A caller that has gone does not undo the work."""
         if self.future.done():
             return
         if self.error is None:
@@ -57,12 +59,15 @@ class Job:
 
 
 class Workers:
-    """`threads` threads on one queue; each takes up to `batch` waiting jobs at once. They start with the first job."""
+    """`threads` threads on one queue; each takes up to `batch` waiting jobs at once. They start with the first job.
+
+    Before each batch `connect` gets the thread's connection (None at first) and returns the one to use.
+    """
 
     def __init__(
         self,
         name: str,
-        connect: Callable[[], sqlite3.Connection],
+        connect: Callable[[sqlite3.Connection | None], sqlite3.Connection],
         run: Callable[[sqlite3.Connection, list[Job]], None],
         *,
         threads: int = 1,
@@ -75,11 +80,12 @@ class Workers:
         self._idle = 0
         self._threads: list[Thread] = []
         self._stopped = False
+        self._epoch = 0
 
-    async def do(self, job: Job, patience: float | None = None) -> Any:
-        """The job's result; when it takes longer than `patience`, it is interrupted and fails."""
+    async def do(self, job: Job, timeout: float | None = None) -> Any:
+        """Return the job's result. After `timeout` seconds it is interrupted and fails."""
         self._submit(job)
-        timer = None if patience is None else job.loop.call_later(patience, self._give_up, job)
+        timer = None if timeout is None else job.loop.call_later(timeout, self._time_out, job)
         try:
             return await job.future
         finally:
@@ -96,34 +102,38 @@ class Workers:
                 self._threads[-1].start()
             self._changed.notify()
 
-    def stop(self, patience: float) -> bool:
-        """No new jobs; those that wait or run have `patience` seconds, then they fail. Whether all threads have
-        ended."""
+    def reconnect(self) -> None:
+        """Have every thread open a new connection before its next batch."""
+        self._epoch += 1
+
+    def stop(self, timeout: float) -> bool:
+        """Take no new jobs; those that wait or run have `timeout` seconds, then they fail. Return whether all threads
+        have ended."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-        if not self._join(patience):
-            self._abandon()
+        if not self._join(timeout):
+            self._interrupt()
         return self._join(_AFTER_INTERRUPT)
 
-    def _join(self, patience: float) -> bool:
-        until = time.monotonic() + patience
+    def _join(self, timeout: float) -> bool:
+        until = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _abandon(self) -> None:
+    def _interrupt(self) -> None:
         with self._changed:
             abandoned = list(self._waiting)
             self._waiting.clear()
             for job, connection in self._running.items():
-                job.interruption = Unavailable(_LEAVING)
+                job.interruption = Unavailable(_STOPPING)
                 connection.interrupt()
         for job in abandoned:
-            job.error = Unavailable(_LEAVING)
+            job.error = Unavailable(_STOPPING)
         deliver(abandoned)
 
-    def _give_up(self, job: Job) -> None:
+    def _time_out(self, job: Job) -> None:
         with self._changed:
             if job in self._running:
                 job.interruption = StorageFailed(_TOO_LONG)
@@ -137,9 +147,13 @@ class Workers:
 
     def _serve(self) -> None:
         connection: sqlite3.Connection | None = None
+        epoch = self._epoch
         while jobs := self._take():
+            if connection is not None and epoch != self._epoch:
+                connection.close()
+                connection = None
             try:
-                connection = connection or self._connect()
+                epoch, connection = self._epoch, self._connect(connection)
             except Exception as error:
                 _fail(jobs, error)
                 continue
@@ -148,7 +162,7 @@ class Workers:
             connection.close()
 
     def _take(self) -> list[Job]:
-        """Nothing when it is time to go."""
+        """The next jobs, or none when the thread should end."""
         with self._changed:
             self._idle += 1
             self._changed.wait_for(lambda: self._waiting or self._stopped)
@@ -172,12 +186,12 @@ class Workers:
 
 def _fail(jobs: list[Job], error: Exception) -> None:
     for job in jobs:
-        job.error = translated(error) if isinstance(error, sqlite3.Error) else error
+        job.error = to_nudge_error(error) if isinstance(error, sqlite3.Error) else error
     deliver(jobs)
 
 
 def deliver(jobs: list[Job]) -> None:
-    """One wake-up of a loop for all of its jobs; a loop that has ended wants no answer."""
+    """Hand the results over, waking each event loop once; a loop that has ended is skipped."""
     for loop in {job.loop for job in jobs}:
         try:
             loop.call_soon_threadsafe(_finish, [job for job in jobs if job.loop is loop])
@@ -190,14 +204,9 @@ def _finish(jobs: list[Job]) -> None:
         job.finish()
 
 
-def _code(error: sqlite3.Error) -> str:
-    """Errors that Python itself raises have none."""
-    return getattr(error, "sqlite_errorname", None) or ""
-
-
-def translated(error: sqlite3.Error) -> NudgeError:
-    """What SQLite says, as an error of ours. Its messages name no path."""
-    if _code(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+def to_nudge_error(error: sqlite3.Error) -> NudgeError:
+    """An error of SQLite as one of ours. SQLite's messages name no path."""
+    if error_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return Unavailable("another process is writing to the history; try again")
     if str(error).startswith("fts5: "):
         return Invalid(str(error).removeprefix("fts5: "), field="query")

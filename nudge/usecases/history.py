@@ -18,9 +18,9 @@ from nudge.history import store
 from nudge.history.model import storable
 from nudge.history.redaction import redact_event
 from nudge.security.paths import normalise_path
-from nudge.storage.database import Database, copy_to, scrub
-from nudge.storage.replacing import backup_folder, new_backup
-from nudge.storage.text_index import find
+from nudge.storage.backup import backup_folder, new_backup, write_backup
+from nudge.storage.database import Database
+from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
@@ -318,9 +318,11 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
     if not params.confirm:
-        counted = await _database(app).read(lambda connection: store.count(connection, meant, find), patience=None)
+        counted = await _database(app).read(
+            lambda connection: store.count(connection, meant, match_texts), timeout=None
+        )
         return {**counted, "deleted": False, "waiting": waiting}
-    told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), find))
+    told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), match_texts))
     scrubbed = await _database(app).maintain(scrub)
     result = {
         **told,
@@ -346,7 +348,7 @@ async def backup(app: App, params: Backup, _call: Call) -> Any:
     database = _database(app)
     target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
     try:
-        await database.read(lambda connection: copy_to(connection, target), patience=None)
+        await database.read(lambda connection: write_backup(connection, target), timeout=None)
     except FileExistsError:
         raise Invalid("exists already, and is not overwritten", field="path") from None
     except OSError as error:

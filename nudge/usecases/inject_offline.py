@@ -18,7 +18,7 @@ from nudge.context import Context, project_of
 from nudge.errors import NudgeError, StorageFailed
 from nudge.history import digest
 from nudge.history.digest import Digest
-from nudge.storage.connections import open_readonly
+from nudge.storage.sqlite import open_readonly
 from nudge.usecases.visibility import Visibility
 
 TYPE_CHECKING = False

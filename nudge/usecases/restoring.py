@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from nudge import limits, paths
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.ipc.lock import OwnerLock
-from nudge.storage import replacing
+from nudge.storage import backup
 
 _PAUSE = 0.01
 
 
 def copies(database: str) -> list[str]:
     """The folder of backups where there is nothing else in it, or each that is ours."""
-    folder, ours = replacing.backup_folder(database), replacing.copies(database)
+    folder, ours = backup.backup_folder(database), backup.list_backups(database)
     alone = ours and len(ours) == len(os.listdir(folder))
     return [folder] if alone else ours
 
@@ -27,7 +27,7 @@ def examine(path: str) -> dict[str, int]:
     """How many observations and sessions a backup holds, before anything is touched for it."""
     if os.path.exists(paths.database_file()) and os.path.exists(path) and os.path.samefile(path, paths.database_file()):
         raise Invalid(f"{path} is the history itself")
-    return replacing.examine(path)
+    return backup.examine(path)
 
 
 def restore(path: str) -> str | None:
@@ -41,7 +41,7 @@ def restore(path: str) -> str | None:
         _held(f"{database}.lock", StorageFailed("another server holds the history")),
     ):
         try:
-            return replacing.replace(path, database)
+            return backup.replace(path, database)
         except OSError as error:
             raise StorageFailed(f"cannot be restored: {error.strerror}") from None
 

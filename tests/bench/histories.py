@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from nudge.storage import migrations
-from nudge.storage.connections import open_writable
+from nudge.storage.sqlite import open_writable
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

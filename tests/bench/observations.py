@@ -20,7 +20,7 @@ from nudge import limits
 from nudge.history import store
 from nudge.ipc.client import Client
 from nudge.storage import migrations, spool
-from nudge.storage.connections import open_readonly, open_writable
+from nudge.storage.sqlite import open_readonly, open_writable
 from tests.bench import histories, installation
 from tests.bench.installation import Installation
 from tests.bench.report import Row, milliseconds

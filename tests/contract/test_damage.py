@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
-from tests.harness import Machine
+from nudge import paths
+from tests.harness import Machine, eventually
 
 
 def value(machine: Machine, key: str) -> object:
@@ -42,3 +44,36 @@ def test_a_change_log_that_cannot_be_read(machine: Machine) -> None:
     status = machine.json("status")
     assert status["durability"] == "none" and "memory" in status["warnings"][0]
     assert os.path.isdir(os.path.join(machine.runtime, "changes.log"))
+
+
+def test_the_database_is_removed_under_a_server(machine: Machine) -> None:
+    """What was recorded is there again, and both doors say what happened."""
+    client = machine.serve()
+    client.initialize()
+    for number in range(3):
+        assert isinstance(client.call("record", event=recorded(number))["id"], int)
+    for path in Path(paths.database_file(machine.environ)).parent.glob("nudge.db*"):
+        path.unlink()
+    assert isinstance(client.call("record", event=recorded(3))["id"], int)
+    client.process.kill()
+    client.process.wait()
+    again = machine.serve()
+    again.initialize()
+    assert len(again.call("search", query="recorded", project=None)["result"]) == 4
+
+
+def test_status_tells_of_a_removed_database(machine: Machine) -> None:
+    """Without any write."""
+    client = machine.serve()
+    client.initialize()
+    client.call("record", event=recorded(0))
+    database = paths.database_file(machine.environ)
+    os.unlink(database)
+    eventually(lambda: machine.json("status")["warnings"], "status tells")
+    assert "removed" in machine.json("status")["warnings"][0] and os.path.exists(database)
+    assert "removed" in machine.cli("doctor").stdout
+
+
+def recorded(number: int) -> dict[str, Any]:
+    event = {"event_id": f"e{number}", "session_id": "s", "timestamp": 1_794_000_000 + number, "type": "command"}
+    return {**event, "client": "unknown", "cwd": "/", "project": "p", "content": f"recorded {number}", "metadata": {}}

@@ -12,8 +12,7 @@ import pytest
 
 from nudge import paths
 from nudge.storage import migrations, spool
-from nudge.storage.connections import open_backup
-from nudge.storage.database import check
+from nudge.storage.sqlite import check, open_backup
 from tests.harness import Machine, eventually, is_alive
 
 

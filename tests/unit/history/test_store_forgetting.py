@@ -14,16 +14,14 @@ from nudge.errors import Invalid
 from nudge.history import store
 from nudge.history.model import OBS_TYPES, RETENTION_DAYS
 from nudge.storage import migrations
-from nudge.storage.connections import open_writable
-from nudge.storage.database import check, scrub
-from nudge.storage.text_index import find
+from nudge.storage.sqlite import check, match_texts, open_writable, scrub
 from tests.unit.history.stored import DAY, NOW, edit, event, filled, prompt, rows
 
 MARKER = "xyzzyplugh"
 
 
 def purged(connection: sqlite3.Connection, **conditions: Any) -> dict[str, Any]:
-    return store.purge(connection, store.Purge(now=NOW, **conditions), NOW, find)
+    return store.purge(connection, store.Purge(now=NOW, **conditions), NOW, match_texts)
 
 
 def varied() -> sqlite3.Connection:
@@ -54,7 +52,7 @@ def varied() -> sqlite3.Connection:
 def test_a_purge_takes_what_meets_all_conditions(conditions: dict[str, Any], left: list[int]) -> None:
     """Counted first, in the same words."""
     connection = varied()
-    counted = store.count(connection, store.Purge(now=NOW, **conditions), find)
+    counted = store.count(connection, store.Purge(now=NOW, **conditions), match_texts)
     assert rows(connection, "id") == [1, 2, 3, 4]
     assert purged(connection, **conditions) == counted
     assert counted["total"] == 4 - len(left) == sum(counted["counts"].values())
@@ -128,7 +126,7 @@ def test_a_purge_by_words_finds_what_no_search_shows(query: str) -> None:
     store.note_injection(connection, "s3", NOW, [{"id": "api/test"}], f"- api/test: say {MARKER}")
     store.note_injection(connection, "s3", NOW, [], "other words")
     connection.execute("DELETE FROM observations WHERE obs_type = 'user_prompt'")
-    counted = store.count(connection, store.Purge(now=NOW, search=query), find)
+    counted = store.count(connection, store.Purge(now=NOW, search=query), match_texts)
     assert counted == {
         "total": 3,
         "counts": {"command_error": 1, "git_commit": 1, "mcp_call": 1},
@@ -152,7 +150,9 @@ def test_a_purge_by_words_heeds_its_other_conditions() -> None:
     connection.execute("DELETE FROM observations")
 
     def prompts(**conditions: Any) -> int:
-        counted: int = store.count(connection, store.Purge(now=NOW, search=MARKER, **conditions), find)["prompts"]
+        counted: int = store.count(connection, store.Purge(now=NOW, search=MARKER, **conditions), match_texts)[
+            "prompts"
+        ]
         return counted
 
     assert [prompts(), prompts(project="web"), prompts(session="s1"), prompts(before=NOW + 5)] == [2, 1, 1, 1]
@@ -163,7 +163,7 @@ def test_what_is_no_word_of_anybody_is_not_searched() -> None:
     """Names of fields and numbers are in every observation: a purge of `error` or `2` must not take them all."""
     connection = filled(event(metadata={"error": "broken", "exit_code": 2, "arguments": {"path": "x"}}))
     assert [
-        store.count(connection, store.Purge(now=NOW, search=word), find)["total"]
+        store.count(connection, store.Purge(now=NOW, search=word), match_texts)["total"]
         for word in ("error", "2", "path", "broken")
     ] == [
         0,

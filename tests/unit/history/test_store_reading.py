@@ -9,7 +9,7 @@ import pytest
 
 from nudge.errors import Invalid, NotFound
 from nudge.history import store
-from nudge.storage.text_index import find
+from nudge.storage.sqlite import match_texts
 from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled, prompt, read, rows
 
 
@@ -179,7 +179,7 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     assert store.file_history(connection, "/c.py", after=NOW)["sessions"] == []
     assert len(store.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
     assert store.summarise(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
-    store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW, find)
+    store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW, match_texts)
     assert (
         store.file_history(connection, "/c.py")["sessions"] == []
         and rows(connection, "file_path", "touched_files") == []

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -18,9 +21,9 @@ import pytest
 from nudge import limits
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.ipc.lock import Flock
-from nudge.storage import connections, migrations
-from nudge.storage.connections import on_network, open_readonly
-from nudge.storage.database import Database, check, copy_to
+from nudge.storage import migrations, sqlite
+from nudge.storage.database import Database
+from nudge.storage.sqlite import check, copy_to, on_network, open_readonly
 
 
 @pytest.fixture
@@ -86,7 +89,7 @@ def test_no_write_ahead_log_on_a_network_filesystem(
     opened: Callable[[], Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its shared memory would not be shared."""
-    monkeypatch.setattr(connections, "on_network", lambda _: True)
+    monkeypatch.setattr(sqlite, "on_network", lambda _: True)
     database = opened()
     run(database.write(add("a")))
     assert (
@@ -330,7 +333,7 @@ def test_a_read_that_takes_too_long_is_stopped(opened: Callable[[], Database]) -
     database = opened()
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(StorageFailed, match="took too long"):
-        run(database.read(lambda connection: connection.execute(endless).fetchone(), patience=0.05))
+        run(database.read(lambda connection: connection.execute(endless).fetchone(), timeout=0.05))
     assert run(database.read(names)) == []
 
 
@@ -343,7 +346,7 @@ def test_a_read_that_never_gets_its_turn_is_retryable(opened: Callable[[], Datab
         busy = [asyncio.ensure_future(database.read(lambda _: held.wait(20))) for _ in range(limits.READERS)]
         await asyncio.sleep(0)
         try:
-            await database.read(names, patience=0.05)
+            await database.read(names, timeout=0.05)
         finally:
             held.set()
             await asyncio.gather(*busy)
@@ -439,3 +442,117 @@ def test_a_check_finds_what_is_wrong(opened: Callable[[], Database]) -> None:
     assert len(found) == 2
     assert "missing row of sessions" in found[0]
     assert "full-text index" in found[1]
+
+
+# A file that is removed or replaced while it is open
+
+
+def remove_file(path: str) -> None:
+    os.unlink(path)
+
+
+def remove_all(path: str) -> None:
+    for name in os.listdir(os.path.dirname(path)):
+        os.unlink(os.path.join(os.path.dirname(path), name))
+
+
+def remove_folder(path: str) -> None:
+    shutil.rmtree(os.path.dirname(path))
+
+
+@pytest.mark.parametrize("lose", [remove_file, remove_all, remove_folder])
+def test_a_removed_file_is_written_again(
+    opened: Callable[[], Database], path: str, lose: Callable[[str], None]
+) -> None:
+    """With everything that was acknowledged; a kill right after the next write would lose nothing either."""
+    database = opened()
+    run(database.write(add("a")))
+    assert run(database.read(names)) == ["a"]
+    lose(path)
+    run(database.write(add("b")))
+    assert database.warning is not None and "removed" in database.warning and database.reason is None
+    assert run(database.read(names)) == ["a", "b"]
+    with contextlib.closing(open_readonly(path)) as beside:
+        assert names(beside) == ["a", "b"]
+    assert run(database.maintain(check)) == []
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert not Flock(f"{path}.lock").acquire()
+    database.close()
+    assert run(opened().read(names)) == ["a", "b"]
+
+
+def test_a_removed_file_is_noticed_without_a_write(opened: Callable[[], Database], path: str) -> None:
+    """Whoever looks after the database asks now and then."""
+    database = opened()
+    run(database.write(add("a")))
+    run(database.check_path())
+    assert database.warning is None
+    os.unlink(path)
+    run(database.check_path())
+    assert database.warning is not None
+    with contextlib.closing(open_readonly(path)) as beside:
+        assert names(beside) == ["a"]
+
+
+def test_a_file_in_the_databases_place_is_used(opened: Callable[[], Database], path: str, tmp_path: Path) -> None:
+    """The user put it there; what was recorded until then is kept as a backup."""
+    other = Database.open(str(tmp_path / "other.db"))
+    run(other.write(add("other")))
+    other.close()
+    database = opened()
+    run(database.write(add("a")))
+    assert run(database.read(names)) == ["a"]
+    os.replace(tmp_path / "other.db", path)
+    run(database.write(add("b")))
+    assert run(database.read(names)) == ["b", "other"]
+    assert run(database.maintain(check)) == []
+    assert database.warning is not None and "replaced" in database.warning
+    (kept,) = (Path(path).parent / "backups").iterdir()
+    assert str(kept) in database.warning
+    with contextlib.closing(open_readonly(str(kept))) as backup:
+        assert names(backup) == ["a"]
+
+
+def test_a_file_that_is_no_database_takes_no_writes(opened: Callable[[], Database], path: str) -> None:
+    """Writing is refused while it is there, nothing is copied again and again, and the history goes on afterwards."""
+    database = opened()
+    run(database.write(add("a")))
+    os.unlink(path)
+    Path(path).write_bytes(b"this is no database" * 100)
+    for _ in range(3):
+        with pytest.raises(StorageFailed):
+            run(database.write(add("b")))
+    assert "not a database" in (database.reason or "")
+    assert not (Path(path).parent / "backups").exists()
+    os.unlink(path)
+    run(database.write(add("c")))
+    assert run(database.read(names)) == ["a", "c"]
+
+
+def test_no_room_to_write_it_again(opened: Callable[[], Database], path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write is refused, nothing that was acknowledged is lost, and the next write tries again."""
+    database = opened()
+    run(database.write(add("a")))
+    os.unlink(path)
+
+    def refuse(_connection: sqlite3.Connection, _target: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nudge.storage.database.copy_to", refuse)
+        with pytest.raises(StorageFailed, match="No space left"):
+            run(database.write(add("b")))
+    run(database.write(add("c")))
+    assert run(database.read(names)) == ["a", "c"]
+
+
+def test_another_server_took_the_lock_of_a_removed_directory(opened: Callable[[], Database], path: str) -> None:
+    """Then this one writes no more."""
+    database = opened()
+    run(database.write(add("a")))
+    shutil.rmtree(os.path.dirname(path))
+    os.makedirs(os.path.dirname(path))
+    other = Database.open(path)
+    with pytest.raises(StorageFailed, match="another server"):
+        run(database.write(add("b")))
+    other.close()

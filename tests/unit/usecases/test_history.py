@@ -21,8 +21,8 @@ from nudge.storage.database import Database
 from nudge.usecases import history
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
-from nudge.usecases.retention import Retention, retention_of
 from nudge.usecases.session import open_in_memory
+from nudge.usecases.upkeep import Retention, retention_days
 from tests.unit.history.stored import DAY, event
 
 HERE = Call(context=Context(project="app"))
@@ -387,11 +387,11 @@ def test_an_export_has_every_page(service: Service) -> None:
 
 def test_retention_is_configurable_by_type() -> None:
     """What the settings do not name keeps its default; nonsense is refused by name."""
-    assert retention_of(None) == RETENTION_DAYS
-    assert retention_of({"file_read": 7}) == {**RETENTION_DAYS, "file_read": 7}
+    assert retention_days(None) == RETENTION_DAYS
+    assert retention_days({"file_read": 7}) == {**RETENTION_DAYS, "file_read": 7}
     for table in ({"file_reed": 7}, {"file_read": 0}, {"file_read": "7"}, {"file_read": True}, {"file_read": 10**6}):
         with pytest.raises(Invalid, match=r"retention\.file_re"):
-            retention_of(table)
+            retention_days(table)
 
 
 def test_a_sweep_goes_on_until_nothing_is_due(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -399,7 +399,7 @@ def test_a_sweep_goes_on_until_nothing_is_due(service: Service, monkeypatch: pyt
     monkeypatch.setattr("nudge.limits.SWEEP_PORTION", 2)
     now = service.now
     service.record(*(event(timestamp=now - 999 * DAY) for _ in range(5)), event(timestamp=now))
-    retention = Retention(service.database, retention_of(None))
+    retention = Retention(service.database, retention_days(None))
     assert asyncio.run(retention.sweep(now)) == {"command": 5}
     assert (retention.to_wire()["deleted"], retention.to_wire()["last_sweep"]) == ({"command": 5}, now)
     assert [told["id"] for told in service("recent_context")] == [6]

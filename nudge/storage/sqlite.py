@@ -1,0 +1,179 @@
+"""SQLite files: opening, copying, checking, and searching texts as the history's index would.
+
+No thread and no event loop: a hook opens the database with it too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import sys
+from itertools import islice
+
+from nudge import limits
+from nudge.errors import StorageFailed
+from nudge.storage.migrations import TOKENIZER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+JOURNALS = ("-wal", "-shm", "-journal")
+
+_NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "gluster", "fuse.sshfs", "fuse.rclone", "ncpfs", "beegfs")
+_CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_TEXTS_AT_ONCE = 5_000  # documents in one in-memory index
+
+
+def open_readonly(path: str, timeout: float = limits.LOOK_TIMEOUT) -> sqlite3.Connection:
+    """Open the database for reading beside its writer. Raises StorageFailed when there is none or it cannot be read."""
+    try:
+        connection = sqlite3.connect(
+            _uri(path, "ro"), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.Error as error:
+        raise StorageFailed(f"the history cannot be opened: {error}") from None
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        connection.close()
+        raise StorageFailed(f"the history cannot be read: {error}") from None
+    return connection
+
+
+def open_backup(path: str) -> sqlite3.Connection:
+    """Open a database that nobody writes. Without a journal beside it, none is created."""
+    immutable = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
+    connection = sqlite3.connect(_uri(path, "ro") + immutable, uri=True, isolation_level=None)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def open_writable(path: str) -> sqlite3.Connection:
+    """Open the one writer's connection. A new file is created owner-only before anything is in it."""
+    os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    os.close(os.open(path, _CREATE, 0o600))
+    connection = sqlite3.connect(
+        _uri(path, "rw"),
+        uri=True,
+        timeout=limits.BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect only in an empty file
+    connection.execute(f"PRAGMA journal_mode = {'TRUNCATE' if on_network(path) else 'WAL'}")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(f"PRAGMA cache_size = -{limits.WRITER_CACHE_BYTES // limits.KIB}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")
+
+
+def _uri(path: str, mode: str) -> str:
+    """A `file:` URI. By hand: importing `urllib.parse` costs a hook 10 ms."""
+    escaped = os.path.abspath(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{escaped}?mode={mode}"
+
+
+def error_name(error: sqlite3.Error) -> str:
+    """`SQLITE_BUSY` and the like; empty for an error that Python itself raised."""
+    return getattr(error, "sqlite_errorname", None) or ""
+
+
+def on_network(path: str, mounts: str = "/proc/self/mounts") -> bool:
+    """Whether the file is on a network filesystem. WAL needs shared memory, which two machines do not have."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+            rows = [line.split(" ") for line in file]
+    except OSError:
+        return False
+    return _kind_of(os.path.realpath(path), rows).startswith(_NETWORK)
+
+
+def _kind_of(path: str, rows: list[list[str]]) -> str:
+    """The type of the innermost mount above the path; of two mounts on one point the later one counts."""
+    best, kind = "", ""
+    for row in rows:
+        if len(row) < 3:
+            continue
+        point = row[1].replace("\\040", " ")
+        if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+            best, kind = point, row[2]
+    return kind
+
+
+def copy_to(connection: sqlite3.Connection, target: str) -> None:
+    """Write a consistent copy into a new owner-only file. Raises FileExistsError rather than overwrite one."""
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with contextlib.closing(sqlite3.connect(target)) as copy:
+            connection.backup(copy)
+    except BaseException:
+        os.unlink(target)
+        raise
+
+
+def scrub(connection: sqlite3.Connection) -> bool:
+    """Remove every trace of deleted rows from the file and its log; False when a reader kept the log from being emptied.
+
+    `secure_delete` zeroes deleted content, but a page that was split keeps stale copies of the cells that moved. A small
+    file is rewritten, which leaves none; a large one only gives back its free pages.
+    """
+    size = connection.execute("PRAGMA page_count").fetchone()[0] * connection.execute("PRAGMA page_size").fetchone()[0]
+    if size <= limits.VACUUM_BYTES:
+        connection.execute("VACUUM")
+    else:
+        connection.execute("PRAGMA incremental_vacuum").fetchall()
+    return bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0)
+
+
+def check(connection: sqlite3.Connection) -> list[str]:
+    """Return what is wrong with the file: its pages, foreign keys and full-text index. Empty when it is sound."""
+    try:
+        problems = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)") if row[0] != "ok"]
+        problems += [
+            f"{row[0]}: row {row[1]} refers to a missing row of {row[2]}"
+            for row in connection.execute("PRAGMA foreign_key_check")
+        ]
+        return problems + _check_index(connection)
+    except sqlite3.DatabaseError as error:
+        return [str(error)]
+
+
+def _check_index(connection: sqlite3.Connection) -> list[str]:
+    """Compare the index with its rows (rank 1). FTS5 does that only through a connection that may write."""
+    if connection.execute("PRAGMA query_only").fetchone()[0]:
+        return []
+    try:
+        connection.execute("INSERT INTO observations_fts(observations_fts, rank) VALUES ('integrity-check', 1)")
+    except sqlite3.DatabaseError as error:
+        return [f"the full-text index does not agree with the observations: {error}"]
+    return []
+
+
+def match_texts(expression: str, documents: Iterable[tuple[int, str, str | None]]) -> Iterator[int]:
+    """The numbers of the documents (number, content, file_path) that an FTS5 expression matches, with the tokenizer of
+    the history's own index. In memory: purged text must not be written anywhere."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute(
+            f"CREATE VIRTUAL TABLE texts USING fts5(content, file_path, content='', tokenize='{TOKENIZER}')"
+        )
+        remaining = iter(documents)
+        while part := list(islice(remaining, _TEXTS_AT_ONCE)):
+            connection.executemany("INSERT INTO texts(rowid, content, file_path) VALUES (?, ?, ?)", part)
+            matches = connection.execute("SELECT rowid FROM texts WHERE texts MATCH ?", (expression,))
+            yield from [row[0] for row in matches]
+            connection.execute("INSERT INTO texts(texts) VALUES ('delete-all')")

@@ -1,0 +1,126 @@
+"""What PRIMARY does for the history in the background: takes in the spool, deletes what has outlived its retention, and
+notices when the database file was moved."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from nudge import limits, paths
+from nudge.clock import boot_seconds
+from nudge.config import Settings
+from nudge.errors import HandingOver, Invalid, NudgeError
+from nudge.history import store
+from nudge.history.model import OBS_TYPES, RETENTION_DAYS
+from nudge.storage import spool
+from nudge.storage.database import Database
+from nudge.usecases import recording
+from nudge.usecases.app import App
+
+_log = logging.getLogger(__name__)
+_POLL = 1.0  # seconds between two looks into the spool
+_SWEEP_INTERVAL = 3_600.0
+
+
+def retention_days(configured: Mapping[str, Any] | None) -> dict[str, int]:
+    """Days for every observation type: the defaults, replaced by what is configured."""
+    days = dict(RETENTION_DAYS)
+    for obs_type, value in (configured or {}).items():
+        field = f"retention.{obs_type}"
+        if obs_type not in OBS_TYPES:
+            raise Invalid(f"is none of {', '.join(OBS_TYPES)}", field=field)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_RETENTION_DAYS:
+            raise Invalid(f"must be 1 to {limits.MAX_RETENTION_DAYS} days", field=field)
+        days[obs_type] = value
+    return days
+
+
+class Retention:
+    """Deletes what is too old, and remembers the last sweep for `nudge status`."""
+
+    def __init__(self, database: Database, days: Mapping[str, int]) -> None:
+        self._database, self.days = database, dict(days)
+        self.last_sweep: float | None = None
+        self.deleted: dict[str, int] = {}
+
+    async def sweep(self, now: float) -> dict[str, int]:
+        """Delete everything that is due, in several transactions so that recording never waits long; the number deleted
+        by type."""
+        total: dict[str, int] = {}
+        while True:
+            deleted = await self._database.write(lambda connection: store.sweep(connection, now, self.days))
+            for obs_type, number in deleted.items():
+                total[obs_type] = total.get(obs_type, 0) + number
+            if sum(deleted.values()) < limits.SWEEP_PORTION:
+                break
+        self.last_sweep, self.deleted = now, total
+        return total
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"days": self.days, "last_sweep": self.last_sweep, "deleted": self.deleted}
+
+
+class Upkeep:
+    """Opens the history with the role and closes it before the role goes."""
+
+    def __init__(self, app: App, directory: str, settings: Settings) -> None:
+        self._app, self._directory = app, directory
+        self._database = Database.open(paths.database_file())
+        self._retention = Retention(self._database, retention_days(settings.retention))
+        self._draining = asyncio.Lock()
+        app.history, app.drain = self._database, self._drain
+
+    async def run(self) -> None:
+        """Until cancelled. The first sweep waits: a PRIMARY that was started with the wrong settings should not delete
+        anything before somebody can notice."""
+        next_settle, next_sweep = 0.0, boot_seconds() + limits.FIRST_SWEEP
+        problem = None
+        while True:
+            try:
+                await self._database.check_path()
+                await self._drain()
+                if boot_seconds() >= next_settle:
+                    next_settle = boot_seconds() + _SWEEP_INTERVAL
+                    await self._settle()
+                if boot_seconds() >= next_sweep and self._database.reason is None:
+                    next_sweep = boot_seconds() + _SWEEP_INTERVAL
+                    await self._retention.sweep(self._app.now())
+                problem = None
+            except HandingOver:
+                return
+            except (NudgeError, OSError) as error:
+                if str(error) != problem:  # once, not every second
+                    problem = str(error)
+                    _log.warning("history: %s", error.message if isinstance(error, NudgeError) else error.strerror)
+            await asyncio.sleep(_POLL)
+
+    async def _drain(self) -> int:
+        """Take in the spool, one caller at a time; how many events still wait."""
+        async with self._draining:
+            await recording.drain(self._app, self._directory)
+        return spool.counts(self._directory)["files"]
+
+    async def _settle(self) -> None:
+        """Remove unfinished spool files, and summarize sessions that have been silent for long."""
+        now = self._app.now()
+        spool.sweep(self._directory, now)
+        if self._database.reason is None:
+            await self._database.write(lambda connection: store.settle(connection, int(now)))
+
+    def report(self) -> dict[str, Any]:
+        """For `nudge status`; nothing that would have to count a million rows."""
+        files = [path for path in (self._database.path, f"{self._database.path}-wal") if os.path.exists(path)]
+        return {
+            "bytes": sum(map(os.path.getsize, files)),
+            "read_only": self._database.reason,
+            "retention": self._retention.to_wire(),
+            "spool": spool.counts(self._directory),
+            "warning": self._database.warning,
+        }
+
+    def close(self) -> None:
+        self._app.history = None
+        self._database.close()
