@@ -1,4 +1,4 @@
-"""Reading and replacing small owner-only files: one atomic write, one trusted read."""
+"""Reading and replacing small files: one atomic write, one trusted read, one lock for a read-change-write."""
 
 from __future__ import annotations
 
@@ -24,15 +24,49 @@ def read_owned(path: str) -> bytes | None:
 
 def replace(path: str, content: bytes) -> None:
     """Replace `path` atomically (temporary file and rename), with mode 0600."""
+    try:
+        _write_and_rename(path, content)
+    except OSError as error:
+        raise StorageFailed(f"cannot write {os.path.basename(path)}: {error.strerror}") from None
+
+
+def replace_in_place(path: str, content: bytes) -> None:
+    """Replace a file of somebody else atomically; raises OSError.
+
+    A symbolic link is kept and the file behind it replaced, mode and owner stay, and the content is on the disk before
+    the rename, so that a power cut leaves the old file or the new one.
+    """
+    _write_and_rename(os.path.realpath(path), content, preserve=True)
+
+
+def _write_and_rename(path: str, content: bytes, *, preserve: bool = False) -> None:
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         with open(fd, "wb") as file:
             file.write(content)
+            if preserve:
+                _copy_attributes(path, fd)
+                file.flush()
+                os.fsync(fd)
         os.replace(temporary, path)
-    except OSError as error:
+    except OSError:
         _discard(temporary)
-        raise StorageFailed(f"cannot write {os.path.basename(path)}: {error.strerror}") from None
+        raise
+
+
+def _copy_attributes(path: str, fd: int) -> None:
+    """Give the open file the mode and owner of `path`; without the right to, it becomes ours, as after any editor."""
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        return
+    if (old.st_uid, old.st_gid) != (os.getuid(), os.getgid()):
+        try:
+            os.fchown(fd, old.st_uid, old.st_gid)
+        except PermissionError:
+            pass
+    os.fchmod(fd, stat.S_IMODE(old.st_mode))
 
 
 def _discard(path: str) -> None:
@@ -40,3 +74,28 @@ def _discard(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass
+
+
+class Lock:
+    """Exclusive hold on a file for a short read-change-write; waits for whoever has it. Released when a process dies."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+
+    def __enter__(self) -> Lock:
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(self._fd, msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)

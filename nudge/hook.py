@@ -1,9 +1,8 @@
-"""`nudge record`: one JSON object on stdin, for every event and client. Told to PRIMARY, or kept in the spool; silent
-when it worked.
+"""`nudge record`: one command for every hook event of every client, with the event as one JSON object on stdin.
 
-Exit code 0: stored, spooled, or nothing to store. 1: an error that the client shows and goes on. 2, where only a person
-reads it: the
-database is not usable.
+The event goes to PRIMARY when it answers at once, else to the spool. Nothing is printed but the context of a session's
+start. Exit code 0: stored, spooled, or nothing to store. 1: an error that the client shows before it goes on. 2: the
+database is not usable, for events where the client only shows that to the user.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import os
 import sys
 import time
 
-from nudge import limits, paths
-from nudge import switches as switch
+from nudge import limits, paths, switches
+from nudge.clients import registry
 from nudge.clock import boot_seconds
 from nudge.context import resolve, told_env
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
-from nudge.history.extract import extract, is_complete, located, up_to_unclosed, working_directory
+from nudge.history.extract import extract, is_complete, located, up_to_unclosed
 from nudge.ipc import endpoint
 from nudge.ipc.connection import Connection, Lost
 from nudge.storage import spool
@@ -28,14 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, BinaryIO, NoReturn
 
+    from nudge.clients.client import Client
     from nudge.context import Context
 
 DONE, FAILED, BROKEN = 0, 1, 2
 
 _ENV_NEEDED = 428
-# Where Claude Code shows the text of exit code 2 to the user and does nothing else; elsewhere it blocks, or goes to the
-# model.
-_ONLY_SHOWN = ("SessionStart", "SessionEnd")
+
+# Of an event that is too long to be read whole: a client names the session, the event, the tool and the path before it
+# comes to the contents of a file.
+_MEMBER = r'\s*[{,]\s*(?P<name>"(?:[^"\\]|\\.){0,256}+")\s*:\s*'
+_NESTED_OBJECTS = 2
+_CUT_TEXTS = frozenset(("command", "cmd", "prompt", "error"))  # of which only the start is kept anyway
 
 
 def run() -> NoReturn:
@@ -50,22 +53,29 @@ def run() -> NoReturn:
 
 
 def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
+    """Record the event on stdin, and return the exit code."""
     try:
         raw, is_whole = _read(stdin)
-        if switch.is_off_for_this_run(environ):
+        if switches.is_off_for_this_run(environ):
             return DONE
-        return _record(_payload(raw) if is_whole else _known_of(raw, environ), environ)
+        payload = _parse(raw) if is_whole else parse_beginning(raw)
+        client = registry.detect(payload, environ)
+        payload = client.translate(payload)
+        if not is_whole:
+            _check_beginning(payload, environ)
+        return _record(client, payload, environ)
     except NudgeError as error:
         return _fail(error.message)
-    except (
-        Exception
-    ) as error:  # a traceback in the middle of an agent's work helps nobody, and could quote what it must not
+    except Exception as error:  # a traceback in the middle of an agent's work helps nobody, and could quote a secret
         return _fail(f"cannot record this event ({type(error).__name__}); see: nudge doctor")
 
 
+# The event
+
+
 def _read(stdin: BinaryIO | None) -> tuple[bytes, bool]:
-    """As much as is understood, and whether it is all. The rest is read too: a client that writes to a closed pipe
-    reports an error."""
+    """As much as is parsed, and whether it is all. The rest is read too: a client that writes to a closed pipe reports
+    an error."""
     if stdin is None or stdin.isatty():
         raise Invalid("a client's hook runs this, with its event as JSON on stdin; wire it with: nudge connect")
     raw = stdin.read(limits.MAX_HOOK_BYTES)
@@ -75,22 +85,7 @@ def _read(stdin: BinaryIO | None) -> tuple[bytes, bool]:
     return raw, is_whole
 
 
-def _known_of(raw: bytes, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Of an event that is too long to be read whole; one of which not enough is known is counted as dropped."""
-    from nudge.history.oversize import beginning
-
-    known = beginning(raw)
-    if not is_complete(known):
-        directory = paths.runtime_dir(environ)
-        paths.ensure_private_dir(directory)
-        spool.count_dropped(directory)
-        raise Invalid(
-            f"the event is larger than {limits.MAX_HOOK_BYTES // limits.MIB} MiB, and does not begin with what it is about"
-        )
-    return known | ({"prompt": up_to_unclosed(known["prompt"])} if isinstance(known.get("prompt"), str) else {})
-
-
-def _payload(raw: bytes) -> dict[str, Any]:
+def _parse(raw: bytes) -> dict[str, Any]:
     try:
         payload = json.loads(raw)
     except (ValueError, RecursionError):
@@ -100,49 +95,101 @@ def _payload(raw: bytes) -> dict[str, Any]:
     return payload
 
 
-def _record(payload: dict[str, Any], environ: Mapping[str, str]) -> int:
-    event = extract(payload, now=time.time(), environ=environ)
+def parse_beginning(raw: bytes) -> dict[str, Any]:
+    """The members of a JSON object that are whole in its beginning, and the start of a text of which only the start is
+    kept anyway."""
+    import re
+
+    text = raw[: limits.HOOK_BEGINNING_BYTES].decode("utf-8", "ignore")
+    member_at, decode_at = re.compile(_MEMBER).match, json.JSONDecoder().raw_decode
+
+    def members(at: int, nested_objects: int) -> dict[str, Any]:
+        payload: dict[str, Any] = {}
+        while member := member_at(text, at):
+            name, at = str(json.loads(member["name"], strict=False)), member.end()
+            try:
+                payload[name], at = decode_at(text, at)
+            except (ValueError, RecursionError):  # the text ends in this member
+                if text.startswith("{", at) and nested_objects:
+                    payload[name] = members(at, nested_objects - 1)
+                elif text.startswith('"', at) and name in _CUT_TEXTS:
+                    payload[name] = _decode_start(text[at:])
+                return payload
+        return payload
+
+    return members(0, _NESTED_OBJECTS)
+
+
+def _decode_start(text: str) -> str:
+    """Decode a JSON string without its end: its last characters may be half of an escape."""
+    for length in range(len(text), max(len(text) - len("\\ud83d\\ude00"), 0), -1):
+        try:
+            return str(json.loads(text[:length] + '"'))
+        except ValueError:
+            continue
+    return ""
+
+
+def _check_beginning(payload: dict[str, Any], environ: Mapping[str, str]) -> None:
+    """Count an event as dropped when its beginning does not say enough; cut a prompt before what has no end."""
+    if not is_complete(payload):
+        directory = paths.runtime_dir(environ)
+        paths.ensure_private_dir(directory)
+        spool.count_dropped(directory)
+        size = limits.MAX_HOOK_BYTES // limits.MIB
+        raise Invalid(f"the event is larger than {size} MiB, and does not begin with what it is about")
+    if isinstance(payload.get("prompt"), str):
+        payload["prompt"] = up_to_unclosed(payload["prompt"])
+
+
+def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str]) -> int:
+    event = extract(payload, now=time.time())
     if event is None:
         return DONE
-    context = resolve(working_directory(payload))
+    context = resolve(payload["cwd"])
     directory = paths.runtime_dir(environ)
-    if switch.is_off(environ, directory, context, _touched(payload)):
+    if switches.is_off(environ, directory, context, _event_paths(payload)):
         return DONE
     event = located(event, context)
     primary = _Primary(directory, event["client"], environ)
     try:
-        return _deliver(primary, directory, event, environ)
+        return _deliver(primary, directory, client, event, environ)
     finally:
         if event["type"] == "session_start":
-            _begin_session(primary, directory, event, context, environ)
+            _begin_session(primary, directory, client, event, context, environ)
         primary.close()
 
 
-def _touched(payload: dict[str, Any]) -> Iterator[str]:
-    """The paths that a person may have asked to ignore: looked for only when they are asked for."""
+def _event_paths(payload: dict[str, Any]) -> Iterator[str]:
+    """The paths of an event, which may be ones to ignore: imported and looked for only when a setting asks."""
     from nudge.history.touched import touched
 
     yield from touched(payload)
 
 
-def _deliver(primary: _Primary, directory: str, event: dict[str, Any], environ: Mapping[str, str]) -> int:
-    """A refusal for good is the caller's to hear; whatever else goes wrong, the event waits in the spool."""
+# Its delivery
+
+
+def _deliver(
+    primary: _Primary, directory: str, client: Client, event: dict[str, Any], environ: Mapping[str, str]
+) -> int:
+    """Send the event to PRIMARY. One that it refuses for good is an error; whatever else goes wrong, the event waits in
+    the spool."""
     try:
         primary.ask("nudge.record", {"event": event}, event["event_id"], limits.HOOK_TIMEOUT)
         return DONE
     except Invalid:
         raise
     except StorageFailed as error:
-        _fail(f"{error.message}; {_keep(directory, event) or 'the event waits in the spool'}")
-        shown = event["client"] == "claude-code" and event["source_event"] in _ONLY_SHOWN
-        return BROKEN if shown else FAILED
+        _fail(f"{error.message}; {_spool(directory, event) or 'the event waits in the spool'}")
+        return BROKEN if event["source_event"] in client.shows_exit_2 else FAILED
     except NudgeError:
-        problem = _keep(directory, event)
-        return _go_on_without(directory, event, environ, problem) if problem else DONE
+        problem = _spool(directory, event)
+        return _continue_unrecorded(directory, event, environ, problem) if problem else DONE
 
 
-def _keep(directory: str, event: dict[str, Any]) -> str:
-    """In the spool; what is the matter when it does not take it."""
+def _spool(directory: str, event: dict[str, Any]) -> str:
+    """Keep the event in the spool; the error message when it does not take it."""
     try:
         paths.ensure_private_dir(directory)
         spool.write(directory, event)
@@ -151,13 +198,13 @@ def _keep(directory: str, event: dict[str, Any]) -> str:
     return ""
 
 
-def _go_on_without(directory: str, event: dict[str, Any], environ: Mapping[str, str], problem: str) -> int:
-    """A spool that is full is emptied by a server. A session begins all the same: its client takes no context from a
-    hook that fails."""
+def _continue_unrecorded(directory: str, event: dict[str, Any], environ: Mapping[str, str], problem: str) -> int:
+    """Start a server, which empties a full spool. The start of a session is no failure: its client takes no context from
+    a hook that fails."""
     _fail(problem)
     if event["type"] == "session_start":
         return DONE
-    _try_to_start_server(directory, environ)
+    _start_server_if_needed(directory, environ)
     return FAILED
 
 
@@ -196,9 +243,7 @@ class _Primary:
             return _result(response.body)
         except NudgeError:
             raise
-        except (
-            Exception
-        ):  # gone, slow, handing over, or no Nudge at all: whatever it is, the event must not be lost with it
+        except Exception:  # gone, slow, handing over, or not ours at all: the event goes to the spool
             self.answers = False
             raise Unavailable("no server answers") from None
 
@@ -233,19 +278,27 @@ def _result(body: bytes) -> Any:
 
 
 def _begin_session(
-    primary: _Primary, directory: str, event: dict[str, Any], context: Context, environ: Mapping[str, str]
+    primary: _Primary,
+    directory: str,
+    client: Client,
+    event: dict[str, Any],
+    context: Context,
+    environ: Mapping[str, str],
 ) -> None:
-    """Neither the context nor a server that does not start may fail the hook. Wired twice, a session is told once."""
+    """Print the context of a new session. Neither that nor a server that does not start may fail the hook; with hooks
+    wired twice, the first one prints it."""
     try:
         text = _injection(primary, event, context, environ) if spool.claim(directory, event["event_id"]) else ""
         if text.strip():
-            _show(text, event)
+            output = client.hook_output(text.rstrip("\n"), event["source_event"])
+            sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
+            sys.stdout.flush()
     except Exception as error:
         _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
-    _try_to_start_server(directory, environ)
+    _start_server_if_needed(directory, environ)
 
 
-def _try_to_start_server(directory: str, environ: Mapping[str, str]) -> None:
+def _start_server_if_needed(directory: str, environ: Mapping[str, str]) -> None:
     try:
         _start_server(directory, environ)
     except Exception as error:
@@ -253,7 +306,7 @@ def _try_to_start_server(directory: str, environ: Mapping[str, str]) -> None:
 
 
 def _injection(primary: _Primary, event: dict[str, Any], context: Context, environ: Mapping[str, str]) -> str:
-    """PRIMARY's words; without one, a look of our own at what is stored: clients fire this event before they start
+    """The context from PRIMARY; without one, made here from what is stored: clients fire this event before they start
     their servers."""
     if primary.answers:
         params = {"session_id": event["session_id"], "source": event["start_source"], "context": context.to_wire()}
@@ -265,30 +318,20 @@ def _injection(primary: _Primary, event: dict[str, Any], context: Context, envir
             pass
     from nudge.usecases.inject_offline import offline  # late: it reads the database
 
-    made = offline(environ, context, event["session_id"], event["start_source"])
-    if made.text:
-        told = {"text": made.text, "items": made.items}
-        kept = {
+    digest = offline(environ, context, event["session_id"], event["start_source"])
+    if digest.text:
+        injection = {
             "event_id": f"told-{event['event_id']}"[:64],
             "session_id": event["session_id"],
             "timestamp": event["timestamp"],
+            "injection": {"text": digest.text, "items": digest.items},
         }
-        _keep(paths.runtime_dir(environ), {**kept, "injection": told})
-    return made.text
-
-
-def _show(text: str, event: dict[str, Any]) -> None:
-    """Plain text; Gemini CLI and Cursor read JSON only (as documented)."""
-    if event["client"] == "gemini":
-        text = json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
-    elif event["client"] == "cursor":
-        text = json.dumps({"additional_context": text})
-    sys.stdout.buffer.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
-    sys.stdout.flush()
+        _spool(paths.runtime_dir(environ), injection)
+    return digest.text
 
 
 def _start_server(directory: str, environ: Mapping[str, str]) -> None:
-    """One that empties the spool, when events wait and nobody is there to take them."""
+    """Start a server that empties the spool, when events wait and no server is there."""
     from nudge.ipc import lock
 
     if not spool.pending(directory) or not lock.is_free(os.path.join(directory, paths.LOCK)):

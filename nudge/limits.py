@@ -112,6 +112,7 @@ MAX_DURATION_MS = 10**12  # thirty years: more is no duration
 MAX_PROMPT_CHARS = 2_000
 MAX_ERROR_CHARS = 2_000  # head and tail together
 MAX_TASK_CHARS = 500  # of the prompt that a subagent gets
+MAX_CLIENT_CHARS = 32  # of an agent client's name
 MAX_LABEL_CHARS = 200  # descriptions, subjects, names
 MAX_ARGUMENTS = 20  # of an MCP call
 MAX_ARGUMENT_CHARS = 100

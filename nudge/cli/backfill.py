@@ -13,6 +13,8 @@ from nudge.cli.connection import connect
 from nudge.cli.console import Console
 from nudge.cli.context_flags import absolute
 from nudge.cli.history_view import moment
+from nudge.clients import claude_code
+from nudge.clients.client import Home
 from nudge.context import Context
 from nudge.errors import Invalid, NotFound
 from nudge.usecases import backfill
@@ -37,7 +39,7 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
-    root = absolute(arguments.directory or _kept_by_claude_code())
+    root = absolute(arguments.directory or claude_code.CLIENT.transcripts(Home()))
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; say where they are with: nudge backfill DIR")
     only = backfill.Only(since=arguments.since, project=arguments.project, wanted=_wanted())
@@ -53,10 +55,6 @@ def run(arguments: Namespace) -> int:
     console.result(result, _lines(console.pen, result, dry_run=arguments.dry_run))
     _complain(console, work)
     return exits.DONE
-
-
-def _kept_by_claude_code() -> str:
-    return os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude", "projects")
 
 
 def _wanted() -> Callable[[Iterable[str], Context], bool]:

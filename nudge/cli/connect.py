@@ -3,19 +3,16 @@ there are."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
-from dataclasses import replace
 
 from nudge.cli import exits, question, render, verbs
 from nudge.cli.connection import connect
 from nudge.cli.console import Console
 from nudge.cli.parsing import Usage
-from nudge.clients import clients, files, launch, plan, targets
-from nudge.clients.launch import Launch
-from nudge.clients.ledger import Ledger
-from nudge.clients.place import Place
+from nudge.clients import config_files, executable, plan, registry
+from nudge.clients.client import NAME, Home
+from nudge.clients.executable import Executable
+from nudge.clients.plan import Ledger
 from nudge.clock import ago
 from nudge.errors import NudgeError
 
@@ -26,8 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.cli.parsing import Parser
-    from nudge.clients.plan import Step
-    from nudge.clients.wiring import Wiring
+    from nudge.clients.client import Client
+    from nudge.clients.plan import Change
 
 EXAMPLES = ("nudge connect", "nudge connect claude-code", "nudge connect codex --yes", "nudge connect cursor --print")
 
@@ -39,8 +36,10 @@ _NEXT = (
 
 
 def configure(parser: Parser) -> None:
-    names = ", ".join(clients.NAMES)
-    parser.add_argument("client", metavar="CLIENT", nargs="?", choices=clients.NAMES, help=f"{names} (none: list them)")
+    names = registry.names()
+    parser.add_argument(
+        "client", metavar="CLIENT", nargs="?", choices=names, help=f"{', '.join(names)} (none: list them)"
+    )
     parser.add_argument("--print", action="store_true", help="print what to write where, and change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -49,54 +48,55 @@ def run(arguments: Namespace) -> int:
     console = Console(as_json=arguments.json)
     if arguments.client is None:
         return _list(console, arguments)
-    wiring = clients.named(arguments.client)
+    client = registry.get(arguments.client)
     if arguments.print:
-        return _print(console, wiring)
-    if wiring in clients.PRINTED:
-        raise Usage(f"{wiring.title} is wired by hand", f"see how with: nudge connect {wiring.name} --print")
-    return _connect(console, wiring, yes=arguments.yes)
+        return _print(console, client)
+    if client.by_hand:
+        raise Usage(f"{client.title} is wired by hand", f"see how with: nudge connect {client.name} --print")
+    return _connect(console, client, yes=arguments.yes)
 
 
 # One client
 
 
-def _connect(console: Console, wiring: Wiring, *, yes: bool) -> int:
-    place, found, records = Place(), launch.find(), Ledger()
-    steps = plan.connecting(wiring.targets(place, found), records, place)
-    steps = [replace(step, commands=wiring.commands(step, place, found)) for step in steps]
-    result = {"client": wiring.name, "changed": [step.path for step in steps], "executable": found.executable}
-    if not steps:
-        console.result(result, [console.pen.done(f"{wiring.title} is already connected")])
+def _connect(console: Console, client: Client, *, yes: bool) -> int:
+    program, ledger = executable.find(), Ledger()
+    changes = plan.connect(client, program, ledger)
+    result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
+    if not changes:
+        console.result(result, [console.pen.done(f"{client.title} is already connected")])
         return exits.DONE
-    show_changes(console, steps)
-    if not question.agreed(f"Connect {wiring.title} like this?", yes=yes):
+    show_changes(console, changes)
+    if not question.agreed(f"Connect {client.title} like this?", yes=yes):
         console.remark("nothing was changed")
         return exits.REFUSED
-    plan.apply(steps, records)
-    console.result(result, _told(console.pen, wiring, steps))
+    plan.apply(changes, ledger)
+    console.result(result, _told(console.pen, client, changes))
     return exits.DONE if yes or console.as_json else _go_on()
 
 
-def show_changes(console: Console, steps: Sequence[Step]) -> None:
+def show_changes(console: Console, changes: Sequence[Change]) -> None:
     """Nothing when a program reads: it gets the result."""
     if not console.as_json:
-        console.show(line for step in steps for line in _difference(console.pen, step))
+        console.show(line for change in changes for line in _difference(console.pen, change))
 
 
-def _difference(pen: render.Pen, step: Step) -> Iterator[str]:
-    for line in plan.difference(step):
+def _difference(pen: render.Pen, change: Change) -> Iterator[str]:
+    for line in plan.diff(change):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         shown = render.visible(line, lines=True)
         yield pen.paint(style, shown) if style else shown
-    for command in step.commands:
+    for command in change.commands:
         yield f"by running: {render.visible(' '.join(command))}"
 
 
-def _told(pen: render.Pen, wiring: Wiring, steps: Sequence[Step]) -> Iterator[str]:
-    for step in steps:
-        yield pen.done(f"{wiring.title}: {' and '.join(step.target.parts)} in {render.visible(files.shown(step.path))}")
-    if wiring.advice:
-        yield f"  {wiring.advice}"
+def _told(pen: render.Pen, client: Client, changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        yield pen.done(
+            f"{client.title}: {' and '.join(change.file.parts)} in {render.visible(config_files.shown(change.path))}"
+        )
+    if client.advice:
+        yield f"  {client.advice}"
     yield "next:"
     yield from (f"  nudge {verb:<9} {meaning}" for verb, meaning in _NEXT)
 
@@ -115,10 +115,10 @@ def _go_on() -> int:
 # By hand
 
 
-def _print(console: Console, wiring: Wiring) -> int:
-    found = wiring.targets(Place(), launch.find())
-    pieces = {files.shown(target.path): targets.snippet(target) for target in found}
-    console.result({"client": wiring.name, "files": pieces}, _pieces(pieces))
+def _print(console: Console, client: Client) -> int:
+    files = client.config_files(Home(), executable.find())
+    pieces = {config_files.shown(file.path): config_files.snippet(file) for file in files}
+    console.result({"client": client.name, "files": pieces}, _pieces(pieces))
     if len(pieces) == 1 and not console.as_json:
         console.remark(f"goes into {render.visible(next(iter(pieces)))}, beside what is there")
     return exits.DONE
@@ -138,35 +138,28 @@ def _pieces(pieces: Mapping[str, str]) -> Iterator[str]:
 
 def _list(console: Console, arguments: Namespace) -> int:
     seen = _last_events(arguments)
-    rows = [_row(wiring, seen) for wiring in clients.ALL]
     rows = [
         row
-        for row in rows
-        if row["installed"] or row["mcp"] or row["client"] in {wiring.name for wiring in clients.WIRED}
+        for client in registry.all_clients()
+        if (row := _row(client, seen))["installed"] or row["mcp"] or not client.by_hand
     ]
     console.result({"clients": rows, "server": seen is not None}, _table(console.pen, rows, known=seen is not None))
     return exits.DONE
 
 
-def _row(wiring: Wiring, seen: Mapping[str, int] | None) -> dict[str, Any]:
-    place = Place()
-    files_of_it = wiring.targets(place, Launch(launch.NAME))
-    found = plan.found(files_of_it)
-    has_hooks = any(targets.HOOKS in target.parts for target in files_of_it)
+def _row(client: Client, seen: Mapping[str, int] | None) -> dict[str, Any]:
+    home = Home()
+    files = client.config_files(home, Executable(NAME))
+    parts = plan.connected_parts(files)
+    has_hooks = any(config_files.HOOKS in file.parts for file in files)
     return {
-        "client": wiring.name,
-        "title": wiring.title,
-        "installed": _is_installed(wiring, place, files_of_it),
-        "mcp": targets.MCP in found,
-        "hooks": targets.HOOKS in found if has_hooks else None,
-        "last_event_at": None if seen is None else seen.get(wiring.name),
+        "client": client.name,
+        "title": client.title,
+        "installed": client.is_installed(home, files),
+        "mcp": config_files.SERVER in parts,
+        "hooks": config_files.HOOKS in parts if has_hooks else None,
+        "last_event_at": None if seen is None else seen.get(client.name),
     }
-
-
-def _is_installed(wiring: Wiring, place: Place, files_of_it: Sequence[targets.Target]) -> bool:
-    """Its command is on PATH, or it has left files."""
-    folders = {os.path.dirname(target.path) for target in files_of_it} - {place.home}
-    return shutil.which(wiring.command) is not None or any(map(os.path.isdir, folders))
 
 
 def _last_events(arguments: Namespace) -> dict[str, int] | None:

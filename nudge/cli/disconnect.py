@@ -13,10 +13,8 @@ from nudge.cli import exits, question, render, stop
 from nudge.cli.connect import show_changes
 from nudge.cli.console import Console
 from nudge.cli.parsing import Usage
-from nudge.clients import clients, files, plan
-from nudge.clients.launch import NAME, Launch
-from nudge.clients.ledger import Ledger
-from nudge.clients.place import Place
+from nudge.clients import config_files, plan, registry
+from nudge.clients.plan import Ledger
 from nudge.errors import StorageFailed
 from nudge.usecases import delete_data
 from nudge.usecases.measures import size
@@ -26,16 +24,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nudge.cli.parsing import Parser
-    from nudge.clients.plan import Step
-    from nudge.clients.targets import Target
-    from nudge.clients.wiring import Wiring
+    from nudge.clients.client import Client
+    from nudge.clients.plan import Change
     from nudge.usecases.delete_data import Belonging
 
 EXAMPLES = ("nudge disconnect codex", "nudge disconnect --all", "nudge disconnect --all --delete-data")
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("client", metavar="CLIENT", nargs="?", choices=clients.NAMES, help=", ".join(clients.NAMES))
+    names = registry.names()
+    parser.add_argument("client", metavar="CLIENT", nargs="?", choices=names, help=", ".join(names))
     parser.add_argument("--all", action="store_true", help="every client")
     parser.add_argument("--delete-data", action="store_true", help="with --all: hints, history, settings and logs too")
     parser.add_argument("--yes", action="store_true", help="do not ask before data is deleted")
@@ -47,48 +45,40 @@ def run(arguments: Namespace) -> int:
         raise Usage("CLIENT and --all exclude each other" if arguments.all else "missing CLIENT")
     if arguments.delete_data and not arguments.all:
         raise Usage("--delete-data goes with --all", "try: nudge disconnect --all --delete-data")
-    wirings = clients.ALL if arguments.all else (clients.named(arguments.client),)
+    clients = registry.all_clients() if arguments.all else (registry.get(arguments.client),)
     if arguments.delete_data:
-        return _delete_everything(console, wirings, arguments)
-    steps = _disconnect(console, wirings)
-    console.result(_result(steps), _told(console.pen, steps))
+        return _delete_everything(console, clients, arguments)
+    changes = _disconnect(console, clients)
+    console.result(_result(changes), _told(console.pen, changes))
     return exits.DONE
 
 
-def _disconnect(console: Console, wirings: Sequence[Wiring]) -> list[Step]:
-    records = Ledger()
-    targets = _targets(wirings, records)
-    steps = plan.disconnecting(targets, records)
-    show_changes(console, steps)
-    plan.apply(steps, records)
-    plan.forget(targets, records)
-    return steps
+def _disconnect(console: Console, clients: Sequence[Client]) -> list[Change]:
+    ledger = Ledger()
+    files = plan.files_of(clients, ledger)
+    changes = plan.disconnect(files, ledger)
+    show_changes(console, changes)
+    plan.apply(changes, ledger)
+    plan.forget(files, ledger)
+    return changes
 
 
-def _targets(wirings: Sequence[Wiring], records: Ledger) -> list[Target]:
-    """The files of the clients as they are found here, and those that we have wired where they were found before."""
-    here = {target.path: target for wiring in wirings for target in wiring.targets(Place(), Launch(NAME))}
-    places = records.places()
-    wired = (target for place in places for wiring in wirings for target in wiring.targets(place, Launch(NAME)))
-    return list({**{target.path: target for target in wired if target.path in records.paths}, **here}.values())
+def _result(changes: Sequence[Change]) -> dict[str, object]:
+    return {"changed": [change.path for change in changes]}
 
 
-def _result(steps: Sequence[Step]) -> dict[str, object]:
-    return {"changed": [step.path for step in steps]}
-
-
-def _told(pen: render.Pen, steps: Sequence[Step]) -> Iterator[str]:
-    for step in steps:
-        fate = "removed" if step.after is None else "took out"
-        yield pen.done(f"{fate} {' and '.join(step.target.parts)}: {render.visible(files.shown(step.path))}")
-    if not steps:
+def _told(pen: render.Pen, changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        fate = "removed" if change.after is None else "took out"
+        yield pen.done(f"{fate} {' and '.join(change.file.parts)}: {render.visible(config_files.shown(change.path))}")
+    if not changes:
         yield pen.done("nothing was connected")
 
 
 # Everything
 
 
-def _delete_everything(console: Console, wirings: Sequence[Wiring], arguments: Namespace) -> int:
+def _delete_everything(console: Console, clients: Sequence[Client], arguments: Namespace) -> int:
     owned = delete_data.find()
     if not console.as_json:
         console.show(_inventory(owned))
@@ -97,27 +87,27 @@ def _delete_everything(console: Console, wirings: Sequence[Wiring], arguments: N
     ):
         console.remark("nothing was changed")
         return exits.REFUSED
-    steps = _disconnect(console, wirings)
+    changes = _disconnect(console, clients)
     _check_that_nothing_is_wired()
     _stop()
     owned = delete_data.find()  # stopping has written the last of it
     delete_data.delete(owned)
     deleted = [belonging.path for belonging in owned]
     told = [
-        *_told(console.pen, steps),
+        *_told(console.pen, changes),
         console.pen.done(f"deleted {render.counted(len(deleted), 'path')}; nothing of Nudge is left"),
     ]
-    console.result({**_result(steps), "deleted": deleted}, told)
+    console.result({**_result(changes), "deleted": deleted}, told)
     return exits.DONE
 
 
 def _check_that_nothing_is_wired() -> None:
     """What we know of a file that is still wired must not go before our entries in it."""
-    records = Ledger()
-    left = next(filter(os.path.lexists, records.paths), None)
+    ledger = Ledger()
+    left = next(filter(os.path.lexists, ledger.paths), None)
     if left is not None:
         raise StorageFailed(
-            f"{files.shown(left)} may still be wired; nothing was deleted; look at it, then: rm {quote(records.path)}"
+            f"{config_files.shown(left)} may still be wired; nothing was deleted; look at it, then: rm {quote(ledger.path)}"
         )
 
 
@@ -125,7 +115,7 @@ def _inventory(owned: Sequence[Belonging]) -> Iterator[str]:
     sizes = [size(belonging.size) for belonging in owned]
     width = render.widest(sizes)
     for belonging, told in zip(owned, sizes, strict=True):
-        yield f"{told.rjust(width)}  {render.visible(files.shown(belonging.path))}"
+        yield f"{told.rjust(width)}  {render.visible(config_files.shown(belonging.path))}"
     yield f"{size(sum(belonging.size for belonging in owned))} in all"
 
 

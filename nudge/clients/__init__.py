@@ -1,1 +1,8 @@
-"""Wiring clients: the MCP server and the hooks written into their configuration, and taken out again to the byte."""
+"""Agent clients. Everything that is known about one client is in the module of its name, and listed in `registry`.
+
+`registry`      which clients there are, and which of them sent a hook event
+`client`        `Client`, the description that each module fills in, and `Home`, where a user's files are
+`executable`    the installed `nudge`, as clients start it
+`plan`          what connecting and disconnecting change in a client's files, and how that is undone
+`config_files`  the kinds of files that are changed; `json_edit`, `toml_edit` and `text_edit` change their text
+"""

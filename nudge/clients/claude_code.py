@@ -1,43 +1,76 @@
-"""Claude Code: its own command adds the server, since it guards its state file itself; hooks go into the user's
-settings."""
+"""Claude Code. Its own command adds the server, since it guards its state file itself; hooks go into the user's settings.
+
+Payloads and behavior as recorded with 2.1.325.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Sequence
 
-from nudge.clients.launch import NAME, Launch
-from nudge.clients.place import CLAUDE, Place
-from nudge.clients.plan import Command, Step
-from nudge.clients.targets import MCP, JsonFile, Target
-from nudge.clients.wiring import Wiring, handlers
+from nudge.clients.client import NAME, Client, Home
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PostCompact", "SessionEnd")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-_COMMAND = "claude"
-_SCOPE = ("--scope", "user")
+    from nudge.clients.config_files import ConfigFile
+    from nudge.clients.executable import Executable
+    from nudge.clients.plan import Change, Command
 
-
-def _targets(place: Place, launch: Launch) -> list[Target]:
-    moved = place.moved(CLAUDE)
-    state = os.path.join(moved or place.home, ".claude.json")
-    settings = os.path.join(moved or os.path.join(place.home, ".claude"), "settings.json")
-    executable, *arguments = launch.server
-    # With `env`, as `claude mcp add` writes it: what it made can then be undone to the byte.
-    server = {"type": "stdio", "command": executable, "args": arguments}
-    return [
-        JsonFile(state, ("mcpServers", NAME), server, defaults={"env": {}}),
-        JsonFile(settings, handlers=handlers(launch, EVENTS)),
-    ]
+_USER_SCOPE = ("--scope", "user")
 
 
-def _commands(step: Step, place: Place, launch: Launch) -> Sequence[Command]:
-    command = shutil.which(_COMMAND, path=place.environ.get("PATH"))
-    if command is None or step.target.parts != (MCP,):
-        return ()
-    replaced = ((command, "mcp", "remove", *_SCOPE, NAME),) if step.before and step.target.found(step.before) else ()
-    return (*replaced, (command, "mcp", "add", *_SCOPE, NAME, "--", *launch.server))
+class ClaudeCode(Client):
+    name = "claude-code"
+    title = "Claude Code"
+    command = "claude"
+    folder = ".claude"
+    home_variable = "CLAUDE_CONFIG_DIR"
+    remove_server = "claude mcp remove {name} -s user"
+    wired_events = (
+        "SessionStart",
+        "UserPromptSubmit",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "PostCompact",
+        "SessionEnd",
+    )
+    shows_exit_2 = ("SessionStart", "SessionEnd")
+
+    def state_file(self, home: Home) -> str:
+        """Servers of the user and of single projects, among much else."""
+        return os.path.join(home.variable(self.home_variable) or home.path, ".claude.json")
+
+    def settings_file(self, home: Home) -> str:
+        """Hooks and plugins of the user."""
+        return os.path.join(self.directory(home), "settings.json")
+
+    def transcripts(self, home: Home) -> str:
+        """The directory of its transcripts, in one folder for each project."""
+        return os.path.join(self.directory(home), "projects")
+
+    def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
+        from nudge.clients.config_files import JsonFile
+
+        # With `env`, as `claude mcp add` writes it: what it made can then be undone to the byte.
+        server = {"type": "stdio", **executable.server_entry}
+        return [
+            JsonFile(self.state_file(home), ("mcpServers", NAME), server, defaults={"env": {}}),
+            JsonFile(self.settings_file(home), handlers=self.hook_handlers(executable)),
+        ]
+
+    def own_commands(self, change: Change, home: Home, executable: Executable) -> Sequence[Command]:
+        import shutil
+
+        claude = shutil.which(self.command, path=home.environ.get("PATH"))
+        if claude is None or change.path != self.state_file(home):
+            return ()
+        is_there = change.before is not None and change.file.find(change.before)
+        remove = ((claude, "mcp", "remove", *_USER_SCOPE, NAME),) if is_there else ()
+        return (*remove, (claude, "mcp", "add", *_USER_SCOPE, NAME, "--", *executable.server))
+
+    def started(self, environ: Mapping[str, str]) -> bool:
+        return bool(environ.get("CLAUDECODE")) or environ.get("AI_AGENT", "").startswith("claude-code")
 
 
-WIRING = Wiring("claude-code", "Claude Code", _COMMAND, _targets, _commands)
+CLIENT = ClaudeCode()

@@ -1,22 +1,191 @@
-"""Changing one entry of a JSON text and not a byte around it: its indentation, line ends, comments and commas are taken
-as they are."""
+"""Changing one entry of a JSON text, with comments or without, and no byte around it: the text is parsed so that each
+value knows its position, and indentation, line ends, comments and commas are taken as they are."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from nudge.clients.draft import Draft
-from nudge.clients.json_text import ARRAY, OBJECT, Entry, Node, parse
-from nudge.clients.malformed import Malformed, line_at
+from nudge.clients.text_edit import Draft, Malformed, line_at
+from nudge.limits import MAX_JSON_DEPTH
 
 Path = Sequence[str]
 
-_UNIT = "  "
+OBJECT, ARRAY, SCALAR = "object", "array", "value"
+
+_SPACE = re.compile(r"[ \t\r\n\ufeff]*")
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_LITERAL = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_DECODER = json.JSONDecoder()
+_CLOSES = {OBJECT: "}", ARRAY: "]"}
+_INDENT = "  "
 _SPACE_AND_NEWLINE = re.compile(r"[ \t\r]*\n")
+
+
+@dataclass(slots=True)
+class Entry:
+    """A member or an item with what stands around it."""
+
+    lead: int  # end of the bracket, comma or comment before it
+    under_comment: bool  # that is a comment which needs the end of its line
+    start: int
+    end: int
+    key: str | None
+    node: Node
+    comma: int | None = None  # where the one after it is
+
+
+@dataclass(slots=True)
+class Node:
+    kind: str
+    start: int
+    end: int
+    scalar: Any = None
+    entries: list[Entry] = field(default_factory=list)
+    tail: int = 0  # end of the last bracket, entry, comma or comment before the closing bracket
+    ends_in_comment: bool = False  # that is a comment which needs the end of its line
+
+    @property
+    def close(self) -> int:
+        return self.end - 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing inside, not even a comment."""
+        return self.tail == self.start + 1
+
+    def entry(self, key: str) -> Entry | None:
+        """The last one of that name, as every reader of JSON has it."""
+        return next((entry for entry in reversed(self.entries) if entry.key == key), None)
+
+    def member(self, key: str) -> Node | None:
+        entry = self.entry(key)
+        return None if entry is None else entry.node
+
+    def value(self) -> Any:
+        if self.kind == OBJECT:
+            return {str(entry.key): entry.node.value() for entry in self.entries}
+        return [entry.node.value() for entry in self.entries] if self.kind == ARRAY else self.scalar
+
+
+@dataclass(slots=True)
+class Document:
+    root: Node | None  # None: nothing but space and comments
+    tail: int  # end of the last thing that is no space
+
+
+@lru_cache(maxsize=4)
+def parse(text: str) -> Document:
+    """Remembered: one edit looks at the same text several times, and a client's state can have megabytes."""
+    return _Parser(text).document()
+
+
+def load(text: str) -> Any:
+    """The value, or None when there is none."""
+    root = parse(text).root
+    return None if root is None else root.value()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = self._tail = 0
+        self._line_comment = False  # is what the tail is the end of
+
+    def document(self) -> Document:
+        self._skip()
+        root = self._value(0) if self._at < len(self._text) else None
+        self._skip()
+        if self._at < len(self._text):
+            raise self._error("something follows the end of the document")
+        return Document(root, self._tail)
+
+    def _value(self, depth: int) -> Node:
+        if depth > MAX_JSON_DEPTH:
+            raise self._error("nested too deep")
+        opening = self._text[self._at : self._at + 1]
+        if opening in ("{", "["):
+            return self._container(OBJECT if opening == "{" else ARRAY, depth)
+        start = self._at
+        scalar = self._string() if opening == '"' else self._literal()
+        return Node(SCALAR, start, self._at, scalar)
+
+    def _container(self, kind: str, depth: int) -> Node:
+        node = Node(kind, self._at, 0)
+        self._take(1)
+        self._skip()
+        while not self._text.startswith(_CLOSES[kind], self._at):
+            if node.entries and node.entries[-1].comma is None:
+                raise self._error(f"expected a comma or {_CLOSES[kind]}")
+            node.entries.append(self._entry(kind, depth))
+            self._skip()
+        node.tail, node.ends_in_comment = self._tail, self._line_comment
+        self._take(1)
+        node.end = self._at
+        return node
+
+    def _entry(self, kind: str, depth: int) -> Entry:
+        lead, under_comment, start = self._tail, self._line_comment, self._at
+        key = self._key() if kind == OBJECT else None
+        node = self._value(depth + 1)
+        entry = Entry(lead, under_comment, start, node.end, key, node)
+        self._skip()
+        if self._text.startswith(",", self._at):
+            entry.comma = self._at
+            self._take(1)
+        return entry
+
+    def _key(self) -> str:
+        if not self._text.startswith('"', self._at):
+            raise self._error('expected a name in "quotes" or }')
+        key = self._string()
+        self._skip()
+        if not self._text.startswith(":", self._at):
+            raise self._error(f"expected a colon after {json.dumps(key)}")
+        self._take(1)
+        self._skip()
+        return key
+
+    def _string(self) -> str:
+        try:
+            text, end = _DECODER.raw_decode(self._text, self._at)
+        except json.JSONDecodeError as error:
+            raise self._error(error.msg.lower()) from None
+        self._take(end - self._at)
+        return str(text)
+
+    def _literal(self) -> Any:
+        match = _LITERAL.match(self._text, self._at)
+        if match is None:
+            raise self._error("expected a value")
+        self._take(len(match[0]))
+        return json.loads(match[0])
+
+    def _take(self, length: int) -> None:
+        self._at += length
+        self._tail, self._line_comment = self._at, False
+
+    def _skip(self) -> None:
+        """Space and comments; a comment is something that stays where it is, so it moves the tail."""
+        while (match := _COMMENT.match(self._text, self._space_end())) is not None:
+            self._at = self._tail = match.end()
+            self._line_comment = match[0].startswith("//")
+        self._at = self._space_end()
+
+    def _space_end(self) -> int:
+        match = _SPACE.match(self._text, self._at)
+        assert match is not None
+        return match.end()
+
+    def _error(self, problem: str) -> Malformed:
+        return Malformed(problem, line_at(self._text, min(self._at, len(self._text))))
+
+
+# Editing
 
 
 def add_member(draft: Draft, path: Path, value: Any) -> None:
@@ -27,7 +196,7 @@ def add_member(draft: Draft, path: Path, value: Any) -> None:
         if child is None:
             _insert(draft, node, name, _nested(path[depth + 1 :], value))
             return
-        node = _expected(draft, child, OBJECT, name)
+        node = _expect(draft, child, OBJECT, name)
 
 
 def add_item(draft: Draft, path: Path, item: Any) -> None:
@@ -36,7 +205,7 @@ def add_item(draft: Draft, path: Path, item: Any) -> None:
     if array is None:
         add_member(draft, path, [item])
     else:
-        _insert(draft, _expected(draft, array, ARRAY, path[-1]), None, item)
+        _insert(draft, _expect(draft, array, ARRAY, path[-1]), None, item)
 
 
 def find(text: str, path: Path) -> Node | None:
@@ -53,16 +222,16 @@ def remove_member(draft: Draft, path: Path) -> None:
     if parent is None or entry is None:
         return
     _remove(draft, parent, entry)
-    remove_if_bare(draft, path[:-1])
+    remove_if_empty(draft, path[:-1])
 
 
 def remove_item(draft: Draft, array: Node, index: int) -> None:
     _remove(draft, array, array.entries[index])
 
 
-def remove_if_bare(draft: Draft, path: Path) -> None:
+def remove_if_empty(draft: Draft, path: Path) -> None:
     node = find(draft.text, path)
-    if path and node is not None and node.is_bare:
+    if path and node is not None and node.is_empty:
         remove_member(draft, path)
 
 
@@ -78,7 +247,7 @@ def _root(draft: Draft) -> Node:
         draft.insert(document.tail, f"{layout.newline if document.tail else ''}{{}}{missing_end}")
         document = parse(draft.text)
     assert document.root is not None
-    return _expected(draft, document.root, OBJECT, "the document")
+    return _expect(draft, document.root, OBJECT, "the document")
 
 
 def _nested(names: Path, value: Any) -> Any:
@@ -87,7 +256,7 @@ def _nested(names: Path, value: Any) -> Any:
     return value
 
 
-def _expected(draft: Draft, node: Node, kind: str, name: str) -> Node:
+def _expect(draft: Draft, node: Node, kind: str, name: str) -> Node:
     if node.kind != kind:
         raise Malformed(f"{name} is no {kind}", line_at(draft.text, node.start))
     return node
@@ -97,8 +266,8 @@ def _insert(draft: Draft, parent: Node, key: str | None, value: Any) -> None:
     layout = _Layout.of(draft.text)
     spread = layout.is_spread(parent)
     indent = layout.indent_in(parent)
-    rendered = _rendered(key, value, layout, indent) if spread else _on_one_line(key, value)
-    if parent.is_bare:
+    rendered = _render(key, value, layout, indent) if spread else _render_on_one_line(key, value)
+    if parent.is_empty:
         ends = (layout.newline + indent, layout.newline + layout.indent_at(parent.start)) if spread else ("", "")
         draft.replace(parent.start + 1, parent.close, ends[0] + rendered + ends[1])
         return
@@ -109,12 +278,12 @@ def _insert(draft: Draft, parent: Node, key: str | None, value: Any) -> None:
         draft.insert(last.end, ",")
 
 
-def _rendered(key: str | None, value: Any, layout: _Layout, indent: str) -> str:
+def _render(key: str | None, value: Any, layout: _Layout, indent: str) -> str:
     text = json.dumps(value, indent=layout.unit, ensure_ascii=False).replace("\n", layout.newline + indent)
     return text if key is None else f"{json.dumps(key, ensure_ascii=False)}: {text}"
 
 
-def _on_one_line(key: str | None, value: Any) -> str:
+def _render_on_one_line(key: str | None, value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if key is None else f"{json.dumps(key, ensure_ascii=False)}: {text}"
 
@@ -133,10 +302,10 @@ class _Layout:
     def of(cls, text: str) -> _Layout:
         root = parse(text).root
         newline = "\r\n" if "\r\n" in text else "\n"
-        layout = cls(text, newline, _UNIT, "\n" in text.strip(), root)
+        layout = cls(text, newline, _INDENT, "\n" in text.strip(), root)
         if root is None or not root.entries or not layout.is_spread(root):
             return layout
-        return cls(text, newline, layout.indent_at(root.entries[0].start) or _UNIT, layout.many_lines, root)
+        return cls(text, newline, layout.indent_at(root.entries[0].start) or _INDENT, layout.many_lines, root)
 
     def is_spread(self, parent: Node) -> bool:
         """Whether its entries have lines of their own."""

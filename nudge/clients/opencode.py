@@ -1,38 +1,42 @@
-"""OpenCode: the server in its configuration; it has no hooks but plugins, so a small one of ours tells `nudge record`
-what happens."""
+"""OpenCode: the server in its configuration. It has no hooks but plugins: a small one of ours sends its events to
+`nudge record`, in the words of Claude Code's hooks."""
 
 from __future__ import annotations
 
 import json
 import os
 
-from nudge.clients.launch import NAME, Launch
-from nudge.clients.place import XDG, Place
-from nudge.clients.targets import JsonFile, Target, WholeFile
-from nudge.clients.wiring import Wiring
-from nudge.limits import CLIENT_HOOK_TIMEOUT
+from nudge import limits
+from nudge.clients.client import NAME, TOOLS, Client, Home
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nudge.clients.config_files import ConfigFile
+    from nudge.clients.executable import Executable
 
 _CONFIGS = ("opencode.jsonc", "opencode.json")
 _MARK = "// nudge: "
 
-# In the words of Claude Code's hooks. A subagent's session is told as part of the one that started it.
+# A subagent's session is recorded as part of the session that started it.
 _PLUGIN = (
     _MARK
     + """written by `nudge connect opencode`, removed by `nudge disconnect opencode`.
 import { spawn } from "node:child_process"
 
 const NUDGE = @executable@
-const PATIENCE = @patience@ // milliseconds
+const TIMEOUT = @timeout@ // milliseconds
 
 function record(event) {
   return new Promise((resolve) => {
-    let said = ""
-    const done = () => resolve(said)
+    let output = ""
+    const done = () => resolve(output)
     try {
-      const child = spawn(NUDGE, ["record"], { stdio: ["pipe", "pipe", "ignore"], timeout: PATIENCE })
+      const child = spawn(NUDGE, ["record"], { stdio: ["pipe", "pipe", "ignore"], timeout: TIMEOUT })
       child.on("error", done)
       child.on("close", done)
-      child.stdout.on("data", (text) => (said += text))
+      child.stdout.on("data", (text) => (output += text))
       child.stdin.on("error", () => {})
       child.stdin.end(JSON.stringify(event))
     } catch {
@@ -43,10 +47,10 @@ function record(event) {
 
 export const Nudge = async ({ directory }) => {
   const parents = new Map() // a subagent's session: the session that started it
-  const beginnings = new Map() // a session: what Nudge told at its start
+  const contexts = new Map() // a session: what Nudge printed at its start
   const prompts = new Map() // a session: its latest prompt
 
-  const tell = (session, name, facts) =>
+  const send = (session, name, fields) =>
     record({
       client: "opencode",
       hook_event_name: name,
@@ -54,35 +58,35 @@ export const Nudge = async ({ directory }) => {
       session_id: parents.get(session) ?? session,
       agent_id: parents.has(session) ? session : null,
       prompt_id: prompts.get(parents.get(session) ?? session),
-      ...facts,
+      ...fields,
     })
-  const begin = (session, source) => beginnings.set(session, tell(session, "SessionStart", { source }))
+  const begin = (session, source) => contexts.set(session, send(session, "SessionStart", { source }))
 
   return {
     event: async ({ event }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
       const parent = event.properties?.info?.parentID
       if (event.type === "session.created" && parent) parents.set(session, parents.get(parent) ?? parent)
-      else if (event.type === "session.created" && !beginnings.has(session)) begin(session, "startup")
-      else if (event.type === "session.deleted" && beginnings.delete(session)) await tell(session, "SessionEnd", { reason: "other" })
+      else if (event.type === "session.created" && !contexts.has(session)) begin(session, "startup")
+      else if (event.type === "session.deleted" && contexts.delete(session)) await send(session, "SessionEnd", { reason: "other" })
       else if (event.type === "session.compacted" && !parents.has(session)) {
-        await tell(session, "PostCompact", { trigger: "auto" })
+        await send(session, "PostCompact", { trigger: "auto" })
         begin(session, "compact")
       }
     },
     "chat.message": async (input, output) => {
       const session = input.sessionID
       if (parents.has(session)) return
-      if (!beginnings.has(session)) begin(session, "resume")
-      const written = output.parts.filter((part) => part.type === "text" && !part.synthetic)
-      const prompt = written.map((part) => part.text).join("\\n")
+      if (!contexts.has(session)) begin(session, "resume")
+      const typed = output.parts.filter((part) => part.type === "text" && !part.synthetic)
+      const prompt = typed.map((part) => part.text).join("\\n")
       prompts.set(session, output.message?.id ?? input.messageID)
-      await beginnings.get(session)
-      if (prompt) await tell(session, "UserPromptSubmit", { prompt })
+      await contexts.get(session)
+      if (prompt) await send(session, "UserPromptSubmit", { prompt })
     },
     "tool.execute.after": async (input, output) => {
       const mcp = input.tool.startsWith("nudge_")
-      await tell(input.sessionID, "PostToolUse", {
+      await send(input.sessionID, "PostToolUse", {
         tool_name: mcp ? input.tool.replace("nudge_", "mcp__nudge__") : input.tool,
         tool_input: input.args,
         tool_response: { output: output?.output, exit_code: output?.metadata?.exit },
@@ -90,11 +94,11 @@ export const Nudge = async ({ directory }) => {
       })
     },
     "experimental.chat.system.transform": async (input, output) => {
-      const context = await beginnings.get(input.sessionID)
+      const context = await contexts.get(input.sessionID)
       if (context) output.system.push(context)
     },
     dispose: async () => {
-      await Promise.all([...beginnings.keys()].map((session) => tell(session, "SessionEnd", { reason: "other" })))
+      await Promise.all([...contexts.keys()].map((session) => send(session, "SessionEnd", { reason: "other" })))
     },
   }
 }
@@ -102,19 +106,34 @@ export const Nudge = async ({ directory }) => {
 )
 
 
-def _targets(place: Place, launch: Launch) -> list[Target]:
-    home = os.path.join(place.directory(XDG, ".config"), "opencode")
-    candidates = [os.path.join(home, name) for name in _CONFIGS]
-    config = next(filter(os.path.exists, candidates), candidates[-1])
-    return [
-        JsonFile(config, ("mcp", NAME), {"type": "local", "command": launch.server, "enabled": True}),
-        WholeFile(os.path.join(home, "plugin", "nudge.js"), _plugin(launch), _MARK),
-    ]
+class OpenCode(Client):
+    name = "opencode"
+    title = "OpenCode"
+    command = "opencode"
+    folder = ".config/opencode"
+    home_variable = "XDG_CONFIG_HOME"
+    tools: Mapping[str, str] = {**TOOLS, "list": "find", "apply_patch": "patch", "patch": "patch"}
+    arguments: Mapping[str, str] = {"filePath": "file_path", "patchText": "patch"}
+
+    def directory(self, home: Home) -> str:
+        return os.path.join(home.variable(self.home_variable) or os.path.join(home.path, ".config"), "opencode")
+
+    def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
+        from nudge.clients.config_files import JsonFile, WholeFile
+
+        folder = self.directory(home)
+        candidates = [os.path.join(folder, name) for name in _CONFIGS]
+        config = next(filter(os.path.exists, candidates), candidates[-1])
+        server = {"type": "local", "command": executable.server, "enabled": True}
+        return [
+            JsonFile(config, ("mcp", NAME), server),
+            WholeFile(os.path.join(folder, "plugin", "nudge.js"), _plugin(executable), _MARK),
+        ]
 
 
-def _plugin(launch: Launch) -> str:
-    milliseconds = CLIENT_HOOK_TIMEOUT * 1000
-    return _PLUGIN.replace("@executable@", json.dumps(launch.executable)).replace("@patience@", str(milliseconds))
+def _plugin(executable: Executable) -> str:
+    milliseconds = str(limits.CLIENT_HOOK_TIMEOUT * 1000)
+    return _PLUGIN.replace("@executable@", json.dumps(executable.path)).replace("@timeout@", milliseconds)
 
 
-WIRING = Wiring("opencode", "OpenCode", "opencode", _targets)
+CLIENT = OpenCode()

@@ -1,29 +1,118 @@
-"""What connecting and disconnecting would change, the change itself, and the difference as a person reads it."""
+"""What connecting and disconnecting change in clients' files, the change itself, and the ledger that undoes it.
+
+The ledger keeps, for each file that we changed, what we put in and what that replaced, never a copy of the file. While
+the file is as we left it, disconnecting restores every byte; otherwise our entries are found by what they say.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
+import os
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
-from nudge.clients import files, ledger
-from nudge.clients.ledger import Ledger, Mark
-from nudge.clients.malformed import Malformed
-from nudge.clients.place import Place
-from nudge.clients.targets import Target, is_blank
+from nudge import paths
+from nudge.clients import config_files, text_edit
+from nudge.clients.client import NAME, Client, Home
+from nudge.clients.config_files import ConfigFile
+from nudge.clients.executable import Executable
+from nudge.clients.text_edit import Malformed, Undo
 from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.limits import CLIENT_COMMAND_TIMEOUT
 from nudge.security.secrets import redact
 
+LEDGER = "connections.json"
+
 Command = tuple[str, ...]
+
+_HOME = "HOME"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One file as we left it."""
+
+    digest: str
+    undo: list[Undo]
+    created: bool = False
+    directories: list[str] = field(default_factory=list)  # that were made for it
+    variables: dict[str, str] = field(default_factory=dict)  # HOME, and the client's own, that led to the file
+
+    def fits(self, text: str) -> bool:
+        """Whether nobody has changed the file since."""
+        return self.digest == digest(text)
+
+    def restore(self, text: str) -> str | None:
+        """The file as it was before us; None when it was not there."""
+        return None if self.created else text_edit.undo(text, self.undo)
+
+
+class Ledger:
+    """The marks of all files that are connected, in a file of ours."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
+        self.path = os.path.join(paths.runtime_dir(environ), LEDGER)
+        self._marks = _read_marks(self.path)
+
+    @property
+    def paths(self) -> list[str]:
+        return list(self._marks)
+
+    def homes(self) -> list[Home]:
+        """Where clients kept their files when they were connected; the variables of today may say otherwise."""
+        distinct = {tuple(sorted(mark.variables.items())): mark.variables for mark in self._marks.values()}
+        return [Home(variables.get(_HOME), variables) for variables in distinct.values()]
+
+    def mark(self, path: str) -> Mark | None:
+        return self._marks.get(path)
+
+    def note(self, path: str, mark: Mark | None) -> None:
+        """Keep the mark of a file; None when we have nothing there any more."""
+        self._marks.pop(path, None)
+        if mark is not None:
+            self._marks[path] = mark
+        if self._marks:
+            paths.ensure_private_dir(os.path.dirname(self.path))
+            config_files.write(self.path, json.dumps({path: asdict(mark) for path, mark in self._marks.items()}))
+        else:
+            config_files.remove(self.path, [])
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read_marks(path: str) -> dict[str, Mark]:
+    """A ledger that cannot be read counts as empty: entries are then found by what they say."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return {name: _mark(raw) for name, raw in json.load(file).items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _mark(raw: Any) -> Mark:
+    return Mark(
+        str(raw["digest"]),
+        [(int(at), int(length), str(text)) for at, length, text in raw["undo"]],
+        bool(raw["created"]),
+        [str(directory) for directory in raw["directories"]],
+        {str(name): str(value) for name, value in raw.get("variables", {}).items()},
+    )
+
+
+# Planning
 
 
 @dataclass(frozen=True)
-class Step:
+class Change:
     """One file from `before` to `after`; None is no file."""
 
-    target: Target
+    file: ConfigFile
     before: str | None
     after: str | None
     mark: Mark | None = None  # how to undo it
@@ -32,128 +121,145 @@ class Step:
 
     @property
     def path(self) -> str:
-        return self.target.path
+        return self.file.path
 
 
-def connecting(targets: Sequence[Target], records: Ledger, place: Place) -> list[Step]:
-    """The files that lack something; empty when the client is connected."""
-    steps = (_connecting(target, files.read(target.path), records, place) for target in targets)
-    return [step for step in steps if step is not None]
+def connect(client: Client, executable: Executable, ledger: Ledger, home: Home | None = None) -> list[Change]:
+    """The changes to the files that lack something; empty when the client is connected."""
+    home = home or Home()
+    variables = {_HOME: home.path}
+    if moved := home.variable(client.home_variable):
+        variables[client.home_variable] = moved
+    changes = (_connect(file, ledger, variables) for file in client.config_files(home, executable))
+    return [
+        replace(change, commands=client.own_commands(change, home, executable))
+        for change in changes
+        if change is not None
+    ]
 
 
-def disconnecting(targets: Sequence[Target], records: Ledger) -> list[Step]:
-    """The files that have something of ours."""
-    steps = (_disconnecting(target, files.read(target.path), records) for target in targets)
-    return [step for step in steps if step is not None]
+def disconnect(files: Sequence[ConfigFile], ledger: Ledger) -> list[Change]:
+    """The changes to those of the files that have something of ours."""
+    changes = (_disconnect(file, ledger) for file in files)
+    return [change for change in changes if change is not None]
 
 
-def found(targets: Sequence[Target]) -> set[str]:
-    """The parts that are wired now."""
-    return {
-        part for target in targets if (text := files.read(target.path)) is not None for part in _guarded(target, text)
+def files_of(clients: Sequence[Client], ledger: Ledger) -> list[ConfigFile]:
+    """The files of the clients as they are found here, and those that were connected where they were found before."""
+    executable = Executable(NAME)
+    here = {file.path: file for client in clients for file in client.config_files(Home(), executable)}
+    before = {
+        file.path: file
+        for home in ledger.homes()
+        for client in clients
+        for file in client.config_files(home, executable)
+        if file.path in ledger.paths
     }
+    return list({**before, **here}.values())
 
 
-def difference(step: Step) -> Iterator[str]:
-    """A unified diff. Lines around the change are another's, and may hold a key."""
-    before, after = ((text or "").splitlines() for text in (step.before, step.after))
-    name = files.shown(step.path)
-    old, new = ("/dev/null" if text is None else name for text in (step.before, step.after))
+def connected_parts(files: Sequence[ConfigFile]) -> set[str]:
+    """The parts that are connected now; a file that cannot be parsed has none."""
+    parts: set[str] = set()
+    for file in files:
+        try:
+            parts |= file.find(config_files.read(file.path) or "")
+        except Malformed:
+            continue
+    return parts
+
+
+def diff(change: Change) -> Iterator[str]:
+    """A unified diff. The lines around the change are somebody else's, and may hold a key."""
+    before, after = ((text or "").splitlines() for text in (change.before, change.after))
+    name = config_files.shown(change.path)
+    old, new = ("/dev/null" if text is None else name for text in (change.before, change.after))
     for line in difflib.unified_diff(before, after, old, new, lineterm=""):
         yield redact(line) if line.startswith(" ") else line
 
 
-def apply(steps: Sequence[Step], records: Ledger) -> None:
-    """All or, when a file is no longer what the plan was made for, nothing."""
-    for step in steps:
-        if files.read(step.path) != step.before:
-            raise StorageFailed(
-                f"{files.shown(step.path)} has just been changed by somebody else; nothing was changed, try again"
-            )
-    for step in steps:
-        _apply(step, records)
-
-
-def forget(targets: Sequence[Target], records: Ledger) -> None:
-    """Files that lost their entries to somebody else, or went, are ours no more either."""
-    for target in targets:
-        if records.mark(target.path) is not None:
-            records.note(target.path, None)
-
-
-def _connecting(target: Target, text: str | None, records: Ledger, place: Place) -> Step | None:
+def _connect(file: ConfigFile, ledger: Ledger, variables: dict[str, str]) -> Change | None:
+    text = config_files.read(file.path)
     try:
-        if text is not None and target.is_wired(text):
+        if text is not None and file.is_wired(text):
             return None
-        base, mark = _base(target, text, records)
-        draft = target.wired(base or "", text or "")
+        base, mark = _without_ours(file, text, ledger)
+        draft = file.wire(base or "", text or "")
     except Malformed as error:
-        raise _refused(target, error) from None
-    directories = mark.directories if mark is not None else files.missing_directories(target.path)
-    made = Mark(
-        ledger.digest(draft.text), draft.undo(), created=base is None, directories=directories, place=place.to_wire()
-    )
-    return Step(target, text, draft.text, made)
+        raise _refusal(file, error) from None
+    directories = mark.directories if mark is not None else config_files.missing_directories(file.path)
+    new_mark = Mark(digest(draft.text), draft.undo(), base is None, directories, variables)
+    return Change(file, text, draft.text, new_mark)
 
 
-def _base(target: Target, text: str | None, records: Ledger) -> tuple[str | None, Mark | None]:
-    """The file without anything of ours, and the mark that still tells how it came to be."""
+def _without_ours(file: ConfigFile, text: str | None, ledger: Ledger) -> tuple[str | None, Mark | None]:
+    """The text without anything of ours, and the mark that says how it came to be."""
     if text is None:
         return None, None
-    mark = records.mark(target.path)
+    mark = ledger.mark(file.path)
     if mark is not None and mark.fits(text):
-        return mark.restored(text), mark
-    return target.cleaned(text), None
+        return mark.restore(text), mark
+    return file.clean(text), None
 
 
-def _disconnecting(target: Target, text: str | None, records: Ledger) -> Step | None:
+def _disconnect(file: ConfigFile, ledger: Ledger) -> Change | None:
+    text = config_files.read(file.path)
     if text is None:
         return None
-    mark = records.mark(target.path)
-    after = mark.restored(text) if mark is not None and mark.fits(text) else _cleaned(target, text, mark)
-    return (
-        Step(target, text, after, directories=mark.directories if mark is not None else []) if after != text else None
-    )
+    mark = ledger.mark(file.path)
+    after = mark.restore(text) if mark is not None and mark.fits(text) else _clean(file, text, mark)
+    return None if after == text else Change(file, text, after, directories=mark.directories if mark else [])
 
 
-def _cleaned(target: Target, text: str, mark: Mark | None) -> str | None:
-    """What we made goes when nothing is left in it."""
+def _clean(file: ConfigFile, text: str, mark: Mark | None) -> str | None:
+    """The text without our entries; None for a file that we made and that has nothing left in it."""
     try:
-        after = target.cleaned(text) if target.found(text) else text
+        after = file.clean(text) if file.find(text) else text
     except Malformed as error:
-        raise _refused(target, error) from None
-    emptied = after is not None and after != text and is_blank(after)
+        raise _refusal(file, error) from None
+    emptied = after is not None and after != text and config_files.is_blank(after)
     return None if emptied and mark is not None and mark.created else after
 
 
-def _guarded(target: Target, text: str) -> set[str]:
-    """A file that we cannot read has nothing that we could claim."""
-    try:
-        return target.found(text)
-    except Malformed:
-        return set()
-
-
-def _refused(target: Target, error: Malformed) -> Invalid:
+def _refusal(file: ConfigFile, error: Malformed) -> Invalid:
     line = f", line {error.line}" if error.line is not None else ""
-    return Invalid(
-        f"{files.shown(target.path)}{line}: {error.what}; nothing was changed; mend it, then run nudge again"
-    )
+    name = config_files.shown(file.path)
+    return Invalid(f"{name}{line}: {error.problem}; nothing was changed; fix the file, then run nudge again")
 
 
-def _apply(step: Step, records: Ledger) -> None:
-    if step.after is None:
-        files.remove(step.path, step.directories)
-    elif step.commands:
-        for command in step.commands:
+# Doing it
+
+
+def apply(changes: Sequence[Change], ledger: Ledger) -> None:
+    """Make all changes or, when a file is no longer what the plan was made for, none."""
+    for change in changes:
+        if config_files.read(change.path) != change.before:
+            name = config_files.shown(change.path)
+            raise StorageFailed(f"{name} has just been changed by another program; nothing was changed, try again")
+    for change in changes:
+        _apply(change, ledger)
+
+
+def forget(files: Sequence[ConfigFile], ledger: Ledger) -> None:
+    """Drop the marks of files whose entries somebody else has removed."""
+    for file in files:
+        if ledger.mark(file.path) is not None:
+            ledger.note(file.path, None)
+
+
+def _apply(change: Change, ledger: Ledger) -> None:
+    if change.after is None:
+        config_files.remove(change.path, change.directories)
+    elif change.commands:
+        for command in change.commands:
             _run(command)
     else:
-        records.note(step.path, step.mark)  # first: a mark that fits no file does no harm
-        files.write(step.path, step.after)
-    if step.after is None or files.read(step.path) != step.after:
-        records.note(step.path, None)
-    elif step.commands:
-        records.note(step.path, step.mark)
+        ledger.note(change.path, change.mark)  # first: a mark that fits no file does no harm
+        config_files.write(change.path, change.after)
+    if change.after is None or config_files.read(change.path) != change.after:
+        ledger.note(change.path, None)
+    elif change.commands:
+        ledger.note(change.path, change.mark)
 
 
 def _run(command: Command) -> None:
@@ -169,5 +275,5 @@ def _run(command: Command) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NudgeError(f"{' '.join(command)}: {error}") from None
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
-        raise NudgeError(f"{' '.join(command)}: {said[-1]}")
+        output = (done.stderr.strip() or done.stdout.strip() or f"exit code {done.returncode}").splitlines()
+        raise NudgeError(f"{' '.join(command)}: {output[-1]}")

@@ -20,56 +20,34 @@ if TYPE_CHECKING:
 
     from nudge.context import Context
 
-IGNORED = "ignored"
 TOO_LONG = "[too long]"
-CLIENTS = ("claude-code", "codex", "gemini", "cursor", "opencode")
-
-# Known, and without anything to remember: the tool's end says what its start said, and a turn's end says nothing.
-IGNORED_EVENTS = frozenset(
-    (
-        *(
-            "PreToolUse",
-            "PostToolBatch",
-            "PermissionRequest",
-            "PermissionDenied",
-            "PreModelRequest",
-            "UserPromptExpansion",
-        ),
-        *("Stop", "StopFailure", "SubagentStart", "SubagentStop", "Interrupt", "TeammateIdle", "MessageDisplay"),
-        *("Setup", "InstructionsLoaded", "ConfigChange", "CwdChanged", "FileChanged", "DirectoryAdded"),
-        *("WorktreeCreate", "WorktreeRemove", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult"),
-        *("PreCompact", "Notification", "PreModelSwitch", "PostModelSwitch"),
-    )
-)
 
 _CLIENTS_OWN = ("system-reminder", "task-notification")  # blocks that a client puts among the user's words
 _REQUIRED = ("session_id", "cwd", "hook_event_name")
-_HOMES = ((".claude", "claude-code"), (".codex", "codex"), (".gemini", "gemini"), (".cursor", "cursor"))
 
 
-def extract(payload: Mapping[str, Any], *, now: float, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """The event that a payload tells; None when it tells nothing worth keeping. `repo` and `project` are the caller's
-    to add."""
-    said = understood(payload)
+def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
+    """The event in a payload that `clients` has translated; None when there is nothing worth keeping in it. `repo` and
+    `project` are the caller's to add."""
     for field in _REQUIRED:
-        _require(said, field)
-    found = _seen(said)
+        _require(payload, field)
+    found = _seen(payload)
     if found is None:
         return None
     return redact_event(
         {
-            "event_id": _event_id(said, found, now),
-            "session_id": said["session_id"],
-            "client": client_of(payload, environ),
-            "cwd": said["cwd"] if len(said["cwd"]) <= limits.MAX_PATH_CHARS else None,
+            "event_id": _event_id(payload, found, now),
+            "session_id": payload["session_id"],
+            "client": text_of(payload, "client") or "unknown",
+            "cwd": payload["cwd"] if len(payload["cwd"]) <= limits.MAX_PATH_CHARS else None,
             "repo": None,
             "project": None,
             "timestamp": int(now),
-            "source_event": text_of(payload, "hook_event_name"),
-            "prompt_id": _prompt_id(said) or None,
-            "agent_id": text_of(said, "agent_id") or None,
+            "source_event": text_of(payload, "source_event"),
+            "prompt_id": _prompt_id(payload) or None,
+            "agent_id": text_of(payload, "agent_id") or None,
             "type": found.type,
-            "tool_name": text_of(said, "tool_name")[: limits.MAX_LABEL_CHARS] or None,
+            "tool_name": text_of(payload, "tool_name")[: limits.MAX_LABEL_CHARS] or None,
             "file_path": found.path,
             "content": found.content,
             "metadata": _fitting(found.metadata),
@@ -83,64 +61,9 @@ def located(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return {**event, **redact_event({"repo": context.repo, "branch": context.branch, "project": context.project})}
 
 
-def classify(payload: Mapping[str, Any]) -> str:
-    """The type of the observation, or `ignored`."""
-    found = _seen(understood(payload))
-    return IGNORED if found is None else found.type
-
-
-def working_directory(payload: Mapping[str, Any]) -> str:
-    """Where the agent works, as its client says it; Cursor names the roots of a workspace instead."""
-    roots = payload.get("workspace_roots")
-    named = next((root for root in roots if isinstance(root, str)), "") if isinstance(roots, list) else ""
-    return text_of(payload, "cwd") or named
-
-
-def client_of(payload: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    """What the payload shows counts first: an agent that another one started inherits that one's environment."""
-    if payload.get("client") in CLIENTS:
-        return str(payload["client"])
-    if "cursor_version" in payload or "conversation_id" in payload:
-        return "cursor"
-    transcript = text_of(payload, "transcript_path")
-    if owner := next((client for home, client in _HOMES if f"/{home}/" in transcript.replace("\\", "/")), None):
-        return owner
-    if "turn_id" in payload:
-        return "codex"
-    return _client_by_event(payload) or _client_by_environment(environ)
-
-
-def _client_by_event(payload: Mapping[str, Any]) -> str | None:
-    name = text_of(payload, "hook_event_name")
-    if not name or name in _OBSERVED or name in IGNORED_EVENTS:
-        return None
-    from nudge.history import dialects
-
-    return "gemini" if name in dialects.GEMINI_EVENTS else "cursor" if name in dialects.CURSOR_EVENTS else None
-
-
-def _client_by_environment(environ: Mapping[str, str]) -> str:
-    if environ.get("CLAUDECODE") or environ.get("AI_AGENT", "").startswith("claude-code"):
-        return "claude-code"
-    return "gemini" if environ.get("GEMINI_CLI") else "unknown"
-
-
-def understood(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The payload in Claude Code's words, which Codex shares."""
-    said = dict(payload)
-    name = text_of(payload, "hook_event_name")
-    foreign = name and name not in _OBSERVED and name not in IGNORED_EVENTS
-    if foreign or "cursor_version" in payload or "conversation_id" in payload:
-        from nudge.history import dialects  # late: Claude Code and Codex do without
-
-        said = dialects.translated(payload)
-    return said | {"cwd": working_directory(payload)}
-
-
 def is_complete(payload: Mapping[str, Any]) -> bool:
     """Whether all is there that an event needs."""
-    said = understood(payload)
-    return all(text_of(said, field) for field in _REQUIRED)
+    return all(text_of(payload, field) for field in _REQUIRED)
 
 
 def _require(said: Mapping[str, Any], field: str) -> None:

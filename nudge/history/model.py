@@ -42,7 +42,6 @@ OBS_TYPES = (
 CHANGES = ("file_write", "file_edit")
 SESSION_TYPES = ("session_start", "session_end", "session_compact")  # they belong to no prompt
 NO_ACTION = (*SESSION_TYPES, "user_prompt")  # what happened without the agent doing anything
-CLIENTS = ("claude-code", "codex", "gemini", "cursor", "opencode", "unknown")
 
 RETENTION_DAYS = {
     **dict.fromkeys(OBS_TYPES, 90),
@@ -99,7 +98,7 @@ class Event:
         self.session_id = _name(raw, "session_id", limits.MAX_SESSION_ID_CHARS)
         self.timestamp = _seconds(raw.get("timestamp"))
         self.type = _type(raw.get("type"))
-        self.client = raw.get("client") if raw.get("client") in CLIENTS else "unknown"
+        self.client = _client(raw.get("client"))
         self.content = (
             _text(raw, "content", limits.MAX_PROMPT_CHARS if self.type == "user_prompt" else limits.MAX_CONTENT_CHARS)
             or ""
@@ -116,6 +115,12 @@ def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
         raise Invalid(f"must be a text of 1 to {most} characters", field=field)
     return storable(value)
+
+
+def _client(value: object) -> str:
+    """A client's name, whichever it is: an older server stores what a newer hook sends."""
+    is_name = isinstance(value, str) and len(value) <= limits.MAX_CLIENT_CHARS and value.replace("-", "").isalnum()
+    return str(value) if is_name and str(value).isascii() else "unknown"
 
 
 def _seconds(value: object) -> int:

@@ -1,5 +1,4 @@
-"""What an agent's tool call means. Names as Claude Code and Codex send them, and as Gemini CLI, Cursor and OpenCode
-document them.
+"""What an agent's tool call means, by the kind of the tool and in the words of Claude Code (see `clients`).
 
 Kept is what was asked for and how it ended: never a file's text, never a tool's output, but for the two ends of an
 error.
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
 _EXIT_CODE = re.compile(r"\s*Exit code (\d{1,9})\b")
-PATH_NAMES = ("file_path", "notebook_path", "absolute_path", "filePath", "target_file", "path")
-FOLDER_NAMES = ("path", "dir_path", "directory", "target_directory")
+PATH_NAMES = ("file_path", "notebook_path", "path")
 
 
 class Seen:
@@ -40,11 +38,12 @@ class Seen:
 class ToolCall:
     """`error` is None when the client calls it a success."""
 
-    __slots__ = ("arguments", "cwd", "error", "name", "payload", "response")
+    __slots__ = ("arguments", "cwd", "error", "kind", "name", "payload", "response")
 
     def __init__(self, payload: Mapping[str, Any], *, failed: bool) -> None:
         self.payload = payload
         self.name = text_of(payload, "tool_name")
+        self.kind = text_of(payload, "tool_kind")
         self.arguments: Mapping[str, Any] = _object(payload.get("tool_input"))
         self.response = payload.get("tool_response")
         self.cwd = text_of(payload, "cwd")
@@ -82,21 +81,10 @@ def _object(raw: object) -> dict[str, Any]:
 
 def seen(payload: Mapping[str, Any], *, failed: bool) -> Seen:
     call = ToolCall(payload, failed=failed)
-    found = _reader(call.name)(call)
+    found = _READERS.get(call.kind, _other)(call)
     if call.error is not None and found.type in _FILE_TYPES:
         found.type = "tool_other"  # a file that was not read, written or edited has no history of it
     return _with_outcome(call, found)
-
-
-def _reader(name: str) -> Callable[[ToolCall], Seen]:
-    if name.startswith(("mcp__", "MCP:")):
-        return _mcp_call
-    return _READERS.get(name.lower(), _other)
-
-
-def is_known(name: str) -> bool:
-    """Whether the meaning of its arguments is."""
-    return name.lower() in _READERS
 
 
 def _with_outcome(call: ToolCall, found: Seen) -> Seen:
@@ -149,7 +137,7 @@ def command_line(call: ToolCall) -> str:
     """Some clients pass a list of words, or a shell with the line as its last word."""
     words = call.arguments.get("command")
     if not isinstance(words, list):
-        return call.argument("command", "cmd")
+        return call.argument("command")
     texts = [word for word in words if isinstance(word, str)]
     return texts[2] if len(texts) == 3 and texts[1] in ("-c", "-lc") else " ".join(texts)
 
@@ -181,7 +169,7 @@ def _read(call: ToolCall) -> Seen:
 
 
 def _write(call: ToolCall) -> Seen:
-    written = call.argument("content", "contents")
+    written = call.argument("content")
     metadata: dict[str, Any] = {"lines": len(written.splitlines())} if written else {}
     if isinstance(kind := call.returned("type"), str):
         metadata["created"] = kind == "create"
@@ -231,7 +219,7 @@ def _fitting(files: Iterable[str]) -> list[str]:
 
 def patched(call: ToolCall) -> list[tuple[str, str]]:
     """What a patch does, and to which file."""
-    return re.findall(_PATCH_HEADER, command_line(call) or call.argument("input", "patch"))
+    return re.findall(_PATCH_HEADER, command_line(call) or call.argument("patch"))
 
 
 # Everything else
@@ -239,8 +227,8 @@ def patched(call: ToolCall) -> list[tuple[str, str]]:
 
 def _search(call: ToolCall) -> Seen:
     """Without a `file_path`: two searches of one directory are two searches."""
-    pattern = shortened(call.argument("pattern", "query", "glob_pattern", "regex"), limits.MAX_COMMAND_CHARS)
-    place = call.path(*FOLDER_NAMES)
+    pattern = shortened(call.argument("pattern", "query"), limits.MAX_COMMAND_CHARS)
+    place = call.path("path")
     content = " in ".join(filter(None, (pattern, place))) or call.name
     return Seen(
         "search", content, metadata={name: text for name, text in (("pattern", pattern), ("path", place)) if text}
@@ -249,7 +237,7 @@ def _search(call: ToolCall) -> Seen:
 
 def _task(call: ToolCall) -> Seen:
     description = shortened(call.argument("description"), limits.MAX_LABEL_CHARS)
-    prompt = shortened(call.argument("prompt", "task"), limits.MAX_TASK_CHARS)
+    prompt = shortened(call.argument("prompt"), limits.MAX_TASK_CHARS)
     metadata = {"subagent_type": call.argument("subagent_type"), "spawned": call.returned("agentId")}
     return Seen(
         "task_spawn",
@@ -266,14 +254,15 @@ def _web_fetch(call: ToolCall) -> Seen:
 
 
 def _web_search(call: ToolCall) -> Seen:
-    return Seen("web_search", shortened(call.argument("query", "search_term"), limits.MAX_COMMAND_CHARS) or call.name)
+    return Seen("web_search", shortened(call.argument("query"), limits.MAX_COMMAND_CHARS) or call.name)
 
 
 def _mcp_call(call: ToolCall) -> Seen:
-    """`mcp__server__tool`; what it answered is the server's, not ours to keep."""
+    """`mcp__server__tool`, unless the client names the tool itself; what it answered is the server's, not ours to
+    keep."""
     server, _, tool = call.name.removeprefix("mcp__").partition("__")
-    if not tool:
-        server, tool = "", call.name.removeprefix("MCP:")
+    if not tool or "mcp_tool" in call.payload:
+        server, tool = "", text_of(call.payload, "mcp_tool") or call.name
     server = text_of(_object(call.payload.get("mcp_server")), "name") or server
     arguments = _short_arguments(call.arguments)
     return Seen(
@@ -319,13 +308,15 @@ def _short_value(value: Any) -> Any:
 _FILE_TYPES = frozenset(("file_read", "file_write", "file_edit"))
 
 _READERS: dict[str, Callable[[ToolCall], Seen]] = {
-    **dict.fromkeys(("bash", "powershell", "shell", "local_shell", "exec_command", "run_shell_command"), _command),
-    **dict.fromkeys(("read", "notebookread", "read_file"), _read),
-    **dict.fromkeys(("write", "write_file"), _write),
-    **dict.fromkeys(("edit", "multiedit", "notebookedit", "editnotebook", "strreplace", "replace"), _edit),
-    "apply_patch": _patch,
-    **dict.fromkeys(("grep", "glob", "ls", "list", "list_directory", "grep_search", "search_file_content"), _search),
-    **dict.fromkeys(("task", "agent"), _task),
-    **dict.fromkeys(("webfetch", "web_fetch"), _web_fetch),
-    **dict.fromkeys(("websearch", "web_search", "google_web_search"), _web_search),
+    "command": _command,
+    "read": _read,
+    "write": _write,
+    "edit": _edit,
+    "patch": _patch,
+    "search": _search,
+    "find": _search,
+    "task": _task,
+    "web_fetch": _web_fetch,
+    "web_search": _web_search,
+    "mcp": _mcp_call,
 }

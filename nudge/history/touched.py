@@ -12,7 +12,6 @@ import re
 
 from nudge import limits
 from nudge.history import tools
-from nudge.history.extract import understood
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FILE_URL = "file://"
-_GLOBS = ("glob", "include", "glob_pattern")  # of a search: which files it looks into
-_FINDERS = frozenset(("glob", "ls", "list", "list_directory"))  # whose pattern is one of paths
+_GLOBS = ("glob", "include")  # of a search: which files it looks into
 _NAMES_A_PATH = re.compile(r"(?i)path|file|dir|folder|root|source|destination|uri")
 _LOOKS_LIKE_A_PATH = ("/", "~/", "./", "../", _FILE_URL)
 _HOME = re.compile(r'"?\$(?:HOME\b|\{HOME\})"?')
@@ -30,10 +28,10 @@ _DEEPEST = 4
 
 
 def touched(payload: Mapping[str, Any]) -> Iterator[str]:
-    """Absolute paths, and globs of them: the directory it happened in, then what the tool was given."""
-    call = tools.ToolCall(understood(payload), failed=False)
+    """Absolute paths, and globs of them, in a translated payload: the directory it happened in, then what the tool was given."""
+    call = tools.ToolCall(payload, failed=False)
     yield call.cwd
-    found = _of_known_tool(call) if tools.is_known(call.name) else _of_any(call.arguments)
+    found = _of_known_tool(call) if call.kind not in ("", "mcp") else _of_any(call.arguments)
     yield from (os.path.normpath(os.path.join(call.cwd, _plain(path))) for path in found)
 
 
@@ -43,7 +41,7 @@ def _plain(path: str) -> str:
 
 def _of_known_tool(call: tools.ToolCall) -> Iterator[str]:
     """By the names of its arguments alone: a text that it writes may look like anything."""
-    names = (*tools.PATH_NAMES, *tools.FOLDER_NAMES, *_GLOBS, *(["pattern"] if call.name.lower() in _FINDERS else []))
+    names = (*tools.PATH_NAMES, *_GLOBS, *(["pattern"] if call.kind == "find" else []))
     yield from (path for name in names if (path := tools.text_of(call.arguments, name)))
     yield from (path for _, path in tools.patched(call))
     yield from _of_command(tools.command_line(call))

@@ -14,6 +14,7 @@ import time
 from functools import lru_cache
 
 from nudge import limits, paths
+from nudge.clients import claude_code
 from nudge.context import resolve
 from nudge.errors import Invalid, NotFound, NudgeError, Unavailable
 from nudge.files import replace as replace_file
@@ -198,15 +199,16 @@ class Backfill:
                     self._bytes += len(json.dumps(event))
 
     def _event(self, told: Told) -> Event | None:
+        payload = claude_code.CLIENT.translate(told.payload)
         try:
-            event = extract(told.payload, now=told.at, environ={})
+            event = extract(payload, now=told.at)
         except Invalid:
             return None
         if event is None:
             return None
-        context = self._resolve(told.payload["cwd"])
+        context = self._resolve(payload["cwd"])
         event = located(event, context)
-        return event if self._only.takes(event, told.payload, context) else None
+        return event if self._only.takes(event, payload, context) else None
 
     def _was_told(self, event: Event) -> bool:
         """Hooks tell of a session's start and end in words that no transcript keeps, so that their ids differ: the time

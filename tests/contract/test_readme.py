@@ -14,7 +14,7 @@ from nudge import limits, paths
 from nudge import switches as switch
 from nudge.cli import exits, verbs
 from nudge.cli.runner import parser_of
-from nudge.clients import clients, ledger
+from nudge.clients import plan, registry
 from nudge.config import SETTINGS, Setting
 from nudge.decay import USES_TO_SATURATE, WEEK
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
@@ -95,7 +95,7 @@ def test_every_listed_tool_is_mentioned() -> None:
 def test_every_client_is_mentioned() -> None:
     """Whatever can be wired is named where wiring is explained."""
     said = " ".join(cell for row in readme.rows("| agent |") for cell in row)
-    assert [name for name in clients.NAMES if not re.search(rf"`(nudge connect )?{name}\b", said)] == []
+    assert [name for name in registry.names() if not re.search(rf"`(nudge connect )?{name}\b", said)] == []
 
 
 def test_commands_exist() -> None:
@@ -199,7 +199,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
         paths.PREVIOUS,
         paths.START_REPORT,
     }
-    files |= {switch.FILE, ledger.FILE, f"{spool.FOLDER}/"}
+    files |= {switch.FILE, plan.LEDGER, f"{spool.FOLDER}/"}
     assert set(re.findall(r"`([^`]+)`", runtime[0])) == files
 
 

@@ -14,10 +14,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nudge.history.extract import classify
 from nudge.storage import spool
 from tests.crash.writers import Figures
 from tests.harness import NUDGE, ROOT, Machine, eventually
+from tests.unit.history.payloads import kind_of
 
 PAYLOADS = [
     json.loads(line)
@@ -68,7 +68,7 @@ def replayed_payloads(how: str = "up") -> Figures:
                 _record(machine, payload)  # a hook that is wired twice
         machine.json("get", "a", "b") if how != "down" else machine.cli("ls")
         eventually(lambda: _settled(machine), "the spool is drained")
-        expected = Counter(kind for payload in PAYLOADS if (kind := classify(payload)) != "ignored")
+        expected = Counter(kind for payload in PAYLOADS if (kind := kind_of(payload)) is not None)
         found = _types(machine)
         assert found == expected, (found, expected)
         return {

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nudge.history.extract import classify
 from tests.e2e.clients import BIN, INSTALLED, Desk
 from tests.e2e.stub_model import StubModel
 from tests.harness import PATIENCE, ROOT
+from tests.unit.history.payloads import kind_of
 
 PACKAGES = ("@openai/codex@0.166.0", "@google/gemini-cli@0.61.0", "opencode-ai@1.18.33")
 COMMANDS = ("codex", "gemini", "opencode")
@@ -118,7 +118,7 @@ class Wired:
     def recorded(self) -> list[str]:
         """What the hooks told, classified as `nudge record` does."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
-        return [classify(json.loads(line)) for line in lines if line.strip()]
+        return [kind_of(json.loads(line)) or "ignored" for line in lines if line.strip()]
 
 
 def claude_code_is_wired(desk: Desk) -> None:

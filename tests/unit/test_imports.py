@@ -43,19 +43,19 @@ MAY_IMPORT = {
     "server": COMMON | {"ipc", "server", "usecases"},
     # Reading the manifests of a repo happens on the client's side: PRIMARY may be unable to see the caller's files.
     "cli": COMMON | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
-    "hook": COMMON | {"ipc"},
+    "hook": COMMON | {"ipc", "usecases"},
     "__main__": COMMON | {"cli", "hook", "ipc", "server"},
 }
 
 EXCEPTIONS = {
     ("nudge.cli.record", "nudge.hook"),
-    ("nudge.hook", "nudge.usecases.inject_offline"),
     ("nudge.switches", "nudge.ipc.lock"),
     # What a lifetime is, the hints say; a setting that is none is refused before a server starts with it.
     ("nudge.config", "nudge.hints.ttl"),
     # A hook is over before a server could be asked: it understands its event, and keeps it, by itself.
+    ("nudge.hook", "nudge.clients.client"),
+    ("nudge.hook", "nudge.clients.registry"),
     ("nudge.hook", "nudge.history.extract"),
-    ("nudge.hook", "nudge.history.oversize"),
     ("nudge.hook", "nudge.history.touched"),
     ("nudge.hook", "nudge.storage.spool"),
     # What waits for a server can only be told by others while there is none.

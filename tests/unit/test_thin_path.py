@@ -36,7 +36,12 @@ IPC = (
     "server.stdio",
     "server.proxy",
 )
-HOOK = ("hook", "history.extract", "history.oversize", "storage.spool")
+HOOK = (
+    "hook",
+    "history.extract",
+    "storage.spool",
+    *(f"clients.{name}" for name in ("registry", "claude_code", "codex", "gemini", "opencode", "cursor")),
+)
 COMMANDS = (
     "__main__",
     *(f"cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")),

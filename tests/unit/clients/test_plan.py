@@ -9,39 +9,38 @@ from typing import Any
 
 import pytest
 
-from nudge.clients import clients, files, plan
-from nudge.clients.launch import Launch
-from nudge.clients.ledger import Ledger
-from nudge.clients.place import Place
-from nudge.clients.wiring import Wiring
+from nudge.clients import config_files, plan, registry
+from nudge.clients.client import Client, Home
+from nudge.clients.executable import Executable
+from nudge.clients.plan import Change, Ledger, Mark
 from nudge.errors import Invalid, StorageFailed
 
 from . import corpus
 from .conftest import tree
 
-EVERY_CLIENT = pytest.mark.parametrize("wiring", clients.ALL, ids=lambda wiring: wiring.name)
+EVERY_CLIENT = pytest.mark.parametrize("client", registry.all_clients(), ids=lambda client: client.name)
 
 
-def connect(wiring: Wiring, executable: str = "/opt/nudge") -> list[plan.Step]:
-    records = Ledger()
-    steps = plan.connecting(wiring.targets(Place(), Launch(executable)), records, Place())
-    plan.apply(steps, records)
-    return steps
+def connect(client: Client, executable: str = "/opt/nudge") -> list[Change]:
+    ledger = Ledger()
+    changes = plan.connect(client, Executable(executable), ledger)
+    plan.apply(changes, ledger)
+    return changes
 
 
-def disconnect(wiring: Wiring) -> list[plan.Step]:
-    records = Ledger()
-    steps = plan.disconnecting(wiring.targets(Place(), Launch("nudge")), records)
-    plan.apply(steps, records)
-    return steps
+def disconnect(client: Client) -> list[Change]:
+    ledger = Ledger()
+    changes = plan.disconnect(client.config_files(Home(), Executable("nudge")), ledger)
+    plan.apply(changes, ledger)
+    return changes
 
 
-def plant(wiring: Wiring, text: str) -> list[Path]:
+def plant(client: Client, text: str) -> list[Path]:
     """The same text in each file of a client that is JSON."""
     paths = [
-        Path(target.path)
-        for target in wiring.targets(Place(), Launch("x"))
-        if target.path.endswith((".json", ".jsonc"))
+        Path(file.path)
+        for file in client.config_files(Home(), Executable("x"))
+        if file.path.endswith((".json", ".jsonc"))
     ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,20 +49,20 @@ def plant(wiring: Wiring, text: str) -> list[Path]:
 
 
 @EVERY_CLIENT
-def test_nothing_is_left_where_nothing_was(wiring: Wiring, home: Path) -> None:
+def test_nothing_is_left_where_nothing_was(client: Client, home: Path) -> None:
     """Files and directories that had to be made go again."""
-    assert connect(wiring) and tree(home)
-    assert disconnect(wiring) and tree(home) == {}
+    assert connect(client) and tree(home)
+    assert disconnect(client) and tree(home) == {}
 
 
 @EVERY_CLIENT
 @pytest.mark.parametrize("text", corpus.JSON.values(), ids=corpus.JSON.keys())
-def test_real_files_come_back_to_the_byte(wiring: Wiring, text: str, home: Path) -> None:
+def test_real_files_come_back_to_the_byte(client: Client, text: str, home: Path) -> None:
     """Whatever is in them, for every client."""
-    plant(wiring, text)
+    plant(client, text)
     before = tree(home)
-    assert connect(wiring) and connect(wiring) == []
-    disconnect(wiring)
+    assert connect(client) and connect(client) == []
+    disconnect(client)
     assert tree(home) == before
 
 
@@ -74,40 +73,40 @@ def test_real_toml_comes_back_to_the_byte(text: str, home: Path) -> None:
     config.parent.mkdir()
     config.write_bytes(text.encode())
     before = tree(home)
-    connect(clients.named("codex"))
-    assert connect(clients.named("codex")) == []
-    disconnect(clients.named("codex"))
+    connect(registry.get("codex"))
+    assert connect(registry.get("codex")) == []
+    disconnect(registry.get("codex"))
     assert tree(home) == before
 
 
 @EVERY_CLIENT
-def test_a_move_of_the_executable_is_undone_to_the_first_byte(wiring: Wiring, home: Path) -> None:
+def test_a_move_of_the_executable_is_undone_to_the_first_byte(client: Client, home: Path) -> None:
     """Connected twice with different paths, there is one entry, and disconnecting still leads to the original."""
-    plant(wiring, '{"hooks": {}, "a": 1}\n')
+    plant(client, '{"hooks": {}, "a": 1}\n')
     before = tree(home)
-    connect(wiring, "/one/nudge")
-    connect(wiring, "/two/nudge")
+    connect(client, "/one/nudge")
+    connect(client, "/two/nudge")
     text = "".join(content.decode() for content in tree(home).values() if content)
     assert "/two/nudge" in text and "/one/nudge" not in text
-    disconnect(wiring)
+    disconnect(client)
     assert tree(home) == before
 
 
 @EVERY_CLIENT
-def test_what_somebody_changed_meanwhile_stays(wiring: Wiring) -> None:
+def test_what_somebody_changed_meanwhile_stays(client: Client) -> None:
     """Then our entries are found by what they say."""
-    paths = plant(wiring, '{\n  "a": 1\n}\n')
-    connect(wiring)
+    paths = plant(client, '{\n  "a": 1\n}\n')
+    connect(client)
     for path in paths:
         path.write_text(path.read_text().replace('"a": 1', '"a": 2, "b": 3'))
-    disconnect(wiring)
+    disconnect(client)
     for path in paths:
         assert json.loads(path.read_text()) == {"a": 2, "b": 3}
 
 
 def test_a_file_of_ours_that_somebody_uses_stays(home: Path) -> None:
     """Made by us, but not ours alone any more."""
-    gemini, settings = clients.named("gemini"), home / ".gemini" / "settings.json"
+    gemini, settings = registry.get("gemini"), home / ".gemini" / "settings.json"
     connect(gemini)
     settings.write_text(settings.read_text().replace("{", '{"theme": "x",', 1))
     disconnect(gemini)
@@ -116,7 +115,7 @@ def test_a_file_of_ours_that_somebody_uses_stays(home: Path) -> None:
 
 def test_a_file_of_ours_that_a_client_rewrote_goes(home: Path) -> None:
     """In another layout it is still a file that nobody but us needed."""
-    gemini, settings = clients.named("gemini"), home / ".gemini" / "settings.json"
+    gemini, settings = registry.get("gemini"), home / ".gemini" / "settings.json"
     connect(gemini)
     settings.write_text(json.dumps(json.loads(settings.read_text())))
     disconnect(gemini)
@@ -124,12 +123,12 @@ def test_a_file_of_ours_that_a_client_rewrote_goes(home: Path) -> None:
 
 
 @EVERY_CLIENT
-def test_malformed_files_are_refused_by_line(wiring: Wiring, home: Path) -> None:
+def test_malformed_files_are_refused_by_line(client: Client, home: Path) -> None:
     """And no file is changed, not even the ones that could be."""
-    plant(wiring, '{\n  "a": 1\n  "b": 2\n}\n')
+    plant(client, '{\n  "a": 1\n  "b": 2\n}\n')
     before = tree(home)
     with pytest.raises(Invalid, match=r"line 3: expected a comma or \}; nothing was changed"):
-        connect(wiring)
+        connect(client)
     assert tree(home) == before
 
 
@@ -138,17 +137,17 @@ def test_malformed_toml_is_refused_by_line(home: Path) -> None:
     (home / ".codex").mkdir()
     (home / ".codex" / "config.toml").write_text("a = 1\nb = = 2\n")
     with pytest.raises(Invalid, match=r"config\.toml, line 2"):
-        connect(clients.named("codex"))
+        connect(registry.get("codex"))
 
 
 def test_a_file_that_changes_under_the_question_is_not_overwritten(home: Path) -> None:
     """The plan was made for other bytes; nothing of it is done."""
-    codex, records = clients.named("codex"), Ledger()
-    steps = plan.connecting(codex.targets(Place(), Launch("/x")), records, Place())
+    ledger = Ledger()
+    changes = plan.connect(registry.get("codex"), Executable("/x"), ledger)
     (home / ".codex").mkdir()
     (home / ".codex" / "hooks.json").write_text("{}")
     with pytest.raises(StorageFailed, match=r"hooks\.json has just been changed"):
-        plan.apply(steps, records)
+        plan.apply(changes, ledger)
     assert tree(home) == {".codex": None, ".codex/hooks.json": b"{}"}
 
 
@@ -161,18 +160,18 @@ def test_a_link_in_dotfiles_survives_the_round_trip(home: Path) -> None:
     (home / ".gemini").mkdir()
     (home / ".gemini" / "settings.json").symlink_to(real)
     before = tree(home)
-    connect(clients.named("gemini"))
+    connect(registry.get("gemini"))
     assert b"nudge" in real.read_bytes() and real.stat().st_mode & 0o777 == 0o644
-    disconnect(clients.named("gemini"))
+    disconnect(registry.get("gemini"))
     assert tree(home) == before
 
 
 def test_the_difference_hides_the_keys_of_others() -> None:
     """A diff shows lines around the change; some of them are nobody's business."""
     key = "ghp_" + "a1B2" * 9
-    plant(clients.named("gemini"), f'{{\n  "token": "{key}"\n}}\n')
-    (step,) = plan.connecting(clients.named("gemini").targets(Place(), Launch("/x/nudge")), Ledger(), Place())
-    lines = list(plan.difference(step))
+    plant(registry.get("gemini"), f'{{\n  "token": "{key}"\n}}\n')
+    (change,) = plan.connect(registry.get("gemini"), Executable("/x/nudge"), Ledger())
+    lines = list(plan.diff(change))
     assert lines[0] == "--- ~/.gemini/settings.json" and key not in "".join(
         line for line in lines if line.startswith(" ")
     )
@@ -193,7 +192,7 @@ def test_a_client_that_was_moved_is_found(
 ) -> None:
     """Each has a variable for it."""
     monkeypatch.setenv(variable, str(tmp_path / "moved"))
-    connect(clients.named(client))
+    connect(registry.get(client))
     assert (tmp_path / "moved" / file).exists()
 
 
@@ -201,12 +200,12 @@ def test_opencode_takes_the_file_that_is_there(home: Path) -> None:
     """It reads both names; with comments the one that may have them."""
     (home / ".config" / "opencode").mkdir(parents=True)
     (home / ".config" / "opencode" / "opencode.jsonc").write_text("{ // mine\n}\n")
-    connect(clients.named("opencode"))
+    connect(registry.get("opencode"))
     assert "opencode.json" not in os.listdir(home / ".config" / "opencode")
 
 
 def wired(home: Path, name: str) -> Any:
-    connect(clients.named(name), "/opt/nudge")
+    connect(registry.get(name), "/opt/nudge")
     return {path: content.decode() for path, content in tree(home).items() if content is not None}
 
 
@@ -225,7 +224,7 @@ def test_what_claude_code_gets(home: Path) -> None:
         "SessionEnd": 3,
     }
     assert {handler["command"] for groups in hooks.values() for handler in groups[0]["hooks"]} == {
-        Launch("/opt/nudge").hook
+        Executable("/opt/nudge").hook
     }
 
 
@@ -248,7 +247,7 @@ def test_what_gemini_gets(home: Path) -> None:
 
 def test_what_opencode_gets(home: Path) -> None:
     """A plugin that names the executable as a JavaScript string."""
-    connect(clients.named("opencode"), '/my "tools"/nudge')
+    connect(registry.get("opencode"), '/my "tools"/nudge')
     config = json.loads((home / ".config/opencode/opencode.json").read_text())
     assert config["mcp"]["nudge"] == {"type": "local", "command": ['/my "tools"/nudge', "serve"], "enabled": True}
     plugin = (home / ".config/opencode/plugin/nudge.js").read_text()
@@ -261,15 +260,38 @@ def test_a_stranger_s_plugin_of_our_name_is_not_overwritten(home: Path) -> None:
     (home / ".config/opencode/plugin/nudge.js").write_text("// theirs\n")
     before = tree(home)
     with pytest.raises(Invalid, match="not ours"):
-        connect(clients.named("opencode"))
-    disconnect(clients.named("opencode"))
+        connect(registry.get("opencode"))
+    disconnect(registry.get("opencode"))
     assert tree(home) == before
 
 
 def test_shown_paths_are_short(home: Path) -> None:
     """The home is a tilde, and only the home."""
     assert (
-        files.shown(str(home / "a")) == "~/a"
-        and files.shown("/etc/x") == "/etc/x"
-        and files.shown(str(home) + "x") == str(home) + "x"
+        config_files.shown(str(home / "a")) == "~/a"
+        and config_files.shown("/etc/x") == "/etc/x"
+        and config_files.shown(str(home) + "x") == str(home) + "x"
     )
+
+
+# The ledger
+
+
+def test_the_ledger_remembers() -> None:
+    """For the next process, in a file that only its owner can read; with the last mark the file goes."""
+    mark = Mark(plan.digest("abc"), [(1, 1, "x")], created=False, directories=["/d"])
+    Ledger().note("/a", mark)
+    kept = Path(os.environ["NUDGE_RUNTIME_DIR"]) / plan.LEDGER
+    assert Ledger().mark("/a") == mark and kept.stat().st_mode & 0o777 == 0o600
+    assert mark.fits("abc") and not mark.fits("abd") and mark.restore("abc") == "axc"
+    Ledger().note("/a", None)
+    assert Ledger().mark("/a") is None and not kept.exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"/a": 3}', '{"/a": {"digest": "x"}}', "\x00"])
+def test_a_broken_ledger_is_none(content: str) -> None:
+    """It only makes things exact; without it they still work."""
+    kept = Path(os.environ["NUDGE_RUNTIME_DIR"])
+    kept.mkdir()
+    (kept / plan.LEDGER).write_text(content)
+    assert Ledger().mark("/a") is None

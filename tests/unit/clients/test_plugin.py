@@ -12,8 +12,8 @@ import pytest
 
 from nudge import __version__
 from nudge.clients import claude_code
-from nudge.clients.launch import NAME, Launch, is_hook_of_ours
-from nudge.clients.wiring import timeout
+from nudge.clients.client import NAME
+from nudge.clients.executable import Executable, is_our_hook
 
 ROOT = Path(__file__).parents[3] / "plugin"
 PLUGIN = ROOT / "plugins" / "nudge"
@@ -30,7 +30,7 @@ COMMANDS = [group["hooks"][0]["command"] for groups in HOOKS.values() for group 
 def test_it_hooks_the_same_events() -> None:
     """With the same timeouts."""
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in HOOKS.items()} == {
-        event: timeout(event) for event in claude_code.EVENTS
+        event: claude_code.CLIENT.hook_timeout(event) for event in claude_code.CLIENT.wired_events
     }
 
 
@@ -38,7 +38,7 @@ def test_it_hooks_the_same_events() -> None:
 def test_its_hooks_outlive_the_package(command: str, tmp_path: Path) -> None:
     """Without `nudge` on PATH they succeed and say nothing: they are those that `nudge connect` writes, and `nudge
     disconnect` knows."""
-    assert is_hook_of_ours(command) and command == Launch(NAME).hook
+    assert is_our_hook(command) and command == Executable(NAME).hook
     done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

@@ -14,14 +14,16 @@ from typing import Any
 import pytest
 
 from nudge import paths
-from nudge.clients import clients
-from nudge.history.dialects import CURSOR_EVENTS
+from nudge.clients import cursor, registry
 from nudge.ipc import lock
 from nudge.usecases import delete_data
 
 from .conftest import Outcome, script, tree
 
 Nudge = Callable[..., Outcome]
+
+WIRED = [client for client in registry.all_clients() if not client.by_hand]
+BY_HAND = [client for client in registry.all_clients() if client.by_hand]
 
 # `claude mcp add|remove --scope user NAME [-- COMMAND...]`, as Claude Code 2.1.325 writes its state: two spaces, no
 # newline at the end.
@@ -49,17 +51,17 @@ def install_claude(bin_directory: Path, code: str = CLAUDE) -> None:
 # Connecting
 
 
-@pytest.mark.parametrize("wiring", clients.WIRED, ids=lambda wiring: wiring.name)
-def test_connect_twice_then_disconnect(wiring: Any, nudge: Nudge, home: Path) -> None:
+@pytest.mark.parametrize("client", WIRED, ids=lambda client: client.name)
+def test_connect_twice_then_disconnect(client: Any, nudge: Nudge, home: Path) -> None:
     """The change is shown, made once, and taken back whole."""
-    first = nudge("connect", wiring.name, "--yes")
+    first = nudge("connect", client.name, "--yes")
     assert first.code == 0 and "+++ ~/" in first.out and "✔" in first.out
     wired = tree(home)
-    again = nudge("connect", wiring.name, "--yes")
-    assert (again.code, again.out) == (0, f"✔ {wiring.title} is already connected\n") and tree(home) == wired
-    gone = nudge("disconnect", wiring.name)
+    again = nudge("connect", client.name, "--yes")
+    assert (again.code, again.out) == (0, f"✔ {client.title} is already connected\n") and tree(home) == wired
+    gone = nudge("disconnect", client.name)
     assert gone.code == 0 and "--- ~/" in gone.out and tree(home) == {}
-    assert nudge("disconnect", wiring.name).out == "✔ nothing was connected\n"
+    assert nudge("disconnect", client.name).out == "✔ nothing was connected\n"
 
 
 def test_without_a_terminal_nothing_is_changed(nudge: Nudge, home: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_malformed_file_is_named(nudge: Nudge, home: Path) -> None:
     outcome = nudge("connect", "gemini", "--yes")
     assert outcome.code == 3
     assert outcome.err == (
-        "nudge: E_INVALID (40001): ~/.gemini/settings.json, line 2: expected a value; nothing was changed; mend it, then run nudge again\n"
+        "nudge: E_INVALID (40001): ~/.gemini/settings.json, line 2: expected a value; nothing was changed; fix the file, then run nudge again\n"
     )
 
 
@@ -176,10 +178,10 @@ def test_a_claude_that_fails_says_why(nudge: Nudge, home: Path, bin_directory: P
 # By hand
 
 
-@pytest.mark.parametrize("wiring", clients.ALL, ids=lambda wiring: wiring.name)
-def test_print_tells_and_changes_nothing(wiring: Any, nudge: Nudge, home: Path, executable: str) -> None:
+@pytest.mark.parametrize("client", registry.all_clients(), ids=lambda client: client.name)
+def test_print_tells_and_changes_nothing(client: Any, nudge: Nudge, home: Path, executable: str) -> None:
     """For each client, with the real path."""
-    outcome = nudge("connect", wiring.name, "--print")
+    outcome = nudge("connect", client.name, "--print")
     assert outcome.code == 0 and executable in outcome.out and tree(home) == {}
 
 
@@ -209,7 +211,7 @@ def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
     """Without groups, under its own names, each of which `nudge record` understands; written by hand, they can be taken
     out again."""
     hooks = json.loads(json.loads(nudge("connect", "cursor", "--print", "--json").out)["files"]["~/.cursor/hooks.json"])
-    assert hooks["version"] == 1 and set(hooks["hooks"]) <= set(CURSOR_EVENTS)
+    assert hooks["version"] == 1 and set(hooks["hooks"]) <= set(cursor.CLIENT.events)
     assert all("record" in handler["command"] and handler["timeout"] for (handler,) in hooks["hooks"].values())
     (home / ".cursor").mkdir()
     hooks["hooks"]["stop"] = [{"command": "say done"}]
@@ -229,11 +231,11 @@ def test_several_pieces_are_named(nudge: Nudge) -> None:
     assert outcome.out.startswith("~/.codex/config.toml:\n# >>> nudge\n") and "\n~/.codex/hooks.json:\n{" in outcome.out
 
 
-@pytest.mark.parametrize("wiring", clients.PRINTED, ids=lambda wiring: wiring.name)
-def test_a_client_that_is_wired_by_hand_is_not_written(wiring: Any, nudge: Nudge, home: Path) -> None:
+@pytest.mark.parametrize("client", BY_HAND, ids=lambda client: client.name)
+def test_a_client_that_is_wired_by_hand_is_not_written(client: Any, nudge: Nudge, home: Path) -> None:
     """It is told how to see what to write."""
-    outcome = nudge("connect", wiring.name, "--yes")
-    assert outcome.code == 2 and f"nudge connect {wiring.name} --print" in outcome.err and tree(home) == {}
+    outcome = nudge("connect", client.name, "--yes")
+    assert outcome.code == 2 and f"nudge connect {client.name} --print" in outcome.err and tree(home) == {}
 
 
 def test_an_unknown_client_is_told_the_known_ones(nudge: Nudge) -> None:
@@ -326,8 +328,8 @@ def test_disconnect_is_told_of_what(nudge: Nudge, words: list[str], said: str) -
 
 def test_disconnect_all(nudge: Nudge, home: Path) -> None:
     """Every client in one go."""
-    for wiring in clients.WIRED:
-        nudge("connect", wiring.name, "--yes")
+    for client in WIRED:
+        nudge("connect", client.name, "--yes")
     assert nudge("disconnect", "--all").code == 0 and tree(home) == {}
 
 
@@ -340,8 +342,8 @@ def connect_elsewhere(nudge: Nudge, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     elsewhere.mkdir()
     for name in MOVED:
         monkeypatch.setenv(name, str(elsewhere / name))
-    for wiring in clients.WIRED:
-        assert nudge("connect", wiring.name, "--yes").code == 0
+    for client in WIRED:
+        assert nudge("connect", client.name, "--yes").code == 0
     for name in MOVED:
         monkeypatch.delenv(name)
     return elsewhere

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nudge.clients import registry
+from nudge.history import extract as history
+
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
@@ -35,3 +38,14 @@ def failure(name: str, arguments: dict[str, Any], error: str, **fields: Any) -> 
 def bash(command: str, stdout: str = "", **fields: Any) -> dict[str, Any]:
     """A command that Claude Code calls a success."""
     return tool("Bash", {"command": command}, {"stdout": stdout, "stderr": "", "interrupted": False}, **fields)
+
+
+def extract(raw: dict[str, Any], *, now: float = 0, **environ: str) -> dict[str, Any] | None:
+    """The event of a hook's payload, as `nudge record` makes it."""
+    return history.extract(registry.translate(raw, environ), now=now)
+
+
+def kind_of(raw: dict[str, Any]) -> str | None:
+    """The type of the observation in a payload; None when it is ignored."""
+    event = extract(raw)
+    return None if event is None else str(event["type"])

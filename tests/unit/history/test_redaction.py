@@ -11,13 +11,13 @@ import pytest
 
 from nudge import limits
 from nudge.context import Context
-from nudge.history.extract import extract, located
+from nudge.history.extract import located
 from nudge.history.redaction import clean, head_and_tail, redact_event, sayable, shortened, without_private
 from nudge.security.secrets import RULES, find_secret
 from nudge.storage import spool
 from tests.unit.security.hostile_corpus import HOSTILE
 
-from .payloads import bash, failure, payload, tool
+from .payloads import bash, extract, failure, payload, tool
 
 NOW = 1_800_000_000.0
 
@@ -72,7 +72,7 @@ def test_no_credential_survives_in_any_place(secret: str) -> None:
     """Commands, errors, paths, prompts, names and values: no leaf of any event holds anything the guard would
     refuse."""
     for told in places(secret):
-        event = extract(told, now=NOW, environ={})
+        event = extract(told, now=NOW)
         assert event is not None
         assert found_in(located(event, Context(repo=secret, project=secret))) == []
         assert secret not in json.dumps(event, ensure_ascii=False)
@@ -83,7 +83,7 @@ def test_no_credential_survives_on_its_own(secret: str) -> None:
     """A value that is nothing but a credential needs no words around it to be one."""
     asked = tool("WebSearch", {"query": secret})
     for told in (payload("UserPromptSubmit", prompt=secret), bash(secret), tool("mcp__s__t", {"v": secret}), asked):
-        event = extract(told, now=NOW, environ={})
+        event = extract(told, now=NOW)
         assert event is not None
         assert found_in(event) == []
 
@@ -92,7 +92,7 @@ def test_the_spool_file_is_clean(tmp_path: Path) -> None:
     """The bytes on disk, not only what is read back."""
     for secret in ANYWHERE:
         for told in places(secret)[:4]:
-            event = extract(told, now=NOW, environ={})
+            event = extract(told, now=NOW)
             assert event is not None
             spool.write(str(tmp_path), event)
     kept = [Path(path).read_text(encoding="utf-8") for path in spool.pending(str(tmp_path))]
@@ -105,7 +105,6 @@ def test_a_short_value_is_a_credential_by_its_name() -> None:
     event = extract(
         tool("mcp__s__login", {"user": "bob", "password": "hunter" + "22", "api_key": "k3yb0ardc4t"}),
         now=NOW,
-        environ={},
     )
     assert event is not None
     assert event["metadata"]["arguments"] == {
@@ -187,7 +186,7 @@ def test_what_is_private_leaves_nothing(text: str, kept: str) -> None:
 )
 def test_private_text_is_not_recorded(told: dict[str, Any]) -> None:
     """In every field, and also where its beginning is cut off."""
-    assert "PRIV" not in json.dumps(extract(told, now=NOW, environ={}))
+    assert "PRIV" not in json.dumps(extract(told, now=NOW))
 
 
 def test_text_that_no_disk_can_hold_is_mended() -> None:
@@ -195,7 +194,7 @@ def test_text_that_no_disk_can_hold_is_mended() -> None:
     assert sayable("a\ud800b\0c") == "a?bc"
     assert sayable("a\0b") == "ab"
     assert clean("grün 😀") == "grün 😀"
-    assert extract(bash("echo \ud83d"), now=NOW, environ={})["content"] == "echo ?"  # type: ignore[index]
+    assert extract(bash("echo \ud83d"), now=NOW)["content"] == "echo ?"  # type: ignore[index]
 
 
 def test_both_ends_of_a_long_text() -> None:

@@ -15,14 +15,11 @@ from typing import Any
 
 import pytest
 
-from nudge import hook as record
-from nudge import limits, paths
+from nudge import hook, limits, paths
 from nudge.history.digest import Digest
-from nudge.history.extract import extract
-from nudge.history.oversize import beginning
 from nudge.ipc import endpoint, lock, spawn
 from nudge.storage import spool
-from tests.unit.history.payloads import CLAUDE_CODE, CODEX, bash, failure, payload, tool
+from tests.unit.history.payloads import CLAUDE_CODE, CODEX, bash, extract, failure, payload, tool
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
 from .primaries import Answer, FakePrimary, error, http, result
@@ -71,7 +68,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def run(runtime: str, tmp_path: Path) -> Run:
     def run(told: dict[str, Any] | bytes, **environ: str) -> int:
         raw = told if isinstance(told, bytes) else json.dumps(told).encode()
-        return record.main(
+        return hook.main(
             io.BytesIO(raw), {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": str(tmp_path / "config.toml"), **environ}
         )
 
@@ -112,7 +109,7 @@ def test_every_recorded_payload_arrives_once(run: Run, runtime: str) -> None:
     events = [
         request["params"]["event"]["event_id"] for request in primary.requests if request["method"] == "nudge.record"
     ]
-    expected = sum(extract(told, now=0, environ={}) is not None for told in (*CLAUDE_CODE, *CODEX))
+    expected = sum(extract(told, now=0) is not None for told in (*CLAUDE_CODE, *CODEX))
     assert len(events) == len(set(events)) == expected
 
 
@@ -131,14 +128,14 @@ def test_without_a_server_the_event_waits(run: Run, runtime: str, capsys: pytest
     """Under the same id, and no server is started for it."""
     assert run(bash("ls")) == 0
     (event,) = spooled(runtime)
-    assert (event["content"], event["event_id"]) == ("ls", extract(bash("ls"), now=0, environ={})["event_id"])  # type: ignore[index]
+    assert (event["content"], event["event_id"]) == ("ls", extract(bash("ls"), now=0)["event_id"])  # type: ignore[index]
     assert capsys.readouterr() == ("", "")
 
 
 def test_every_recorded_payload_is_spooled(run: Run, runtime: str) -> None:
     """None lost without a server."""
     assert {run(told) for told in (*CLAUDE_CODE, *CODEX)} == {0}
-    expected = [extract(told, now=0, environ={}) for told in (*CLAUDE_CODE, *CODEX)]
+    expected = [extract(told, now=0) for told in (*CLAUDE_CODE, *CODEX)]
     assert [event["type"] for event in spooled(runtime) if "type" in event] == [
         event["type"] for event in expected if event
     ]
@@ -323,7 +320,7 @@ def test_all_of_a_long_event_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that cannot write it all reports an error."""
     monkeypatch.setattr(limits, "MAX_HOOK_BYTES", 100)
     stdin = io.BytesIO(json.dumps(bash("ls", more="x" * 500)).encode())
-    record.main(stdin, {"NUDGE_OFF": "1"})
+    hook.main(stdin, {"NUDGE_OFF": "1"})
     assert stdin.read() == b""
 
 
@@ -346,7 +343,7 @@ def test_a_text_may_end_anywhere(text: str) -> None:
     for ascii_only in (True, False):
         raw = json.dumps({"prompt": text}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
         for length in range(len(raw)):
-            assert text.startswith(beginning(raw[:length]).get("prompt", "").rstrip("\ud83d"))
+            assert text.startswith(hook.parse_beginning(raw[:length]).get("prompt", "").rstrip("\ud83d"))
 
 
 def test_a_terminal_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
@@ -356,7 +353,7 @@ def test_a_terminal_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
         def isatty(self) -> bool:
             return True
 
-    assert record.main(Terminal(), {}) == record.main(None, {}) == 1
+    assert hook.main(Terminal(), {}) == hook.main(None, {}) == 1
     assert "nudge connect" in capsys.readouterr().err
 
 
@@ -373,7 +370,7 @@ def test_a_surprise_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, capsy
     def fail(_: str) -> None:
         raise RuntimeError("quotes the prompt")
 
-    monkeypatch.setattr(record, "resolve", fail)
+    monkeypatch.setattr(hook, "resolve", fail)
     assert run(PROMPT) == 1
     assert capsys.readouterr().err == "nudge record: cannot record this event (RuntimeError); see: nudge doctor\n"
 
@@ -520,8 +517,8 @@ def test_recording_loads_nothing_heavy() -> None:
     """Also when it runs, with no server and with the spool: the standard library, and of that only what is cheap."""
     raw = json.dumps(bash("echo token=abc", transcript_path="/home/u/.claude/x.jsonl")).encode()
     statement = (
-        f"import io; from nudge import hook as record; import os; d = '/tmp/nt-thin-' + os.urandom(4).hex(); "
-        f"assert record.main(io.BytesIO({raw!r}), {{'NUDGE_RUNTIME_DIR': d, 'NUDGE_CONFIG': '/nonexistent'}}) == 0; "
+        f"import io; from nudge import hook; import os; d = '/tmp/nt-thin-' + os.urandom(4).hex(); "
+        f"assert hook.main(io.BytesIO({raw!r}), {{'NUDGE_RUNTIME_DIR': d, 'NUDGE_CONFIG': '/nonexistent'}}) == 0; "
         f"[os.unlink(os.path.join(d, 'spool', n)) for n in os.listdir(os.path.join(d, 'spool'))]; "
         f"os.rmdir(os.path.join(d, 'spool')); os.rmdir(d)"
     )
@@ -531,7 +528,7 @@ def test_recording_loads_nothing_heavy() -> None:
 
 
 def in_a_process(runtime: str, raw: bytes, **environ: str) -> subprocess.CompletedProcess[bytes]:
-    script = "from nudge import hook as record; record.run()"
+    script = "from nudge import hook; hook.run()"
     environ |= {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": "/nonexistent", "PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, "-c", script], input=raw, capture_output=True, env=environ, check=False)
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge import config
-from nudge import hook as record
+from nudge import config, hook
 from nudge import switches as switch
 from nudge.cli import off, on, runner
 from nudge.cli.verbs import Verb
@@ -38,7 +37,7 @@ def environ(runtime: str, tmp_path: Path) -> dict[str, str]:
 
 def recorded(told: dict[str, object], environ: dict[str, str]) -> int:
     """How many events wait after one was told; without a server none can go elsewhere."""
-    assert record.main(io.BytesIO(json.dumps(told).encode()), environ) == 0
+    assert hook.main(io.BytesIO(json.dumps(told).encode()), environ) == 0
     return spool.counts(environ["NUDGE_RUNTIME_DIR"])["files"]
 
 
@@ -133,7 +132,7 @@ def test_a_broken_file_stops_recording(
     Path(runtime, switch.FILE).write_text(content, encoding="utf-8")
     with pytest.raises(StorageFailed, match=switch.FILE):
         switch.load(runtime)
-    assert record.main(io.BytesIO(json.dumps(bash("ls")).encode()), environ) == 1
+    assert hook.main(io.BytesIO(json.dumps(bash("ls")).encode()), environ) == 1
     assert switch.FILE in capsys.readouterr().err and spool.pending(runtime) == []
 
 
@@ -155,7 +154,7 @@ def test_one_run_can_be_off(environ: dict[str, str], value: str, events: int) ->
 
 def test_off_for_a_run_is_off_for_anything(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """Also for what is no event at all."""
-    assert record.main(io.BytesIO(b"{"), environ | {"NUDGE_OFF": "1"}) == 0
+    assert hook.main(io.BytesIO(b"{"), environ | {"NUDGE_OFF": "1"}) == 0
     assert capsys.readouterr() == ("", "")
 
 
@@ -294,7 +293,7 @@ def test_settings_that_cannot_be_read_stop_recording(
 ) -> None:
     """They may say what must not be recorded."""
     configure(environ, "ignore = [")
-    assert record.main(io.BytesIO(json.dumps(bash("ls")).encode()), environ) == 1
+    assert hook.main(io.BytesIO(json.dumps(bash("ls")).encode()), environ) == 1
     assert "config.toml" in capsys.readouterr().err and spool.pending(runtime) == []
 
 

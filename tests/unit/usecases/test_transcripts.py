@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.history.extract import extract
 from nudge.usecases.transcripts import Transcript, entries
+from tests.unit.history.payloads import extract
 from tests.unit.usecases.transcripts import FIXTURES, LONG_AGO, NOON, Script, hook_events
 
 SESSION_EVENTS = ("session_start", "session_end", "session_compact")
@@ -21,7 +21,7 @@ def read(path: Path, known: set[int] | None = None, now: float = LONG_AGO) -> li
     with path.open("rb") as file:
         told = [one for start, _, entry in entries(file, 0) for one in transcript.tell(start, entry)]
     told += transcript.end(now)
-    return [event for one in told if (event := extract(one.payload, now=one.at, environ={})) is not None]
+    return [event for one in told if (event := extract(one.payload, now=one.at)) is not None]
 
 
 def of_all_fixtures() -> list[dict[str, Any]]:

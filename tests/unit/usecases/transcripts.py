@@ -13,8 +13,8 @@ from typing import Any
 
 from nudge.errors import Invalid, NudgeError
 from nudge.history import store
-from nudge.history.extract import extract
 from nudge.storage import migrations
+from tests.unit.history.payloads import extract
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 NOON = 1_790_000_000.0
@@ -24,7 +24,7 @@ LONG_AGO = NOON - 30 * 86_400
 def hook_events(now: float = NOON) -> list[dict[str, Any]]:
     """What the hooks told of the recorded sessions, as `nudge record` makes events of it."""
     payloads = (FIXTURES / "transcript_hooks.jsonl").read_text(encoding="utf-8").splitlines()
-    told = (extract(json.loads(payload), now=now, environ={}) for payload in payloads)
+    told = (extract(json.loads(payload), now=now) for payload in payloads)
     return [event for event in told if event is not None]
 
 

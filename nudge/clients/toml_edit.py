@@ -1,8 +1,8 @@
-"""One table of a TOML text, put last between two marks and taken out again.
+"""Adding one table to a TOML text, last and between two marks, and removing it again.
 
-The marks are for people. The table itself is what counts: Codex rewrites this file and drops one mark, or puts a table
-of its own
-between them."""
+The marks are for people. What counts is the table: Codex rewrites the file and drops one mark, or puts a table of its
+own between them.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from nudge.clients.draft import Draft
-from nudge.clients.malformed import Malformed
+from nudge.clients.text_edit import Draft, Malformed
 
-OPENS, CLOSES = "# >>> nudge", "# <<< nudge"
+OPENING, CLOSING = "# >>> nudge", "# <<< nudge"
 
 _LINE_OF_ERROR = re.compile(r"\(at line (\d+)")
 _HEADER = re.compile(r"[ \t]*\[")
@@ -33,8 +32,8 @@ def parse(text: str) -> dict[str, Any]:
 
 def table(document: dict[str, Any], parent: str, name: str) -> dict[str, Any] | None:
     tables = document.get(parent)
-    found = tables.get(name) if isinstance(tables, dict) else None
-    return found if isinstance(found, dict) else None
+    entry = tables.get(name) if isinstance(tables, dict) else None
+    return entry if isinstance(entry, dict) else None
 
 
 def add(draft: Draft, parent: str, name: str, lines: list[str]) -> None:
@@ -42,7 +41,7 @@ def add(draft: Draft, parent: str, name: str, lines: list[str]) -> None:
     text = draft.text
     newline = "\r\n" if "\r\n" in text else "\n"
     lead = "" if not text else newline if text.endswith("\n") else newline * 2
-    draft.insert(len(text), lead + newline.join([OPENS, f"[{parent}.{name}]", *lines, CLOSES]) + newline)
+    draft.insert(len(text), lead + newline.join([OPENING, f"[{parent}.{name}]", *lines, CLOSING]) + newline)
     if not _reads_as_table(draft.text, parent, name):
         raise Malformed(f"{parent} is written so that no [{parent}.{name}] can follow; write its entries as tables")
 
@@ -76,9 +75,9 @@ def _ours(lines: list[str], parent: str, name: str) -> Iterator[int]:
     for begin, end in pairwise([*begins, len(lines)]):
         if header.match(lines[begin]):
             yield from range(begin, _last_of_table(lines, begin, end) + 1)
-    marks = [number for number, line in enumerate(lines) if line.strip() in (OPENS, CLOSES)]
+    marks = [number for number, line in enumerate(lines) if line.strip() in (OPENING, CLOSING)]
     yield from marks
-    if marks and marks[0] and lines[marks[0]].strip() == OPENS and not lines[marks[0] - 1].strip():
+    if marks and marks[0] and lines[marks[0]].strip() == OPENING and not lines[marks[0] - 1].strip():
         yield marks[0] - 1
 
 

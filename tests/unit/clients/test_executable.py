@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nudge.clients import launch
-from nudge.clients.launch import Launch, is_hook_of_ours
+from nudge.clients import executable as executables
+from nudge.clients.executable import Executable, is_our_hook
 from nudge.errors import Invalid
 
 from .conftest import script
@@ -19,7 +19,7 @@ NAMES = ("nudge", "my nudge", "it's", 'a"b', "$HOME", "ü")
 
 def test_the_executable_is_the_one_on_path(executable: str) -> None:
     """As found there: a link that an upgrade turns to a new version stays good."""
-    assert launch.find() == Launch(executable)
+    assert executables.find() == Executable(executable)
 
 
 def test_a_link_is_not_looked_behind(bin_directory: Path, tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_link_is_not_looked_behind(bin_directory: Path, tmp_path: Path) -> Non
     (bin_directory / "nudge").unlink()
     script(tmp_path / "real", "exit 0")
     (bin_directory / "nudge").symlink_to(tmp_path / "real")
-    assert launch.find().executable == str(bin_directory / "nudge")
+    assert executables.find().path == str(bin_directory / "nudge")
 
 
 def test_a_shim_is_looked_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str) -> None:
@@ -37,9 +37,9 @@ def test_a_shim_is_looked_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     script(shims / "nudge", "exit 1")
     script(shims / "pyenv", f'[ "$*" = "which nudge" ] && echo "{executable}"')
     monkeypatch.setenv("PATH", f"{shims}:/bin:/usr/bin")
-    assert launch.find() == Launch(executable)
+    assert executables.find() == Executable(executable)
     script(shims / "pyenv", "exit 1")
-    assert launch.find() == Launch(str(shims / "nudge"))
+    assert executables.find() == Executable(str(shims / "nudge"))
 
 
 def test_without_one_it_is_said_how_to_get_one(bin_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_without_one_it_is_said_how_to_get_one(bin_directory: Path, monkeypatch:
     (bin_directory / "nudge").unlink()
     monkeypatch.setattr(sys, "executable", str(bin_directory / "python"))
     with pytest.raises(Invalid, match="uv tool install"):
-        launch.find()
+        executables.find()
 
 
 @pytest.mark.parametrize("cache", [".cache/uv/archive-v0/x1/bin", ".local/pipx/.cache/x1/bin"])
@@ -57,7 +57,7 @@ def test_a_passing_installation_is_not_wired(cache: str, home: Path, monkeypatch
     script(home / cache / "nudge", "exit 0")
     monkeypatch.setenv("PATH", str(home / cache))
     with pytest.raises(Invalid, match="install it for good"):
-        launch.find()
+        executables.find()
 
 
 def run(shell: str, command: str) -> subprocess.CompletedProcess[str]:
@@ -73,7 +73,7 @@ def test_the_hook_runs_us_and_outlives_us(shell: str, name: str, tmp_path: Path)
     """It hands over stdin, both outputs and the exit code; with the file gone, or no program any more, it succeeds and
     says nothing."""
     program = script(tmp_path / name, 'echo "$*:$(cat)"; echo "a %s b" >&2; exit 3')
-    command = Launch(str(program)).hook
+    command = Executable(str(program)).hook
     done = run(shell, command)
     assert (done.stdout, done.stderr, done.returncode) == ("record:the event\n", "a %s b\n", 3)
     program.chmod(0o644)
@@ -97,22 +97,22 @@ def test_the_hook_outlives_what_we_run_on(shell: str, lost: str, tmp_path: Path)
     program = tmp_path / "nudge"
     program.write_text(BROKEN[lost])
     program.chmod(0o755)
-    done = run(shell, Launch(str(program)).hook)
+    done = run(shell, Executable(str(program)).hook)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 def test_the_hook_tells_of_other_failures(tmp_path: Path) -> None:
     """Only its own absence is nothing to tell."""
     program = script(tmp_path / "nudge", "echo 'nudge record: the spool is full' >&2; exit 1")
-    done = run("/bin/sh", Launch(str(program)).hook)
+    done = run("/bin/sh", Executable(str(program)).hook)
     assert (done.stdout, done.stderr, done.returncode) == ("", "nudge record: the spool is full\n", 1)
 
 
 @pytest.mark.parametrize(
     ("command", "ours"),
     [
-        (Launch("/usr/local/bin/nudge").hook, True),
-        (Launch("/my tools/nudge").hook, True),
+        (Executable("/usr/local/bin/nudge").hook, True),
+        (Executable("/my tools/nudge").hook, True),
         ("nudge record", True),
         ("/x/nudge-mcp record", True),
         ("command -v nudge >/dev/null && exec nudge record || exit 0", True),
@@ -125,4 +125,4 @@ def test_the_hook_tells_of_other_failures(tmp_path: Path) -> None:
 )
 def test_our_hooks_are_known(command: object, ours: bool) -> None:
     """By the command, whatever installation wrote it."""
-    assert is_hook_of_ours(command) is ours
+    assert is_our_hook(command) is ours

@@ -1,28 +1,30 @@
-"""Wiring and unwiring of texts, without a file."""
+"""Texts are wired and cleaned; files of others are read, replaced and removed."""
 
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nudge.clients import json_text, toml_table
-from nudge.clients.draft import undone
-from nudge.clients.launch import Launch
-from nudge.clients.malformed import Malformed
-from nudge.clients.targets import HOOKS, MCP, JsonFile, TomlFile, WholeFile
-from nudge.clients.wiring import handlers
+from nudge.clients import claude_code, config_files, json_edit, toml_edit
+from nudge.clients.config_files import HOOKS, SERVER, JsonFile, TomlFile, WholeFile
+from nudge.clients.executable import Executable
+from nudge.clients.text_edit import Malformed, undo
+from nudge.errors import Invalid, StorageFailed
 
 from . import corpus
+from .conftest import tree
 
-LAUNCH = Launch("/opt/my tools/nudge")
-SERVER = {"command": LAUNCH.executable, "args": ["serve"]}
-EVENTS = ("SessionStart", "PostToolUse", "SessionEnd")
-JSON_FILE = JsonFile("settings.json", ("mcpServers", "nudge"), SERVER, handlers(LAUNCH, EVENTS))
-TOML_FILE = TomlFile("config.toml", "mcp_servers", "nudge", SERVER)
+EXECUTABLE = Executable("/opt/my tools/nudge")
+ENTRY = EXECUTABLE.server_entry
+HANDLERS = claude_code.CLIENT.hook_handlers(EXECUTABLE)
+JSON_FILE = JsonFile("settings.json", ("mcpServers", "nudge"), ENTRY, HANDLERS)
+TOML_FILE = TomlFile("config.toml", "mcp_servers", "nudge", ENTRY)
 
 
 def by_name(texts: dict[str, str]) -> pytest.MarkDecorator:
@@ -35,24 +37,24 @@ def by_name(texts: dict[str, str]) -> pytest.MarkDecorator:
 @by_name(corpus.JSON)
 def test_json_is_wired_and_back_to_the_byte(text: str) -> None:
     """Server and hooks are there, all else is as it was, and undoing it restores every byte."""
-    draft = JSON_FILE.wired(text, text)
-    assert JSON_FILE.is_wired(draft.text) and JSON_FILE.found(draft.text) == {MCP, HOOKS}
-    assert undone(draft.text, draft.undo()) == text
+    draft = JSON_FILE.wire(text, text)
+    assert JSON_FILE.is_wired(draft.text) and JSON_FILE.find(draft.text) == {SERVER, HOOKS}
+    assert undo(draft.text, draft.undo()) == text
 
 
 @by_name(corpus.JSON)
 def test_json_is_only_added_to(text: str) -> None:
     """Each character of the original is still there in its order, but for space inside an empty object."""
-    rest = iter(JSON_FILE.wired(text, text).text)
+    rest = iter(JSON_FILE.wire(text, text).text)
     assert all(char in rest for char in text if not char.isspace())
 
 
 @by_name(corpus.JSON)
 def test_json_is_cleaned_without_a_record(text: str) -> None:
     """Without knowing what was there, what is left means the same; containers that our entries leave empty go."""
-    cleaned = JSON_FILE.cleaned(JSON_FILE.wired(text, text).text)
-    assert cleaned is not None and JSON_FILE.found(cleaned) == set()
-    assert without_empty(json_text.plain(cleaned)) == without_empty(json_text.plain(text))
+    cleaned = JSON_FILE.clean(JSON_FILE.wire(text, text).text)
+    assert cleaned is not None and JSON_FILE.find(cleaned) == set()
+    assert without_empty(json_edit.load(cleaned)) == without_empty(json_edit.load(text))
 
 
 @pytest.mark.parametrize(
@@ -65,49 +67,49 @@ def test_cleaning_alone_is_exact_where_the_containers_were_there(name: str) -> N
         text = text.replace("{\n", '{\n  "mcpServers": {"x": {}},\n', 1)
     if '"hooks"' not in text:
         text = text.replace('"mcpServers"', '"hooks": {"Stop": [1]}, "mcpServers"', 1)
-    assert JSON_FILE.cleaned(JSON_FILE.wired(text, "").text) == text
+    assert JSON_FILE.clean(JSON_FILE.wire(text, "").text) == text
 
 
 @by_name(corpus.OLD_JSON)
 def test_an_old_entry_is_replaced_and_goes(text: str) -> None:
     """An installation that moved is wired once, not twice; taken out, nothing of either is left."""
-    assert not JSON_FILE.is_wired(text) and JSON_FILE.found(text)
-    base = JSON_FILE.cleaned(text)
-    assert base is not None and JSON_FILE.found(base) == set()
-    wired = JSON_FILE.wired(base, text).text
+    assert not JSON_FILE.is_wired(text) and JSON_FILE.find(text)
+    base = JSON_FILE.clean(text)
+    assert base is not None and JSON_FILE.find(base) == set()
+    wired = JSON_FILE.wire(base, text).text
     assert JSON_FILE.is_wired(wired) and wired.count("/old") == 0
-    assert undone(wired, JSON_FILE.wired(base, text).undo()) == base
+    assert undo(wired, JSON_FILE.wire(base, text).undo()) == base
 
 
 def test_what_the_user_added_to_our_entry_stays() -> None:
     """The environment that somebody gave the server outlives a change of its path."""
     text = corpus.OLD_JSON["old server"]
-    wired = JSON_FILE.wired(JSON_FILE.cleaned(text) or "", text).text
-    assert json_text.plain(wired)["mcpServers"]["nudge"] == {**SERVER, "env": {"NUDGE_DB": "/d"}}
+    wired = JSON_FILE.wire(JSON_FILE.clean(text) or "", text).text
+    assert json_edit.load(wired)["mcpServers"]["nudge"] == {**ENTRY, "env": {"NUDGE_DB": "/d"}}
 
 
 def test_hooks_of_others_in_the_same_group_stay() -> None:
     """Somebody put our command beside their own: only ours goes."""
     text = corpus.OLD_JSON["old hook in the group of another"]
-    cleaned = JSON_FILE.cleaned(text)
+    cleaned = JSON_FILE.clean(text)
     assert cleaned == '{"hooks": {"PostToolUse": [{"hooks": [{"command": "a"}, {"command": "b"}]}]}}'
 
 
 def test_a_changed_timeout_is_left_alone() -> None:
     """A hook that its user has given more time is still ours, and still wired."""
-    wired = JSON_FILE.wired("{}", "").text
+    wired = JSON_FILE.wire("{}", "").text
     assert JSON_FILE.is_wired(wired.replace('"timeout": 5', '"timeout": 60'))
     assert not JSON_FILE.is_wired(wired.replace("/opt/my tools", "/opt/other"))
 
 
 def test_the_author_s_hand_is_kept() -> None:
     """Indentation, line ends, and one line where all is one line."""
-    tabs = JSON_FILE.wired(corpus.JSON["tabs"], "").text
+    tabs = JSON_FILE.wire(corpus.JSON["tabs"], "").text
     assert '\n\t\t"nudge": {\n\t\t\t"command"' in tabs and "  " not in tabs.replace("/opt/my tools/nudge", "")
-    assert "\n" not in JSON_FILE.wired(corpus.JSON["one line"], "").text
-    returns = JSON_FILE.wired(corpus.JSON["carriage returns"], "").text
+    assert "\n" not in JSON_FILE.wire(corpus.JSON["one line"], "").text
+    returns = JSON_FILE.wire(corpus.JSON["carriage returns"], "").text
     assert returns.count("\n") == returns.count("\r\n")
-    assert JSON_FILE.wired("", "").text.endswith("}\n")
+    assert JSON_FILE.wire("", "").text.endswith("}\n")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_the_author_s_hand_is_kept() -> None:
 def test_another_shape_is_refused(text: str) -> None:
     """What is no object, or no list, where one belongs is not ours to replace."""
     with pytest.raises(Malformed, match="is no"):
-        JSON_FILE.wired(text, text)
+        JSON_FILE.wire(text, text)
 
 
 SPACE = st.sampled_from(("", " ", "\n", "\n  ", "\t", "\r\n", " // c\n", "/* x */", "\n\n"))
@@ -155,10 +157,10 @@ def _member(key: str, depth: int) -> st.SearchStrategy[str]:
 def test_any_json_is_wired_and_back(text: str, before: str, after: str) -> None:
     """Inserting and removing is the identity, to the byte with the record of it, in meaning without."""
     whole = before + text + after
-    draft = JSON_FILE.wired(whole, whole)
+    draft = JSON_FILE.wire(whole, whole)
     assert JSON_FILE.is_wired(draft.text)
-    assert undone(draft.text, draft.undo()) == whole
-    assert without_empty(json_text.plain(JSON_FILE.cleaned(draft.text) or "")) == without_empty(json_text.plain(whole))
+    assert undo(draft.text, draft.undo()) == whole
+    assert without_empty(json_edit.load(JSON_FILE.clean(draft.text) or "")) == without_empty(json_edit.load(whole))
 
 
 def without_empty(document: Any) -> Any:
@@ -175,29 +177,29 @@ def without_empty(document: Any) -> Any:
 @by_name(corpus.TOML)
 def test_toml_is_wired_and_back_to_the_byte(text: str) -> None:
     """Everything before the block is as it was, and so is everything after undoing it."""
-    draft = TOML_FILE.wired(text, text)
+    draft = TOML_FILE.wire(text, text)
     assert TOML_FILE.is_wired(draft.text) and draft.text.startswith(text)
-    assert undone(draft.text, draft.undo()) == text
+    assert undo(draft.text, draft.undo()) == text
 
 
 @by_name(corpus.TOML)
 def test_toml_is_cleaned_without_a_record(text: str) -> None:
     """All but empty lines at the end, which cannot be told from ours."""
-    cleaned = TOML_FILE.cleaned(TOML_FILE.wired(text, text).text)
+    cleaned = TOML_FILE.clean(TOML_FILE.wire(text, text).text)
     assert cleaned is not None and cleaned.rstrip() == text.rstrip()
 
 
 @by_name(corpus.OLD_TOML)
 def test_an_old_table_is_replaced_and_goes(text: str) -> None:
     """Only our table and the marks: what Codex put between them, and comments on what follows, stay."""
-    others = toml_table.parse(text)
+    others = toml_edit.parse(text)
     others["mcp_servers"].pop("nudge")
-    base = TOML_FILE.cleaned(text)
-    assert base is not None and TOML_FILE.found(base) == set() and "nudge" not in base
-    after = toml_table.parse(base)
+    base = TOML_FILE.clean(text)
+    assert base is not None and TOML_FILE.find(base) == set() and "nudge" not in base
+    after = toml_edit.parse(base)
     assert {**after, "mcp_servers": after.get("mcp_servers", {})} == others
     assert ("# about tui" in base) == ("# about tui" in text)
-    assert TOML_FILE.is_wired(TOML_FILE.wired(base, text).text)
+    assert TOML_FILE.is_wired(TOML_FILE.wire(base, text).text)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_an_old_table_is_replaced_and_goes(text: str) -> None:
 def test_toml_that_no_table_can_follow_is_refused(text: str) -> None:
     """An inline table cannot be added to from below, and is not ours to rewrite."""
     with pytest.raises(Malformed, match=r"no \[mcp_servers\.nudge\] can follow"):
-        TOML_FILE.wired(text, text)
+        TOML_FILE.wire(text, text)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +218,7 @@ def test_toml_that_no_table_can_follow_is_refused(text: str) -> None:
 def test_an_entry_that_is_no_table_is_left_to_its_author(text: str) -> None:
     """Half a line cannot be taken out safely."""
     with pytest.raises(Malformed, match="by hand"):
-        TOML_FILE.cleaned(text)
+        TOML_FILE.clean(text)
 
 
 def test_malformed_toml_is_named_with_its_line() -> None:
@@ -229,7 +231,7 @@ def test_malformed_toml_is_named_with_its_line() -> None:
 @given(st.text(max_size=20))
 def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
     """Quotes, backslashes, control characters, and what is not ASCII."""
-    assert toml_table.parse("\n".join(toml_table.lines({"command": path, "args": [path]}))) == {
+    assert toml_edit.parse("\n".join(toml_edit.lines({"command": path, "args": [path]}))) == {
         "command": path,
         "args": [path],
     }
@@ -241,8 +243,82 @@ def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
 def test_a_file_of_ours_is_made_and_goes() -> None:
     """Whatever version wrote it; but a stranger's file of that name is not touched."""
     file = WholeFile("nudge.js", "// nudge: new\n", "// nudge: ")
-    assert file.wired("", "// nudge: old\n").text == "// nudge: new\n"
-    assert file.cleaned("// nudge: old\n") is None
-    assert file.cleaned("// theirs\n") == "// theirs\n"
+    assert file.wire("", "// nudge: old\n").text == "// nudge: new\n"
+    assert file.clean("// nudge: old\n") is None
+    assert file.clean("// theirs\n") == "// theirs\n"
     with pytest.raises(Malformed, match="not ours"):
-        file.wired("// theirs\n", "// theirs\n")
+        file.wire("// theirs\n", "// theirs\n")
+
+
+# Reading and writing
+
+
+def test_what_is_written_is_read(home: Path) -> None:
+    """Line ends as they are, and the mode, and nothing beside the file."""
+    path = home / "a.json"
+    path.write_bytes(b"{\r\n}")
+    path.chmod(0o640)
+    assert config_files.read(str(path)) == "{\r\n}"
+    config_files.write(str(path), "{\r\n\t}")
+    assert tree(home) == {"a.json": b"{\r\n\t}"} and path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_file_is_private_and_gets_its_directories(home: Path) -> None:
+    """And both can be taken away again."""
+    path = str(home / "x" / "y" / "a.json")
+    assert config_files.missing_directories(path) == [str(home / "x"), str(home / "x" / "y")]
+    config_files.write(path, "{}")
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    config_files.remove(path, [str(home / "x"), str(home / "x" / "y")])
+    assert tree(home) == {}
+
+
+def test_a_directory_that_somebody_uses_stays(home: Path) -> None:
+    """Made by us, but not empty any more."""
+    (home / "x").mkdir()
+    (home / "x" / "theirs").touch()
+    config_files.write(str(home / "x" / "a"), "")
+    config_files.remove(str(home / "x" / "a"), [str(home / "x")])
+    assert tree(home) == {"x": None, "x/theirs": b""}
+
+
+def test_links_are_followed_and_kept(home: Path) -> None:
+    """Of people who keep their settings in a repository."""
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles" / "a.json").write_text("{}")
+    (home / "a.json").symlink_to("dotfiles/a.json")
+    config_files.write(str(home / "a.json"), "{ }")
+    assert tree(home) == {"a.json": b"dotfiles/a.json", "dotfiles": None, "dotfiles/a.json": b"{ }"}
+
+
+def test_a_link_to_nothing_is_kept_too(home: Path) -> None:
+    """What it will point to is made and removed; the link is its owner's."""
+    (home / "a.json").symlink_to("later/b.json")
+    before = tree(home)
+    missing = config_files.missing_directories(str(home / "a.json"))
+    config_files.write(str(home / "a.json"), "{}")
+    assert (home / "later" / "b.json").read_text() == "{}"
+    config_files.remove(str(home / "a.json"), missing)
+    assert tree(home) == before
+
+
+def test_a_write_that_fails_leaves_the_old_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole, and with nothing beside it."""
+    (home / "a.json").write_text("old")
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StorageFailed, match=r"~/a\.json: No space left"):
+        config_files.write(str(home / "a.json"), "new")
+    assert tree(home) == {"a.json": b"old"}
+
+
+def test_what_is_no_text_is_refused(home: Path) -> None:
+    """By its name and line, before anything is changed."""
+    (home / "a.json").write_bytes(b"{\n\xff}")
+    with pytest.raises(Invalid, match=r"~/a\.json, line 2: is not UTF-8"):
+        config_files.read(str(home / "a.json"))
+    with pytest.raises(StorageFailed, match="Is a directory"):
+        config_files.read(str(home))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nudge.clients import json_text
-from nudge.clients.malformed import Malformed
+from nudge.clients import json_edit
+from nudge.clients.text_edit import Malformed
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -20,7 +20,7 @@ VALUES = st.recursive(
 @given(VALUES, st.sampled_from((None, 1, 2, "\t")))
 def test_reads_what_the_standard_library_reads(value: Any, indent: Any) -> None:
     """Plain JSON means what it means to everybody."""
-    assert json_text.plain(json.dumps(value, indent=indent)) == value
+    assert json_edit.load(json.dumps(value, indent=indent)) == value
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_reads_what_the_standard_library_reads(value: Any, indent: Any) -> None:
 )
 def test_comments_and_trailing_commas(text: str, value: Any) -> None:
     """As the clients that call their files JSON but read more."""
-    assert json_text.plain(text) == value
+    assert json_edit.load(text) == value
 
 
 @pytest.mark.parametrize(
@@ -58,5 +58,5 @@ def test_comments_and_trailing_commas(text: str, value: Any) -> None:
 def test_a_mistake_is_named_with_its_line(text: str, line: int, what: str) -> None:
     """A file that a person has to mend says where."""
     with pytest.raises(Malformed) as refusal:
-        json_text.parse(text)
-    assert refusal.value.line == line and what in refusal.value.what
+        json_edit.parse(text)
+    assert refusal.value.line == line and what in refusal.value.problem

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nudge.clients.draft import Draft, undone
+from nudge.clients.text_edit import Draft, undo
 
 EDITS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8), st.text("xyz\n", max_size=6)), max_size=8)
 
@@ -19,7 +19,7 @@ def test_every_edit_can_be_taken_back(original: str, edits: list[tuple[int, int,
         draft.replace(start, end, text)
         plain = plain[:start] + text + plain[end:]
         assert draft.text == plain
-    assert undone(draft.text, draft.undo()) == original
+    assert undo(draft.text, draft.undo()) == original
 
 
 def test_the_steps_hold_nothing_of_another() -> None:

@@ -1,5 +1,4 @@
-"""A text under edit that knows which stretches of it are still the original's, so that exactly the rest can be taken
-back."""
+"""Editing a text of somebody else so that exactly our part of it can be taken back."""
 
 from __future__ import annotations
 
@@ -9,6 +8,18 @@ from dataclasses import dataclass
 Undo = tuple[int, int, str]  # where in the edited text, how many characters go, what comes back in their place
 
 
+class Malformed(ValueError):
+    """A configuration that we do not understand well enough to edit. `line` counts from 1; None means the whole file."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.line = problem, line
+
+
+def line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     text: str
@@ -16,6 +27,8 @@ class _Piece:
 
 
 class Draft:
+    """A text under edit, in pieces that know whether and where the original has them."""
+
     def __init__(self, original: str) -> None:
         self._original = original
         self._pieces = [_Piece(original, 0)]
@@ -26,7 +39,7 @@ class Draft:
 
     def replace(self, start: int, end: int, text: str) -> None:
         """Positions are those of the text as it is now."""
-        self._pieces = [*self._until(start), _Piece(text, None), *self._from(end)]
+        self._pieces = [*self._before(start), _Piece(text, None), *self._after(end)]
 
     def insert(self, at: int, text: str) -> None:
         self.replace(at, at, text)
@@ -35,7 +48,7 @@ class Draft:
         self.replace(start, end, "")
 
     def undo(self) -> list[Undo]:
-        """The steps from the text as it is now back to the original; nothing of the original is in them but what was
+        """The steps from the text as it is now back to the original; of the original they hold only what was
         replaced."""
         steps: list[Undo] = []
         here = added = resumes = 0
@@ -50,7 +63,7 @@ class Draft:
             here += len(piece.text)
         return steps
 
-    def _until(self, end: int) -> list[_Piece]:
+    def _before(self, end: int) -> list[_Piece]:
         kept, here = [], 0
         for piece in self._pieces:
             part = piece.text[: max(end - here, 0)]
@@ -59,7 +72,7 @@ class Draft:
             here += len(piece.text)
         return kept
 
-    def _from(self, start: int) -> list[_Piece]:
+    def _after(self, start: int) -> list[_Piece]:
         kept, here = [], 0
         for piece in self._pieces:
             skipped = min(max(start - here, 0), len(piece.text))
@@ -69,8 +82,8 @@ class Draft:
         return kept
 
 
-def undone(text: str, steps: Iterable[Undo]) -> str:
-    """From the last step to the first: the places of the earlier ones then still hold."""
+def undo(text: str, steps: Iterable[Undo]) -> str:
+    """Apply the steps from the last to the first: the positions of the earlier ones then still hold."""
     for at, length, restored in reversed(list(steps)):
         text = text[:at] + restored + text[at + length :]
     return text

@@ -1,0 +1,164 @@
+"""The description of one agent client: where its configuration is, what its hooks send and read, how it is recognized.
+
+A hook imports this module and the one of the client that it runs for, so both load nothing heavy: what only `nudge
+connect` needs is imported inside the methods that use it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from nudge import limits, paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from nudge.clients.config_files import ConfigFile
+    from nudge.clients.executable import Executable
+    from nudge.clients.plan import Change, Command
+
+NAME = "nudge"  # of our server in every client's configuration
+
+# What a tool does, under the names of Claude Code, which other clients share in part. `history` knows these kinds only.
+TOOLS = {
+    "bash": "command",
+    "powershell": "command",
+    "read": "read",
+    "notebookread": "read",
+    "write": "write",
+    "edit": "edit",
+    "multiedit": "edit",
+    "notebookedit": "edit",
+    "grep": "search",
+    "glob": "find",
+    "ls": "find",
+    "task": "task",
+    "agent": "task",
+    "webfetch": "web_fetch",
+    "websearch": "web_search",
+}
+
+
+class Home:
+    """Whose files: a home directory, and the environment with which clients are told to keep theirs elsewhere."""
+
+    __slots__ = ("environ", "path")
+
+    def __init__(self, path: str | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self.path = path or paths.home()
+        self.environ = os.environ if environ is None else environ
+
+    def variable(self, name: str) -> str | None:
+        """The directory that an environment variable names."""
+        value = self.environ.get(name) if name else None
+        return os.path.abspath(value) if value else None
+
+
+class Client:
+    """One client. A subclass sets what is different from Claude Code, in whose words hook events are understood."""
+
+    name = "unknown"
+    title = "unknown"
+    command = ""  # the client's own command on PATH
+    advice = ""  # what its user has to do after connecting
+    by_hand = False  # whether its user edits the files: `nudge connect` only prints what to write
+
+    # Its files
+    folder = ""  # of its configuration, below the home directory
+    home_variable = ""  # the variable that names another place for it
+    remove_server = ""  # its own command that removes the server {name}
+
+    # Its hooks
+    wired_events: Sequence[str] = ()  # that `nudge connect` adds a hook for
+    events: Mapping[str, str] = {}  # its names for events, with those of Claude Code
+    tools: Mapping[str, str] = TOOLS  # its names for tools in lower case, with what they do
+    arguments: Mapping[str, str] = {}  # its names for the arguments of these tools, with those of Claude Code
+    shows_exit_2: Sequence[str] = ()  # events for which it only shows stderr of exit code 2, and blocks nothing
+
+    # Configuration
+
+    def directory(self, home: Home) -> str:
+        """Where its configuration is."""
+        return home.variable(self.home_variable) or os.path.join(home.path, self.folder)
+
+    def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
+        """The files that connect it, each with what belongs into it."""
+        raise NotImplementedError
+
+    def own_commands(self, change: Change, home: Home, executable: Executable) -> Sequence[Command]:
+        """The client's own commands that make a change; empty when we write the file."""
+        del change, home, executable
+        return ()
+
+    def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
+        """What goes into its configuration for each event."""
+        return {
+            event: {"type": "command", "command": executable.hook, "timeout": self.hook_timeout(event)}
+            for event in self.wired_events
+        }
+
+    def hook_timeout(self, event: str) -> int:
+        """Seconds that a hook may take; clients wait for the last one before they exit."""
+        is_end = event.lower() == "sessionend"
+        return limits.CLIENT_SESSION_END_TIMEOUT if is_end else limits.CLIENT_HOOK_TIMEOUT
+
+    def is_installed(self, home: Home, files: Sequence[ConfigFile]) -> bool:
+        """Whether its command is on PATH, or it has left files."""
+        import shutil
+
+        folders = {os.path.dirname(file.path) for file in files} - {home.path}
+        return shutil.which(self.command) is not None or any(map(os.path.isdir, folders))
+
+    # Hook events
+
+    def sent(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+        """Whether the payload is this client's: it keeps its transcript among its own files, or uses names of its own.
+
+        The rest of the environment does not count here: an agent that another agent started inherits it.
+        """
+        transcript = text_of(payload, "transcript_path").replace("\\", "/")
+        return (
+            bool(self.folder)
+            and (f"/{self.folder}/" in transcript or transcript.startswith(f"{self.directory(Home(environ=environ))}/"))
+        ) or text_of(payload, "hook_event_name") in self.events
+
+    def started(self, environ: Mapping[str, str]) -> bool:
+        """Whether the environment says that this client started the process."""
+        del environ
+        return False
+
+    def translate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload in Claude Code's words, with `client`, `source_event` and `tool_kind` added."""
+        name = text_of(payload, "hook_event_name")
+        event = {
+            **payload,
+            "client": self.name,
+            "source_event": name,
+            "hook_event_name": self.events.get(name, name),
+            "tool_kind": None,
+        }
+        self.adapt(event)
+        tool = text_of(event, "tool_name")
+        if tool and event["tool_kind"] is None:
+            event["tool_kind"] = "mcp" if tool.startswith("mcp__") else self.tools.get(tool.lower())
+        arguments = event.get("tool_input")
+        if self.arguments and event["tool_kind"] not in (None, "mcp") and isinstance(arguments, dict):
+            renamed = {self.arguments[name]: value for name, value in arguments.items() if name in self.arguments}
+            kept = {name: value for name, value in arguments.items() if name not in self.arguments}
+            event["tool_input"] = {**renamed, **kept}
+        return event
+
+    def adapt(self, event: dict[str, Any]) -> None:
+        """Change, in place, what else its events say in other words than Claude Code's."""
+
+    def hook_output(self, text: str, event: str) -> str:
+        """What a hook prints for an event (under the client's name for it), so that the model reads `text`."""
+        del event
+        return text
+
+
+def text_of(source: Mapping[str, Any], name: str) -> str:
+    value = source.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,281 @@
+"""The kinds of file that connect a client, what is put into each, and how files of somebody else are read and written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nudge import files, paths
+from nudge.clients import json_edit, toml_edit
+from nudge.clients.executable import is_our_hook
+from nudge.clients.json_edit import ARRAY, OBJECT, Node
+from nudge.clients.text_edit import Draft, Malformed
+from nudge.errors import Invalid, StorageFailed
+from nudge.limits import MAX_CONFIG_BYTES
+
+SERVER, HOOKS = "MCP server", "hooks"
+
+Handlers = Mapping[str, Mapping[str, Any]]  # what to run, by event
+
+_HOOKS_KEY = "hooks"
+_VERSION_KEY = "version"
+
+
+class ConfigFile(Protocol):
+    """One file. `text` is what is in it, `base` the same without anything of ours."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What we put there: SERVER, HOOKS or both."""
+
+    def find(self, text: str) -> set[str]:
+        """Those of the parts that it has, of this installation or another."""
+
+    def is_wired(self, text: str) -> bool:
+        """Whether it has all of them, just as we would write them."""
+
+    def wire(self, base: str, old: str) -> Draft:
+        """Add all of them; `old` is the text that they replace, for what its owner added to our entry."""
+
+    def clean(self, text: str) -> str | None:
+        """Remove all of them; None when nothing is left and the file is ours alone."""
+
+
+@dataclass(frozen=True)
+class JsonFile:
+    """Settings in JSON, with comments or without: an entry for the server, hooks, or both."""
+
+    path: str
+    server_path: Sequence[str] = ()
+    server: Mapping[str, Any] = field(default_factory=dict)
+    handlers: Handlers = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # of a new entry; its owner's to change
+    version: int | None = None  # which a file that lists its hooks without groups has to say
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(part for part, wanted in ((SERVER, self.server), (HOOKS, self.handlers)) if wanted)
+
+    def find(self, text: str) -> set[str]:
+        server = {SERVER} if self.server and self._entry(text) is not None else set()
+        return server | ({HOOKS} if self.handlers and _has_hooks(text) else set())
+
+    def is_wired(self, text: str) -> bool:
+        entry = self._entry(text) if self.server else {}
+        has_server = isinstance(entry, dict) and all(entry.get(key) == value for key, value in self.server.items())
+        return has_server and (not self.handlers or _has_all_hooks(text, self.handlers))
+
+    def wire(self, base: str, old: str) -> Draft:
+        draft = Draft(base)
+        if self.server:
+            entry = self._entry(old)
+            kept = entry if isinstance(entry, dict) else {}
+            json_edit.add_member(draft, self.server_path, {**self.server, **self.defaults, **kept, **self.server})
+        if self.version is not None and json_edit.find(draft.text, (_VERSION_KEY,)) is None:
+            json_edit.add_member(draft, (_VERSION_KEY,), self.version)
+        _add_hooks(draft, self.handlers, grouped=self.version is None)
+        return draft
+
+    def clean(self, text: str) -> str | None:
+        draft = Draft(text)
+        if self.server:
+            json_edit.remove_member(draft, self.server_path)
+        if self.handlers:
+            _remove_hooks(draft)
+        if self.version is not None and json_edit.find(draft.text, (_HOOKS_KEY,)) is None:
+            json_edit.remove_member(draft, (_VERSION_KEY,))
+        return draft.text
+
+    def _entry(self, text: str) -> Any:
+        node = json_edit.find(text, self.server_path)
+        return None if node is None else node.value()
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    """Settings in TOML: one table for the server."""
+
+    path: str
+    parent: str
+    name: str
+    server: Mapping[str, Any]
+    parts: tuple[str, ...] = (SERVER,)
+
+    def find(self, text: str) -> set[str]:
+        return {SERVER} if self._entry(text) is not None else set()
+
+    def is_wired(self, text: str) -> bool:
+        entry = self._entry(text)
+        return entry is not None and all(entry.get(key) == value for key, value in self.server.items())
+
+    def wire(self, base: str, old: str) -> Draft:
+        del old
+        draft = Draft(base)
+        toml_edit.add(draft, self.parent, self.name, toml_edit.lines(self.server))
+        return draft
+
+    def clean(self, text: str) -> str | None:
+        return toml_edit.remove(text, self.parent, self.name)
+
+    def _entry(self, text: str) -> dict[str, Any] | None:
+        return toml_edit.table(toml_edit.parse(text), self.parent, self.name)
+
+
+@dataclass(frozen=True)
+class WholeFile:
+    """A file that is ours alone; `mark` is in it whatever the version."""
+
+    path: str
+    content: str
+    mark: str
+    parts: tuple[str, ...] = (HOOKS,)
+
+    def find(self, text: str) -> set[str]:
+        return {HOOKS} if self.mark in text else set()
+
+    def is_wired(self, text: str) -> bool:
+        return text == self.content
+
+    def wire(self, base: str, old: str) -> Draft:
+        if base or (old and self.mark not in old):
+            raise Malformed("is there already and not ours; move it away")
+        draft = Draft("")
+        draft.insert(0, self.content)
+        return draft
+
+    def clean(self, text: str) -> str | None:
+        return None if self.mark in text else text
+
+
+def snippet(file: ConfigFile) -> str:
+    """What somebody who wires by hand has to write."""
+    return file.wire("", "").text
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing is left worth a file."""
+    return not text.strip() or (text.strip() == "{}" and json_edit.load(text) == {})
+
+
+# Hooks in a file that nests them as Claude Code does: event, groups, handlers. Codex and Gemini have the same nesting;
+# Cursor has no groups.
+
+
+def _add_hooks(draft: Draft, handlers: Handlers, *, grouped: bool) -> None:
+    """Each in a group of its own behind the others: groups have matchers, and some clients know a hook by its place."""
+    for event, handler in handlers.items():
+        json_edit.add_item(draft, (_HOOKS_KEY, event), {_HOOKS_KEY: [handler]} if grouped else handler)
+
+
+def _remove_hooks(draft: Draft) -> None:
+    """One handler at a time, since every removal moves the rest; groups, events and the whole that this empties go
+    too."""
+    while (hook := next(_our_hooks(draft.text), None)) is not None:
+        event, _, array, index = hook
+        json_edit.remove_item(draft, array, index)
+        json_edit.remove_if_empty(draft, (_HOOKS_KEY, event))
+
+
+def _has_hooks(text: str) -> bool:
+    return next(_our_hooks(text), None) is not None
+
+
+def _has_all_hooks(text: str, handlers: Handlers) -> bool:
+    """Each once and, of ours, no others; a timeout that somebody has changed is theirs to change."""
+    hooks = [(event, command) for event, command, _, _ in _our_hooks(text)]
+    return sorted(hooks) == sorted((event, handler["command"]) for event, handler in handlers.items())
+
+
+def _our_hooks(text: str) -> Iterator[tuple[str, str, Node, int]]:
+    """Event and command, and which entry of which array goes with it: a group that has nothing else goes whole."""
+    for event, array in _arrays(json_edit.find(text, (_HOOKS_KEY,))):
+        for number, entry in enumerate(array.entries):
+            handlers = entry.node.member(_HOOKS_KEY)
+            if handlers is None:
+                yield from ((event, command, array, number) for command in _command(entry.node))
+            elif handlers.kind == ARRAY:
+                for index, handler in enumerate(handlers.entries):
+                    alone = len(handlers.entries) == 1
+                    yield from (
+                        (event, command, *((array, number) if alone else (handlers, index)))
+                        for command in _command(handler.node)
+                    )
+
+
+def _arrays(hooks: Node | None) -> Iterator[tuple[str, Node]]:
+    if hooks is not None and hooks.kind == OBJECT:
+        yield from ((str(entry.key), entry.node) for entry in hooks.entries if entry.node.kind == ARRAY)
+
+
+def _command(handler: Node) -> Iterator[str]:
+    """Of a handler that is ours."""
+    command = handler.member("command")
+    if command is not None and is_our_hook(command.scalar):
+        yield str(command.scalar)
+
+
+# Reading and writing
+
+
+def read(path: str) -> str | None:
+    """The text with its line ends as they are; None when there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MAX_CONFIG_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageFailed(f"cannot read {shown(path)}: {error.strerror}; nothing was changed") from None
+    if len(content) > MAX_CONFIG_BYTES:
+        raise Invalid(f"{shown(path)} is larger than {MAX_CONFIG_BYTES} bytes; nothing was changed")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise Invalid(f"{shown(path)}, line {line}: is not UTF-8; nothing was changed") from None
+
+
+def write(path: str, text: str) -> None:
+    """Replace the file, or make it and its directories."""
+    try:
+        for directory in missing_directories(path):
+            os.mkdir(directory, 0o700)
+        files.replace_in_place(path, text.encode())
+    except OSError as error:
+        raise StorageFailed(f"cannot write {shown(path)}: {error.strerror}") from None
+
+
+def missing_directories(path: str) -> list[str]:
+    """Those that have to be made before the file can be, outermost first."""
+    missing = []
+    directory = os.path.dirname(os.path.realpath(path))
+    while not os.path.lexists(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    return missing[::-1]
+
+
+def remove(path: str, directories: list[str]) -> None:
+    """The file, then those of `directories` that are empty now; of a link the file behind it."""
+    try:
+        os.unlink(os.path.realpath(path))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageFailed(f"cannot remove {shown(path)}: {error.strerror}") from None
+    for directory in reversed(directories):
+        try:
+            os.rmdir(directory)
+        except OSError:  # somebody has put something there
+            return
+
+
+def shown(path: str) -> str:
+    """`~/.codex/config.toml`."""
+    home = paths.home()
+    return "~" + path.removeprefix(home) if path.startswith(home.rstrip("/") + "/") else path

@@ -1,0 +1,41 @@
+"""Clients without hooks, whose users edit the file themselves: where it is, and under which key the server goes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from nudge.clients.client import NAME, Client, Home
+from nudge.clients.config_files import ConfigFile, JsonFile
+from nudge.clients.executable import Executable
+
+# Where a desktop program keeps its files.
+_APPLICATIONS = "Library/Application Support" if sys.platform == "darwin" else ".config"
+
+
+class PrintOnly(Client):
+    by_hand = True
+
+    def __init__(self, name: str, title: str, command: str, file: str, key: str, entry: dict[str, str] | None = None):
+        self.name, self.title, self.command = name, title, command
+        self.folder, self._file = os.path.split(file)
+        self._key, self._entry = key, entry or {}
+
+    def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
+        path = os.path.join(self.directory(home), self._file)
+        return [JsonFile(path, (self._key, NAME), {**self._entry, **executable.server_entry})]
+
+
+_CLIENTS = (
+    PrintOnly("vscode", "VS Code", "code", f"{_APPLICATIONS}/Code/User/mcp.json", "servers", {"type": "stdio"}),
+    PrintOnly("windsurf", "Windsurf", "windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+    PrintOnly("zed", "Zed", "zed", ".config/zed/settings.json", "context_servers"),
+    PrintOnly(
+        "claude-desktop",
+        "Claude Desktop",
+        "claude-desktop",
+        f"{_APPLICATIONS}/Claude/claude_desktop_config.json",
+        "mcpServers",
+    ),
+)
+CLIENTS: dict[str, Client] = {client.name: client for client in _CLIENTS}

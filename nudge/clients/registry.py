@@ -1,0 +1,72 @@
+"""Which clients there are. A new one with hooks is a module of its own and a line here."""
+
+from __future__ import annotations
+
+from nudge.clients.client import Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# Name and module, in the order in which a hook asks whose event it has; the module of one client is imported at a time,
+# so that a hook of the first one loads no other.
+_MODULES = {
+    "claude-code": "claude_code",
+    "codex": "codex",
+    "gemini": "gemini",
+    "opencode": "opencode",
+    "cursor": "cursor",
+}
+
+
+def get(name: str) -> Client:
+    """The client of that name; KeyError when there is none."""
+    return _load(name) if name in _MODULES else _without_hooks()[name]
+
+
+def all_clients() -> tuple[Client, ...]:
+    return (*map(_load, _MODULES), *_without_hooks().values())
+
+
+def names() -> tuple[str, ...]:
+    return (*_MODULES, *_without_hooks())
+
+
+def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> Client:
+    """The client that sent a hook's payload. When nothing tells which, it is called `unknown`, and the names of all
+    clients are understood."""
+    name = payload.get("client")
+    if isinstance(name, str) and name in _MODULES:
+        return _load(name)
+    for client in map(_load, _MODULES):
+        if client.sent(payload, environ):
+            return client
+    return next((client for client in map(_load, _MODULES) if client.started(environ)), None) or _unknown()
+
+
+def translate(payload: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """A hook's payload in the words that `history` understands (see `Client.translate`)."""
+    return detect(payload, environ).translate(payload)
+
+
+def _load(name: str) -> Client:
+    # Not `importlib.import_module`: a hook would load importlib's package for it.
+    client = __import__(f"nudge.clients.{_MODULES[name]}", None, None, ["CLIENT"]).CLIENT
+    assert isinstance(client, Client)
+    return client
+
+
+def _unknown() -> Client:
+    client = Client()
+    client.tools, client.arguments = {}, {}
+    for other in map(_load, _MODULES):
+        client.tools = {**client.tools, **other.tools}
+        client.arguments = {**client.arguments, **other.arguments}
+    return client
+
+
+def _without_hooks() -> dict[str, Client]:
+    from nudge.clients import print_only
+
+    return print_only.CLIENTS
