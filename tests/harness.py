@@ -4,12 +4,15 @@ it."""
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import functools
 import json
 import os
-import secrets
+import random
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,7 +27,8 @@ from nudge.ipc.endpoint import Endpoint
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 20.0  # seconds; an upper bound on waiting for an event, never a pause
+PATIENCE = 45.0  # seconds; an upper bound on waiting for an event, never a pause
+PORTS = range(20_000, 32_768)  # below the range that the kernel takes ports of outgoing connections from (Linux, macOS)
 
 
 def eventually(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
@@ -35,6 +39,62 @@ def eventually(condition: Callable[[], Any], what: str, patience: float = PATIEN
             raise AssertionError(f"not within {patience} s: {what}")
         time.sleep(0.005)
     return value
+
+
+class PortPool:
+    """TCP ports that are free, and that no other test process on this machine is given meanwhile.
+
+    A port that was bound to 0 and closed again is anybody's, the kernel's for an outgoing connection too. Here each port
+    is a byte of a shared file that its user holds a lock on; the locks go with the process, however it ends.
+    """
+
+    def __init__(self) -> None:
+        path = os.path.join(tempfile.gettempdir(), f"nudge-test-ports-{os.getuid()}")
+        self._locks = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._taken: set[int] = set()  # a process is never refused a byte that it holds already
+
+    def take(self) -> int:
+        for port in random.sample(PORTS, len(PORTS)):
+            if port not in self._taken and self._lock(port):
+                if _is_bindable(port):
+                    self._taken.add(port)
+                    return port
+                self._unlock(port)
+        raise AssertionError("no free port")
+
+    def give_back(self, port: int) -> None:
+        self._taken.discard(port)
+        self._unlock(port)
+
+    def _lock(self, port: int) -> bool:
+        try:
+            fcntl.lockf(self._locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(self, port: int) -> None:
+        fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, port)
+
+
+def _is_bindable(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+@functools.cache
+def ports() -> PortPool:
+    return PortPool()
+
+
+def free_port() -> int:
+    """A port that is this process's until it ends."""
+    return ports().take()
 
 
 class Stdio:
@@ -116,12 +176,13 @@ class Machine:
         self.home = self.base / "home"
         self.home.mkdir()
         self.runtime = str(self.base / "run")
+        self._port = ports().take()
         self.environ = {
             "HOME": str(self.home),
             "PATH": os.environ["PATH"],
             "NUDGE_RUNTIME_DIR": self.runtime,
             "LANG": "C.UTF-8",
-            "NUDGE_PORT": str(20_000 + secrets.randbelow(40_000)),
+            "NUDGE_PORT": str(self._port),
             "NUDGE_LOG_LEVEL": "info",
             **environ,
         }
@@ -207,6 +268,7 @@ class Machine:
                 _close_streams(process)
             if not self.pids():
                 break
+        ports().give_back(self._port)
         shutil.rmtree(self.base, ignore_errors=True)
 
 

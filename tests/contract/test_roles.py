@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from nudge.limits import LEAVE_TIMEOUT
-from tests.harness import PATIENCE, Machine, Stdio, eventually, is_alive
+from tests.harness import PATIENCE, Machine, Stdio, eventually, free_port, is_alive
 
 
 def test_ten_at_once_make_one_primary_and_nine_proxies(machine: Machine) -> None:
@@ -271,13 +271,6 @@ def test_http_only_says_where_it_is_and_a_second_one_leaves(machine: Machine) ->
 # Ports and flags
 
 
-def _far_port() -> int:
-    """One that no search from a machine's own port would come to."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def unasked(machine: Machine) -> Machine:
     """Nothing in the environment says which port."""
@@ -287,7 +280,7 @@ def unasked(machine: Machine) -> Machine:
 
 def test_a_port_that_is_asked_for_comes_first(unasked: Machine) -> None:
     """`--port`, then `NUDGE_PORT`, then the port of the server before: the later one gives way."""
-    first, second, third = _far_port(), _far_port(), _far_port()
+    first, second, third = free_port(), free_port(), free_port()
     assert unasked.http_only("--port", str(first)).port == first
     unasked.cli("stop", "--force")
     assert unasked.cli("ls").returncode == 0 and unasked.ready().port == first
@@ -299,7 +292,7 @@ def test_a_port_that_is_asked_for_comes_first(unasked: Machine) -> None:
 
 def test_a_command_starts_the_server_on_the_port_it_names(unasked: Machine) -> None:
     """`nudge -p PORT ls` with no server talks to the one it starts, whatever port was in use before."""
-    before, wanted = _far_port(), _far_port()
+    before, wanted = free_port(), free_port()
     unasked.http_only("--port", str(before))
     unasked.cli("stop", "--force")
     done = unasked.cli("-p", str(wanted), "ls")
@@ -320,7 +313,7 @@ def test_a_port_that_is_taken_is_said_before_anything_starts(unasked: Machine) -
 def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
     """The successor listens where scripts look for it, and goes by the flags of the one before: two hints, no token, no
     guard."""
-    port = _far_port()
+    port = free_port()
     flags = ("--port", str(port), "--no-auth", "--no-secret-guard", "--max-hints", "2")
     primary = unasked.serve(*flags)
     primary.initialize()

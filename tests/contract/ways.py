@@ -30,7 +30,7 @@ from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
-from tests.harness import PATIENCE, Machine, Stdio
+from tests.harness import PATIENCE, Machine, Stdio, free_port
 
 T = TypeVar("T")
 Params = Mapping[str, Any]
@@ -348,7 +348,7 @@ def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
 
 def _ports() -> Iterator[int]:
     while True:
-        yield 20_000 + secrets.randbelow(40_000)
+        yield free_port()
 
 
 @contextmanager

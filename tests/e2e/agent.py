@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.clients import Desk
-from tests.harness import ROOT, eventually
+from tests.harness import ROOT, eventually, free_port
 
 HOOK_BUDGET_MS = 150
 _EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "SessionEnd")
@@ -32,15 +32,9 @@ def _steps(desk: Desk) -> list[dict[str, Any]]:
     ]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextmanager
 def _model(desk: Desk, steps: list[dict[str, Any]], saved: Path) -> Iterator[int]:
-    port = _free_port()
+    port = free_port()
     script = desk.machine.base / f"steps-{saved.name}.json"
     script.write_text(json.dumps(steps))
     command = [sys.executable, str(ROOT / "tests/e2e/scripted_model.py"), str(port), str(script), str(saved)]

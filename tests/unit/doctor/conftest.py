@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from nudge import paths
 from nudge.config import Settings
 from nudge.doctor.finding import Finding, Patient
 from nudge.ipc.lock import Flock
+from tests.harness import free_port
 
 Make = Callable[..., Patient]
 
@@ -47,13 +47,6 @@ def held(run: Path) -> Iterator[Flock]:
     assert lock.acquire()
     yield lock
     lock.release()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def levels(findings: Iterable[Finding]) -> list[str]:

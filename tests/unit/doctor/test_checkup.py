@@ -18,8 +18,9 @@ from nudge.ipc.endpoint import Endpoint
 from nudge.ipc.lock import Flock
 from nudge.storage import spool
 from nudge.storage.database import Database
+from tests.harness import free_port
 
-from .conftest import Make, free_port, levels, only
+from .conftest import Make, levels, only
 
 
 def publish(run: Path, *, pid: int = 4_000_000, state: str = "ready", path: str | None = None) -> None:
