@@ -1,4 +1,8 @@
-"""The console script. It finds the verb before it imports anything: each verb pays only for what it uses."""
+"""The console script, and its thin front: hooks, `nudge serve` and plain get, set and bump lines run without click.
+
+Importing click takes three times as long as starting Python, and agents run these lines all day. A line with anything
+that the table does not list goes to click, which also words every usage error.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +10,162 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    Parse = Callable[[str], Any]
+
+
+class _Line:
+    """What a plain line of one verb may have: positional words, flags, and options with a value."""
+
+    __slots__ = ("flags", "options", "words")
+
+    def __init__(
+        self, words: Sequence[str], flags: Mapping[str, str], options: Mapping[str, tuple[str, Parse | None]]
+    ) -> None:
+        self.words, self.flags, self.options = words, flags, options
+
+
+def _whole(text: str) -> int:
+    return int(text)
+
+
+def _items(text: str) -> list[str]:
+    from nudge.cli.plain import parse_list
+
+    return parse_list(text)
+
+
+def _value_type(text: str) -> str:
+    from nudge.cli.plain import VALUE_TYPES
+
+    if text not in VALUE_TYPES:
+        raise ValueError
+    return text
+
+
+def _port(text: str) -> int:
+    from nudge.cli.plain import parse_port
+
+    return parse_port(text)
+
+
+_PLAIN = {
+    "get": _Line(("component", "key"), {"--json": "json", "--explain": "explain", "--value-only": "value_only"}, {}),
+    "set": _Line(
+        ("component", "key", "value"),
+        {"--json": "json", "--global": "everywhere"},
+        {
+            "--type": ("type", _value_type),
+            "--reason": ("reason", None),
+            "--tags": ("tags", _items),
+            "--ttl": ("ttl", None),
+        },
+    ),
+    "bump": _Line(("component", "key"), {"--json": "json"}, {"--delta": ("delta", _whole)}),
+    "serve": _Line(
+        (),
+        {"--detach": "detach", "--http-only": "http_only", "--no-auth": "no_auth"},
+        {"--successor": ("successor", None), "--port": ("port", _port), "-p": ("port", _port)},
+    ),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and words == ["record"]:
-        _record()
+    if words == ["record"]:
+        return _run_hook() if argv is not None else _run_only_hook()
+    values = _parse(words)
+    if values is None:
+        from nudge.cli import app
+
+        return app.main(words, run_hook=_run_hook)
     try:
-        return _dispatch(words)
+        return _run_plain(words[0], values)
     except KeyboardInterrupt:
-        from nudge.cli import exits
-
-        return exits.INTERRUPTED
+        return 130
 
 
-def _record() -> None:
-    """Every tool call of every agent comes this way: no verbs, no parser, no collector, no tear-down of the
-    interpreter."""
+def _parse(words: Sequence[str]) -> dict[str, Any] | None:
+    """Return the values of a plain line by their names; None for a line that click must see."""
+    line = _PLAIN.get(words[0]) if words else None
+    if line is None or "--" in words:
+        return None
+    values: dict[str, Any] = {}
+    positional: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word in line.flags:
+            values[line.flags[word]] = True
+        elif word in line.options:
+            name, parse = line.options[word]
+            value = next(rest, None)
+            if value is None or name in values:
+                return None
+            try:
+                values[name] = value if parse is None else parse(value)
+            except ValueError:
+                return None
+        elif word.startswith("-"):
+            return None
+        else:
+            positional.append(word)
+    if len(positional) != len(line.words):
+        return None
+    return {**dict(zip(line.words, positional, strict=True)), **values}
+
+
+def _run_plain(verb: str, values: dict[str, Any]) -> int:
+    from nudge.errors import NudgeError
+
+    as_json = bool(values.pop("json", False))
+    try:
+        if verb == "serve":
+            from nudge.server import role
+
+            return role.serve(role.ServeOptions(**values))
+        return _run_hint_verb(verb, as_json, values)
+    except NudgeError as error:
+        from nudge.cli import output
+
+        return output.report_error(error, verb=verb, as_json=as_json)
+
+
+def _run_hint_verb(verb: str, as_json: bool, values: dict[str, Any]) -> int:
+    from nudge.cli import output, plain
+
+    runs: dict[str, Callable[..., int]] = {"get": plain.get, "set": plain.set_hint, "bump": plain.bump}
+    invocation = plain.Invocation(as_json=as_json)
+    try:
+        code = runs[verb](invocation, **values)
+        output.flush_stdout()
+    except BrokenPipeError:
+        return output.silence_stdout()
+    except output.Usage as error:
+        from nudge.cli import app
+
+        return output.report_usage(error.message, error.advice or app.example_advice(verb), verb)
+    return code
+
+
+def _run_hook() -> int:
+    import os
+
+    from nudge import hook
+
+    return hook.main(None if sys.stdin is None else sys.stdin.buffer, os.environ)
+
+
+def _run_only_hook() -> int:
+    """Every tool call of every agent comes this way: no collector, no tear-down of the interpreter."""
     import gc
 
     gc.disable()
-    from nudge import hook as record
+    from nudge import hook
 
-    record.run()
-
-
-def _dispatch(words: list[str]) -> int:
-    from nudge.cli import verbs
-
-    place = verbs.position(words)
-    if place is None or words[place] == "help":
-        from nudge.cli import front
-
-        return front.without_verb(words, place)
-    verb = verbs.find(words[place])
-    if verb is None:
-        from nudge.cli import front
-
-        return front.unknown_verb(words, place)
-    from nudge.cli import runner
-
-    return runner.run(verb, words[:place] + words[place + 1 :])
+    hook.run()
+    return 0
 
 
 if __name__ == "__main__":

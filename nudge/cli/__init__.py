@@ -1,1 +1,1 @@
-"""The human's interface: one file a verb, found through `verbs`; a word that a person reads lives here."""
+"""The command line for people. `app.main` runs a line with click; `plain` has get, set and bump without it."""

@@ -1,74 +1,198 @@
-"""`nudge completion`: the script that teaches a shell to complete. It asks `nudge complete`, so it never goes stale."""
+"""Shell completion on click's mechanism: the scripts, and values that a running server knows.
+
+Pressing Tab never starts a server, never prints an error and never fails.
+"""
 
 from __future__ import annotations
 
-from nudge.cli import exits
-from nudge.cli.console import Console
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from nudge.cli.parsing import Parser
-
-EXAMPLES = (
-    "source <(nudge completion bash)",
-    "nudge completion zsh > ~/.zfunc/_nudge",
-    "nudge completion fish > ~/.config/fish/completions/nudge.fish",
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    split_arg_string,
 )
 
-# A hint's name is a stranger's text, so it is quoted. Bash splits words at `:`, `=` and `@`: what it already has is cut
-# off.
+from nudge.cli.app import COMPLETE_VARIABLE
+from nudge.cli.output import EXIT_OK
+from nudge.cli.plain import Invocation
+
+if TYPE_CHECKING:
+    from nudge.ipc.client import Client
+
+_SESSIONS = 20
+
+# The name of a hint is untrusted text: bash must insert it quoted. Bash also splits words at `:`, `=` and `@`, so what
+# stands before the last of them is cut off. The line goes over whole, since COMP_WORDS is split at those too.
 _BASH = r"""
-_nudge() {
+_nudge_completion() {
     local head="${COMP_LINE:0:COMP_POINT}" current candidate
-    local -a words
-    IFS=$' \t\n' read -ra words <<< "$head"
-    [[ "$head" == *[[:space:]] ]] && words+=("")
-    current="${words[${#words[@]}-1]}"
+    current="${head##*[[:space:]]}"
     COMPREPLY=()
     while IFS= read -r candidate; do
-        printf -v candidate %q "${candidate%%$'\t'*}"
+        [[ "$candidate" == plain,* ]] || continue
+        printf -v candidate %q "${candidate#plain,}"
         COMPREPLY+=("${candidate#"${current%"${current##*[:=@]}"}"}")
-    done < <("$1" complete -- "${words[@]:1}" 2>/dev/null)
+    done < <(COMP_WORDS="$head" _NUDGE_COMPLETE=bash_complete "$1" 2>/dev/null)
 }
-complete -o default -F _nudge nudge nudge-mcp
+complete -o default -F _nudge_completion nudge nudge-mcp
 """
 
 _ZSH = r"""
 #compdef nudge nudge-mcp
-_nudge() {
-    local -a found
-    local candidate described
-    while IFS=$'\t' read -r candidate described; do
-        found+=("${candidate//:/\\:}:$described")
-    done < <("${(Q)words[1]}" complete -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)
-    if (( $#found )); then _describe -t nudge nudge found; else _files; fi
+_nudge_completion() {
+    local -a plain described
+    local type key help
+    while IFS= read -r type && IFS= read -r key && IFS= read -r help; do
+        [[ "$type" == plain ]] || continue
+        if [[ "$help" == _ ]]; then plain+=("$key"); else described+=("$key:$help"); fi
+    done < <(COMP_WORDS="${words[1,CURRENT]}" COMP_CWORD=$((CURRENT-1)) _NUDGE_COMPLETE=zsh_complete \
+        "${(Q)words[1]}" 2>/dev/null)
+    if (( ! $#plain && ! $#described )); then _files; return; fi
+    if (( $#described )); then _describe -V nudge described; fi
+    if (( $#plain )); then compadd -V nudge -a plain; fi
 }
-if [ "$funcstack[1]" = "_nudge" ]; then _nudge "$@"; else compdef _nudge nudge nudge-mcp; fi
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _nudge_completion "$@"
+else
+    compdef _nudge_completion nudge nudge-mcp
+fi
 """
 
 _FISH = r"""
 function __nudge_complete
     set -l before (commandline -opc)
-    set -l current (commandline -ct)
-    command $before[1] complete -- $before[2..-1] "$current" 2>/dev/null
+    set -l response (COMP_WORDS=(commandline -cp) COMP_CWORD=(commandline -ct) _NUDGE_COMPLETE=fish_complete \
+        command $before[1] 2>/dev/null)
+    for completion in $response
+        set -l item (string split -m 1 "," -- $completion)
+        switch $item[1]
+            case plain
+                echo $item[2]
+            case dir
+                __fish_complete_directories (commandline -ct)
+            case file
+                __fish_complete_path (commandline -ct)
+        end
+    end
 end
 for name in nudge nudge-mcp
-    complete -c $name -f -a '(__nudge_complete)'
-    complete -c $name -n '__fish_seen_subcommand_from import export scan' -F
+    complete --command $name --no-files --arguments '(__nudge_complete)'
 end
 """
 
-SCRIPTS = {"bash": _BASH.lstrip(), "zsh": _ZSH.lstrip(), "fish": _FISH.lstrip()}
+
+@add_completion_class
+class _Bash(BashComplete):
+    source_template = _BASH.lstrip().replace("%", "%%")
+
+    def source(self) -> str:
+        """Without click's look at the version of bash: our script works with 3.2."""
+        return ShellComplete.source(self)
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        line = os.environ["COMP_WORDS"]
+        words = split_arg_string(line)
+        incomplete = words.pop() if words and not line[-1:].isspace() else ""
+        return words[1:], incomplete
 
 
-def configure(parser: Parser) -> None:
-    parser.add_argument("shell", metavar="SHELL", choices=tuple(SCRIPTS), help="bash, zsh or fish")
+@add_completion_class
+class _Zsh(ZshComplete):
+    source_template = _ZSH.lstrip().replace("%", "%%")
 
 
-def run(arguments: Namespace) -> int:
-    console = Console(as_json=arguments.json)
-    script = SCRIPTS[arguments.shell]
-    console.result({"script": script}, [script.rstrip("\n")])
-    return exits.DONE
+@add_completion_class
+class _Fish(FishComplete):
+    source_template = _FISH.lstrip().replace("%", "%%")
+
+
+_SHELLS: dict[str, type[ShellComplete]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+
+
+def script(shell: str) -> str:
+    """Return the script that a shell sources."""
+    return _SHELLS[shell](click.Command("nudge"), {}, "nudge", COMPLETE_VARIABLE).source()
+
+
+def answer(root: click.Group, invocation: Invocation) -> int:
+    """Print what could come next on the command line that the shell describes in the environment."""
+    shell, _, instruction = os.environ[COMPLETE_VARIABLE].partition("_")
+    if shell not in _SHELLS or instruction != "complete":
+        return EXIT_OK
+    try:
+        lines = _SHELLS[shell](root, {"obj": invocation}, "nudge", COMPLETE_VARIABLE).complete()
+        sys.stdout.write(f"{lines}\n" if lines else "")
+        sys.stdout.flush()
+    except Exception:  # whatever is wrong, the middle of a command line is no place to say it
+        return EXIT_OK
+    return EXIT_OK
+
+
+# Values that a running server knows
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
+Names = Iterable[tuple[str, str | None]]
+
+
+def _live(names: Callable[[Client, click.Context], Names]) -> Complete:
+    """Make a completion of a function that asks a running server for names and what to say about each."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        try:
+            client = ctx.obj.observer()
+            if client.endpoint() is None:
+                return []
+            unique = dict(names(client, ctx))
+        except Exception:  # no server, an older one, a strange answer: nothing to offer
+            return []
+        return [
+            CompletionItem(name, help=help)
+            for name, help in unique.items()
+            if name.startswith(incomplete) and name.isprintable()
+        ]
+
+    return complete
+
+
+def _component_names(client: Client, _: click.Context) -> Names:
+    return ((entry["name"], None) for entry in client.call("nudge.list_components", {}, start=False)["components"])
+
+
+def _key_names(client: Client, ctx: click.Context) -> Names:
+    fields = {"component": ctx.params["component"]}
+    return ((entry["key"], None) for entry in client.call("nudge.list_components", fields, start=False)["hints"])
+
+
+def _session_ids(client: Client, _: click.Context) -> Names:
+    yield "last", "the last session"
+    for session in client.call("nudge.sessions", {"project": None, "limit": _SESSIONS}, start=False):
+        yield session["session_id"][:8], _describe(session)
+
+
+def _describe(session: dict[str, Any]) -> str | None:
+    intent = str((session.get("summary") or {}).get("intent") or "")
+    text = " ".join(f"{session.get('project') or ''} {intent}".split())
+    return text[:60] if text.isprintable() and text else None
+
+
+def _project_names(client: Client, _: click.Context) -> Names:
+    sessions = client.call("nudge.sessions", {"project": None, "limit": 200}, start=False)
+    return ((session["project"], None) for session in sessions if session.get("project"))
+
+
+def _type_names(client: Client, _: click.Context) -> Names:
+    status = client.status() or {}
+    return ((name, None) for name in (status.get("history") or {}).get("retention", {}).get("days", {}))
+
+
+components, keys = _live(_component_names), _live(_key_names)
+sessions, projects, observation_types = _live(_session_ids), _live(_project_names), _live(_type_names)

@@ -1,95 +1,506 @@
-"""`nudge history`: which sessions touched a file, and why; without a file, which files were touched lately."""
+"""The verbs that read the history: search, recent, history, sessions, trace, timeline, show, inject."""
 
 from __future__ import annotations
 
-from nudge.cli import exits, history_view, render
-from nudge.cli.connection import connect
-from nudge.cli.console import Console
-from nudge.cli.context_flags import absolute
-from nudge.cli.parsing import whole
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterator
-    from typing import Any
+import click
 
-    from nudge.cli.parsing import Parser
+from nudge import config, context, paths
+from nudge import switches as switch
+from nudge.cli import completion, output, params, plain
+from nudge.cli.app import verb
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Pen, Usage, visible
+from nudge.cli.params import ID, WHOLE, option
+from nudge.cli.plain import Invocation
+from nudge.clock import ago
+from nudge.errors import NotFound, RemoteError
+from nudge.ipc.client import Client
+from nudge.usecases.measures import span
 
-EXAMPLES = ("nudge history", "nudge history src/auth.py", "nudge history src/auth.py --after 30d --limit 50")
+Observation = dict[str, Any]
 
-_LOOKED_AT = 100  # recent observations, among which files are looked for
-_SHOWN = 20
-_TOLD = ("timestamp", "obs_type", "id", "session_id", "project")
+SHORT_ID = 8  # characters of a session's id in a table; any unique beginning names the session
+MAX_IDS = 50  # observations in one request
+
+_DATE_TIME, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
+_TYPE_STYLES = {
+    "command_error": "red",
+    "git_commit": "green",
+    "file_edit": "yellow",
+    "file_write": "yellow",
+    "user_prompt": "cyan",
+}
+
+_type_option = option(
+    "--type",
+    "obs_type",
+    metavar="TYPE",
+    help="Only this type, such as command_error, file_edit or git_commit.",
+    shell_complete=completion.observation_types,
+)
+_project_options = params.options(
+    option("--project", metavar="NAME", help="This project (the current one).", shell_complete=completion.projects),
+    option("--all-projects", is_flag=True, help="Every project."),
+)
 
 
-def configure(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the file; left out, the files touched lately")
-    parser.add_argument("--limit", type=whole, metavar="N", help="at most so many touches (10), or files (20)")
-    history_view.add_project(parser)
-    history_view.add_window(parser, "touches")
+# Which project, which session
 
 
-def run(arguments: Namespace) -> int:
-    return _recent_files(arguments) if arguments.file is None else _one_file(arguments)
+def _chosen_project(project: str | None, all_projects: bool) -> str | None:
+    """The project that is named, else the current one; None means all of them."""
+    if all_projects and project is not None:
+        raise Usage("--project and --all-projects exclude each other", "leave one out")
+    if all_projects or project is not None:
+        return None if all_projects else str(project).casefold()
+    return context.resolve().project
 
 
-def _one_file(arguments: Namespace) -> int:
-    """A path has one history whatever project it is called from."""
-    console = Console(as_json=arguments.json)
-    params = history_view.given(arguments, before="before", after="after", limit="limit")
-    result = connect(arguments).call("nudge.file_history", {"file_path": absolute(arguments.file), **params})
-    console.result(result, _sessions(console.pen, result))
-    if not result["sessions"] and not console.as_json:
-        console.remark(
-            f"nothing is known of {render.visible(result['file_path'])}; nudge history lists files that were touched"
+def project_params(project: str | None) -> dict[str, Any]:
+    """A project, or all of them with the current one: a private project is shown only to callers that are in it."""
+    here = context.resolve().project if project is None else None
+    return {"project": project} | ({} if here is None else {"context": {"project": here}})
+
+
+def _private_note() -> str | None:
+    """What a question about all projects leaves out."""
+    private = set(config.load().private_projects) - {context.resolve().project}
+    return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
+
+
+def find_session(client: Client, word: str, project: str | None = None) -> str:
+    """Return the id of `last`, of a whole id, or of a unique beginning."""
+    which = {"limit": 1} if word == "last" else {"session": word, "limit": 20}
+    sessions = client.call("nudge.sessions", {**project_params(project), **which})
+    ids = [str(session["session_id"]) for session in sessions]
+    if word in ids or (word and len(ids) == 1):
+        return word if word in ids else ids[0]
+    if not ids:
+        raise NotFound(f"session not found: {word}; list them with: nudge sessions")
+    raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
+
+
+def _fetch(client: Client, ids: Sequence[int]) -> list[Observation]:
+    """Fetch whole observations, in the order of the ids."""
+    portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
+    return [row for portion in portions for row in client.call("nudge.get_observations", {"ids": list(portion)})]
+
+
+# Observations as text
+
+
+def _local(timestamp: float, form: str = _DATE_TIME) -> str:
+    return time.strftime(form, time.localtime(timestamp))
+
+
+def _clock_format(timestamps: Iterable[float]) -> str:
+    """The time of day, with the date when the times are of several days."""
+    days = {_local(timestamp, "%Y-%m-%d") for timestamp in timestamps}
+    return "%H:%M:%S" if len(days) < 2 else _DATE_TIME
+
+
+def _age(timestamp: float) -> str:
+    return ago(time.time() - timestamp)
+
+
+def _one_line(observation: Observation) -> str:
+    """The path for what is about a file, else what was run, asked or searched for."""
+    text = observation.get("content", observation.get("content_preview")) or ""
+    path = observation.get("file_path")
+    if str(observation["obs_type"]).startswith("file_") and path and not text.startswith(f"{path}\n"):
+        text = path
+    return visible(" ".join(str(text).split()))
+
+
+def _quote(text: str | None) -> str:
+    return f'"{visible(" ".join((text or "").split()))}"'
+
+
+def _short_id(session_id: str) -> str:
+    return visible(session_id[:SHORT_ID])
+
+
+def _table(
+    pen: Pen,
+    observations: Sequence[Observation],
+    *,
+    clock: str | None = None,
+    indent: str = "",
+    project: str | None = None,
+    show_projects: bool = False,
+) -> Iterator[str]:
+    """`#42  2h ago  command_error  cargo test`; with `clock`, the time of day instead of the age.
+
+    `show_projects` names the project of each row, unless all rows are of `project`."""
+    names = [visible(str(row.get("project") or "-")) for row in observations]
+    show_projects = show_projects and any(name != project for name in names)
+    cells = [
+        (
+            f"#{row['id'] if 'id' in row else row['observation_id']}",
+            _local(row["timestamp"], clock) if clock else _age(row["timestamp"]),
+            visible(str(row["obs_type"])),
+            f"{name}  " if show_projects else "",
         )
-    return exits.DONE
-
-
-def _sessions(pen: render.Pen, result: dict[str, Any]) -> Iterator[str]:
-    for session in result["sessions"]:
-        began = history_view.local(session["started_at"], "%Y-%m-%d %H:%M")
-        name = pen.paint("bold", history_view.short(session["session_id"]))
-        intent = history_view.quoted(session["summary_intent"]) if session.get("summary_intent") else ""
-        yield f"{name}  {began}  {render.visible(str(session.get('project') or '-'))}  {pen.clip(intent, 40)}".rstrip()
-        for touch, line in zip(session["touches"], _touches(pen, session["touches"], result["file_path"]), strict=True):
-            yield line
-            if touch.get("prompt_content"):
-                yield pen.paint("dim", f"      {pen.clip(history_view.quoted(touch['prompt_content']), 6)}")
-
-
-def _touches(pen: render.Pen, touches: list[dict[str, Any]], path: str) -> Iterator[str]:
-    """The path is the same in every line; what else is told of a touch is not."""
-    rows = [
-        {**touch, "content": "" if touch["content_preview"] == path else touch["content_preview"]} for touch in touches
+        for row, name in zip(observations, names, strict=True)
     ]
-    return history_view.table(pen, rows, clock="%Y-%m-%d %H:%M", indent="  ")
+    widths = [output.widest(column) for column in zip(*cells, strict=True)]
+    for row, (number, when, obs_type, name) in zip(observations, cells, strict=True):
+        head = f"{indent}{number.rjust(widths[0])}  {when.rjust(widths[1])}  "
+        kind, owner = output.pad(obs_type, widths[2]), output.pad(name, widths[3])
+        text = pen.clip(_one_line(row), len(head) + widths[2] + 2 + widths[3])
+        pinned = pen.paint("dim", "  (pinned)") if row.get("is_pinned") else ""
+        kind = pen.paint(_TYPE_STYLES[obs_type], kind) if obs_type in _TYPE_STYLES else kind
+        yield f"{head}{kind}  {owner}{text}{pinned}".rstrip()
 
 
-def _recent_files(arguments: Namespace) -> int:
-    console = Console(as_json=arguments.json)
-    project = history_view.project_of(arguments)
-    params = {**history_view.asked_of(project), "limit": _LOOKED_AT}
-    files = _files(connect(arguments).call("nudge.recent_context", params), arguments, project)
-    console.result(files, history_view.table_of_projects(console.pen, files, project))
-    if not files and not console.as_json:
-        console.remark("no file was touched here yet, as far as is known; --all-projects looks everywhere")
-    return exits.DONE
+# search
 
 
-def _files(found: list[dict[str, Any]], arguments: Namespace, project: str | None) -> list[dict[str, Any]]:
-    """Each once, the latest touched first. Recent context ranks other projects lower, but does not leave them out."""
-    before, after = arguments.before or float("inf"), arguments.after or 0
-    meant = [one for one in found if project in (None, one.get("project")) and after < one["timestamp"] < before]
-    latest: dict[str, dict[str, Any]] = {}
-    for one in sorted(meant, key=lambda one: (-one["timestamp"], -one["id"])):
-        for path in _touched(one):
-            latest.setdefault(path, {"file_path": path, **{name: one.get(name) for name in _TOLD}})
-    return list(latest.values())[: max(arguments.limit or _SHOWN, 1)]
+@verb(
+    "search",
+    "nudge search 'auth error'",
+    "nudge search 'docker AND compose' --type command_error --after 7d",
+    "nudge search stale --ids | xargs nudge show",
+    "nudge search deploy --project api --order-by blended",
+)
+@click.argument("query", metavar="QUERY", help='Words, "phrases", prefix*, AND, OR, NOT.')
+@option("--project", metavar="NAME", help="Only in this project.", shell_complete=completion.projects)
+@_type_option
+@params.limit_option(20)
+@option("--full", is_flag=True, help="Show each observation in full, not a preview.")
+@option("--ids", is_flag=True, help="Print the ids only, one per line.")
+@option("--order-by", type=click.Choice(["relevance", "blended"]), help="The best match first, or blended with age.")
+@params.window_options("what happened")
+def search(invocation: Invocation, query: str, project: str | None, full: bool, ids: bool, **filters: Any) -> int:
+    """All projects are searched, unless one is named."""
+    if ids and (full or invocation.as_json):
+        raise Usage("--ids excludes --full and --json", "leave one out")
+    console, client = invocation.console, invocation.client()
+    fields = {"query": query, **project_params(project), **params.given(**filters)}
+    rows = client.call("nudge.search", fields)
+    if full:
+        rows = _fetch(client, [row["id"] for row in rows])
+    if ids:
+        console.show(str(row["id"]) for row in rows)
+    else:
+        lines = (line for row in rows for line in _full_lines(console.pen, row)) if full else _table(console.pen, rows)
+        console.result(rows, lines)
+    console.note(f'nudge: {output.count(len(rows), "result")} for "{visible(query)}"')
+    if project is None and console.is_terminal and (note := _private_note()):
+        console.note(visible(note))
+    return EXIT_OK
 
 
-def _touched(one: dict[str, Any]) -> list[str]:
-    """One change may be of several files."""
-    named = (one.get("metadata") or {}).get("files") if str(one["obs_type"]).startswith("file_") else None
-    return [path for path in (one.get("file_path"), *(named if isinstance(named, list) else ())) if path]
+# recent, history
+
+
+@verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
+@_project_options
+@params.limit_option(30)
+def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
+    """Failures, commits and edits rank above reads, and new above old."""
+    chosen = _chosen_project(project, all_projects)
+    fields = {**project_params(chosen), **params.given(limit=limit)}
+    rows = invocation.client().call("nudge.recent_context", fields)
+    console = invocation.console
+    console.result(rows, _table(console.pen, rows, project=chosen, show_projects=True))
+    if not rows and not console.as_json:
+        console.note("nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects")
+    return EXIT_OK
+
+
+_RECENT_ROWS = 100  # recent observations in which files are looked for
+_FILE_FIELDS = ("timestamp", "obs_type", "id", "session_id", "project")
+
+
+@verb("history", "nudge history", "nudge history src/auth.py", "nudge history src/auth.py --after 30d --limit 50")
+@click.argument("file", metavar="[FILE]", required=False, type=click.Path(), help="The file; without it, recent files.")
+@params.limit_option(10, "touches; of files (20)")
+@_project_options
+@params.window_options("touches")
+def history(
+    invocation: Invocation,
+    file: str | None,
+    limit: int | None,
+    project: str | None,
+    all_projects: bool,
+    before: int | None,
+    after: int | None,
+) -> int:
+    """Without a file, list the files that were touched recently."""
+    if file is not None:
+        return _file_history(invocation, file, params.given(before=before, after=after, limit=limit))
+    console = invocation.console
+    chosen = _chosen_project(project, all_projects)
+    rows = invocation.client().call("nudge.recent_context", {**project_params(chosen), "limit": _RECENT_ROWS})
+    # Recent context ranks other projects lower, but includes them.
+    rows = [
+        row
+        for row in rows
+        if chosen in (None, row.get("project")) and (after or 0) < row["timestamp"] < (before or float("inf"))
+    ]
+    touched = _recent_files(rows)[: max(limit or 20, 1)]
+    console.result(touched, _table(console.pen, touched, project=chosen, show_projects=True))
+    if not touched and not console.as_json:
+        console.note("no file was touched here yet; look in every project with --all-projects")
+    return EXIT_OK
+
+
+def _recent_files(rows: list[Observation]) -> list[Observation]:
+    """Each file once, the one touched last first. One change may touch several files."""
+    latest: dict[str, Observation] = {}
+    for row in sorted(rows, key=lambda row: (-row["timestamp"], -row["id"])):
+        names = (row.get("metadata") or {}).get("files") if str(row["obs_type"]).startswith("file_") else None
+        for path in (row.get("file_path"), *(names if isinstance(names, list) else ())):
+            if path:
+                latest.setdefault(path, {"file_path": path, **{name: row.get(name) for name in _FILE_FIELDS}})
+    return list(latest.values())
+
+
+def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> int:
+    """A path has one history, whatever project the command runs in."""
+    fields = {"file_path": plain.absolute_path(file), **window}
+    result = invocation.client().call("nudge.file_history", fields)
+    console = invocation.console
+    console.result(result, _file_history_lines(console.pen, result))
+    if not result["sessions"] and not console.as_json:
+        path = visible(result["file_path"])
+        console.note(f"no session touched {path}; list files that were touched with: nudge history")
+    return EXIT_OK
+
+
+def _file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    for session in result["sessions"]:
+        name = pen.paint("bold", _short_id(session["session_id"]))
+        intent = _quote(session["summary_intent"]) if session.get("summary_intent") else ""
+        project = visible(str(session.get("project") or "-"))
+        yield f"{name}  {_local(session['started_at'], _MINUTES)}  {project}  {pen.clip(intent, 40)}".rstrip()
+        # The path is the same in every line; what else a touch has is not.
+        rows = [
+            {**touch, "content": "" if touch["content_preview"] == result["file_path"] else touch["content_preview"]}
+            for touch in session["touches"]
+        ]
+        for row, line in zip(rows, _table(pen, rows, clock=_MINUTES, indent="  "), strict=True):
+            yield line
+            if row.get("prompt_content"):
+                yield pen.paint("dim", f"      {pen.clip(_quote(row['prompt_content']), 6)}")
+
+
+# sessions, trace
+
+
+@verb("sessions", "nudge sessions", "nudge sessions --project api --limit 50")
+@option("--project", metavar="NAME", help="Only of this project.", shell_complete=completion.projects)
+@params.limit_option(20)
+def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
+    """Sessions of every project, unless one is named; the newest first."""
+    fields = {**project_params(project), **params.given(limit=limit)}
+    rows = invocation.client().call("nudge.sessions", fields)
+    console = invocation.console
+    console.result(rows, _session_lines(console.pen, rows))
+    if console.as_json:
+        return EXIT_OK
+    if not rows and project is not None:
+        console.note(visible(f"no session of {project} is recorded; list all sessions with: nudge sessions"))
+    elif not rows:
+        console.note("no session is recorded yet; connect an agent with: nudge connect")
+    if project is None and (note := _private_note()):
+        console.note(visible(note))
+    return EXIT_OK
+
+
+def _session_lines(pen: Pen, rows: list[dict[str, Any]]) -> Iterator[str]:
+    for session_id, *cells, intent in output.align(_session_cells(session) for session in rows):
+        taken = len(session_id) + sum(len(cell) + 2 for cell in cells) + 2
+        yield "  ".join([pen.paint("bold", session_id), *cells, pen.clip(intent, taken)]).rstrip()
+
+
+def _session_cells(session: dict[str, Any]) -> list[str]:
+    """The intent comes last: it has no fixed length."""
+    intent = (session.get("summary") or {}).get("intent")
+    ended = session.get("ended_at")
+    return [
+        _short_id(session["session_id"]),
+        _local(session["started_at"], _MINUTES),
+        "open" if ended is None else span(ended - session["started_at"]),
+        visible(str(session.get("project") or "-")),
+        visible(str(session.get("client") or "-")),
+        f"{session['observation_count']} obs",
+        _quote(intent) if intent else "",
+    ]
+
+
+@verb("trace", "nudge trace last", "nudge trace d4f8a2b1", "nudge trace last --project api --full")
+@click.argument(
+    "session",
+    metavar="SESSION",
+    help="last (of all projects), an id, or the beginning of one.",
+    shell_complete=completion.sessions,
+)
+@option("--project", metavar="NAME", help="Only sessions of this project.", shell_complete=completion.projects)
+@option("--full", is_flag=True, help="Include the whole text that the agent received at its start.")
+@params.window_options("what happened")
+def trace(
+    invocation: Invocation, session: str, project: str | None, full: bool, before: int | None, after: int | None
+) -> int:
+    client = invocation.client()
+    fields = {"session_id": find_session(client, session, project), **params.given(before=before, after=after)}
+    result = client.call("nudge.session_trace", fields)
+    invocation.console.result(result, _trace_lines(invocation.console.pen, result, full=full))
+    return EXIT_OK
+
+
+def _trace_lines(pen: Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]:
+    yield from _trace_head(pen, trace)
+    injections, prompts = trace.get("injections") or (), trace["prompts"]
+    observations = (row for prompt in prompts for row in prompt["observations"])
+    times = (entry["timestamp"] for entry in (*injections, *prompts, *observations))
+    clock = _clock_format([trace["started_at"], *times])
+    parts = [(entry["timestamp"], 0, _injection_lines(pen, entry, clock, full=full)) for entry in injections]
+    parts += [(entry["timestamp"], 1, _prompt_lines(pen, entry, clock)) for entry in prompts]
+    for _, _, lines in sorted(parts, key=lambda part: part[:2]):
+        yield from lines
+
+
+def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
+    began, ended = trace["started_at"], trace.get("ended_at")
+    yield f"{pen.paint('bold', visible(trace['session_id']))}  {visible(str(trace.get('project') or '-'))}"
+    if ended:
+        yield f"{_local(began)} to {_local(ended, _clock_format([began, ended]))}"
+    else:
+        yield f"since {_local(began)}, still open"
+    summary = trace.get("summary") or {}
+    if summary.get("intent"):
+        yield f"intent: {_quote(summary['intent'])}"
+    for failed in summary.get("failed") or ():
+        outcome = f"passed in #{failed['passed']}" if failed.get("passed") else "has not passed since"
+        yield f"failed: {_quote(failed['command'])} #{failed['id']}, {outcome}"
+    if summary.get("counts"):
+        by_count = sorted(summary["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
+        yield pen.paint("dim", ", ".join(f"{number} {visible(obs_type)}" for obs_type, number in by_count))
+
+
+def _prompt_lines(pen: Pen, prompt: dict[str, Any], clock: str) -> Iterator[str]:
+    when = _local(prompt["timestamp"], clock)
+    if prompt["prompt_id"] is None:
+        text = "(no prompt)"
+    else:
+        text = pen.clip(_quote(prompt["content"]) if prompt["content"] else "(a deleted prompt)", len(when) + 16)
+    led_to = "-> " + output.count(prompt["observation_count"], "observation")
+    yield f"{pen.paint('cyan', when)} {text} {pen.paint('dim', led_to)}"
+    yield from _table(pen, prompt["observations"], clock=clock, indent="  ")
+
+
+def _injection_lines(pen: Pen, injection: dict[str, Any], clock: str, *, full: bool) -> Iterator[str]:
+    when = _local(injection["timestamp"], clock)
+    names = "" if full else ", ".join(_item_name(item) for item in injection["items"])
+    yield f"{pen.paint('cyan', when)} (told at the start) {pen.clip(names, len(when) + 20)}".rstrip()
+    if full:
+        yield from (pen.paint("dim", f"  {visible(line)}") for line in str(injection["text"]).splitlines())
+
+
+def _item_name(item: Any) -> str:
+    identity = item.get("id") if isinstance(item, dict) else item
+    return f"#{identity}" if isinstance(identity, int) else visible(str(identity))
+
+
+# timeline, show
+
+
+@verb("timeline", "nudge timeline 42", "nudge timeline 42 --before 20 --after 0")
+@click.argument("anchor", metavar="ID", type=ID, help="The observation in the middle.")
+@option("--before", type=WHOLE, metavar="N", help="Observations before it (5).")
+@option("--after", type=WHOLE, metavar="N", help="Observations after it (5).")
+def timeline(invocation: Invocation, anchor: int, before: int | None, after: int | None) -> int:
+    """Only observations of the same session are shown."""
+    try:
+        fields = {"anchor": anchor, **params.given(before=before, after=after)}
+        result = invocation.client().call("nudge.timeline", fields)
+    except RemoteError as error:
+        if error.reason == NotFound.reason:
+            raise NotFound(f"{error.message}; find one with: nudge search") from None
+        raise
+    invocation.console.result(result, _timeline_lines(invocation.console.pen, result))
+    return EXIT_OK
+
+
+def _timeline_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    anchor = result["anchor"]
+    project, day = visible(str(anchor.get("project") or "-")), _local(anchor["timestamp"], "%Y-%m-%d")
+    yield pen.paint("dim", f"session {visible(anchor['session_id'])}, {project}, {day}")
+    rows = [*result["before"], anchor, *result["after"]]
+    clock = _clock_format(row["timestamp"] for row in rows)
+    for position, line in enumerate(_table(pen, rows, clock=clock)):
+        yield f"{pen.paint('bold', '>') if position == len(result['before']) else ' '} {line}"
+
+
+@verb("show", "nudge show 42", "nudge show 42 43 --json", "nudge search stale --ids | xargs nudge show")
+@click.argument("ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Observations, by their number.")
+def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
+    console = invocation.console
+    rows = _fetch(invocation.client(), ids)
+    console.result(rows, (line for row in rows for line in _full_lines(console.pen, row)))
+    known = {row["id"] for row in rows}
+    if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in known]:
+        console.note(f"not found: {', '.join(missing)}")
+    return EXIT_OK if rows else EXIT_NOT_FOUND
+
+
+def _full_lines(pen: Pen, row: Observation) -> Iterator[str]:
+    pinned = "  (pinned)" if row.get("is_pinned") else ""
+    head = f"#{row['id']}  {visible(row['obs_type'])}"
+    yield f"{pen.paint('bold', head)}  {_local(row['timestamp'])} ({_age(row['timestamp'])}){pinned}"
+    yield from (f"  {line}" for line in visible(row["content"], lines=True).split("\n"))
+    facts = ("session_id", "project", "source_event", "tool_name", "file_path")
+    fields = {name: row[name] for name in facts if row.get(name)} | (row.get("metadata") or {})
+    for name, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        first, *more = visible(text, lines=isinstance(value, str)).split("\n")
+        yield f"  {pen.paint('dim', visible(name) + ':')} {first}"
+        yield from (f"    {line}" for line in more)
+
+
+# inject
+
+
+@verb("inject", "nudge inject", "nudge inject --explain", "nudge inject --source compact --cwd ~/code/api")
+@option(
+    "--source",
+    type=click.Choice(["startup", "resume", "clear", "compact"]),
+    default="startup",
+    help="How the session starts (startup).",
+)
+@option("--explain", is_flag=True, help="Show the score of each line, and why it is there.")
+@params.context_options
+def inject(
+    invocation: Invocation, source: str, explain: bool, env: tuple[tuple[str, str], ...], **where: str | None
+) -> int:
+    """No session is named, so nothing is stored."""
+    console = invocation.console
+    off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(where["cwd"]))
+    if off is not None:
+        console.result({"text": "", "items": []}, [])
+        console.note(
+            visible(f"recording and injection are off here because {off.reason}; turn them on with: {off.cure}")
+        )
+        return EXIT_OK
+    fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
+    result = invocation.client(env).call("nudge.inject", fields)
+    console.result(result, _inject_lines(console.pen, result))
+    if not result["text"] and not console.as_json:
+        console.note("there are no hints or observations for here yet, so an agent is told nothing")
+    return EXIT_OK
+
+
+def _inject_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    """The items are in the order of the lines that begin with a dash."""
+    items = iter(result["items"])
+    for line in result["text"].splitlines():
+        yield visible(line)
+        if line.startswith("- ") and (item := next(items, None)) is not None:
+            yield pen.paint("dim", f"    {item['score']:.4f}  {visible(item['reason'])}")

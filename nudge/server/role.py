@@ -21,7 +21,6 @@ from nudge.server.stdio import Pipe, take_over
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from nudge.config import Settings
     from nudge.ipc.endpoint import Endpoint
@@ -30,9 +29,26 @@ if TYPE_CHECKING:
 _SUCCESSION = 5.0
 
 
-def serve(options: Any) -> int:
-    """The verb. `options`: http_only, detach, successor, no_auth, and each setting as text by its name, None where it
-    was not given."""
+class ServeOptions:
+    """The options of `nudge serve`: its own flags, and the settings that flags gave, as text by their names."""
+
+    def __init__(
+        self,
+        *,
+        http_only: bool = False,
+        detach: bool = False,
+        successor: str | None = None,
+        no_auth: bool = False,
+        port: int | None = None,
+        **settings: str | None,
+    ) -> None:
+        self.http_only, self.detach, self.successor, self.no_auth = http_only, detach, successor, no_auth
+        self.port = port
+        self.__dict__.update(settings)
+
+
+def serve(options: ServeOptions) -> int:
+    """Be PRIMARY or PROXY until the client leaves, and return the exit code."""
     settings = _settings(options)
     directory = paths.runtime_dir()
     try:
@@ -50,13 +66,13 @@ def serve(options: Any) -> int:
     return _lead(lock, directory, settings, options)
 
 
-def _settings(options: Any) -> Settings:
+def _settings(options: ServeOptions) -> Settings:
     """A flag is the variable of its name, for this process and for every server that it starts."""
     os.environ.update({setting.variable: str(getattr(options, setting.name)) for setting in _given(options)})
     return config.load()
 
 
-def _given(options: Any) -> list[config.Setting]:
+def _given(options: ServeOptions) -> list[config.Setting]:
     return [setting for setting in config.SETTINGS if getattr(options, setting.name, None) is not None]
 
 
@@ -74,7 +90,7 @@ def _answering(directory: str) -> Connection | None:
 # There is a PRIMARY already
 
 
-def _second(link: Connection, directory: str, settings: Settings, options: Any) -> int:
+def _second(link: Connection, directory: str, settings: Settings, options: ServeOptions) -> int:
     if is_newer(__version__, link.endpoint.version or ""):
         spawn.spawn_detached(directory, successor_of=link.endpoint.generation, auth=not options.no_auth)
     else:
@@ -87,7 +103,7 @@ def _second(link: Connection, directory: str, settings: Settings, options: Any) 
     return Proxy(take_over(), settings, directory).run(link)
 
 
-def _say_what_comes_late(running: Endpoint, options: Any) -> None:
+def _say_what_comes_late(running: Endpoint, options: ServeOptions) -> None:
     """A server goes by what it was started with: what is asked of it now is not to be lost in silence."""
     late = [setting.flag for setting in _given(options) if setting.whose == config.SERVER]
     if options.port == running.port:
@@ -99,7 +115,7 @@ def _say_what_comes_late(running: Endpoint, options: Any) -> None:
         sys.stderr.write(f"nudge: {where}, which {', '.join(late)} cannot change; end it first with: nudge stop\n")
 
 
-def _follow(directory: str, settings: Settings, options: Any) -> int:
+def _follow(directory: str, settings: Settings, options: ServeOptions) -> int:
     """Somebody else is just becoming PRIMARY: wait for its sign-post."""
     pipe = None if _at_terminal(options) else take_over()
     try:
@@ -119,7 +135,7 @@ def _follow(directory: str, settings: Settings, options: Any) -> int:
 # We are PRIMARY
 
 
-def _lead(lock: OwnerLock, directory: str, settings: Settings, options: Any) -> int:
+def _lead(lock: OwnerLock, directory: str, settings: Settings, options: ServeOptions) -> int:
     announced = _announce(directory)
     owner, pipe = "detached", None
     if not options.detach:
@@ -145,7 +161,7 @@ def _run_primary(
     lock: OwnerLock | None,
     settings: Settings,
     announced: Endpoint,
-    options: Any,
+    options: ServeOptions,
     owner: str,
     pipe: Pipe | None,
 ) -> bool:
@@ -176,7 +192,7 @@ def _load_mcp() -> None:
     load()
 
 
-def _succeed(directory: str, settings: Settings, options: Any) -> int:
+def _succeed(directory: str, settings: Settings, options: ServeOptions) -> int:
     """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
     _load_primary()
     _load_mcp()
@@ -205,7 +221,7 @@ def _ask_for_role(link: Connection, generation: str) -> None:
     link.close()
 
 
-def _serve_from_memory(directory: str, settings: Settings, options: Any, error: StorageFailed) -> int:
+def _serve_from_memory(directory: str, settings: Settings, options: ServeOptions, error: StorageFailed) -> int:
     """No directory to meet in: our own client is still served, from memory alone; a server for others cannot be."""
     if options.detach or options.successor or _at_terminal(options):
         raise error
@@ -218,11 +234,11 @@ def _serve_from_memory(directory: str, settings: Settings, options: Any, error: 
 # At a terminal
 
 
-def _at_terminal(options: Any) -> bool:
+def _at_terminal(options: ServeOptions) -> bool:
     return bool(options.http_only) or sys.stdin is None or sys.stdin.isatty()
 
 
-def _greet(published: Endpoint, options: Any) -> None:
+def _greet(published: Endpoint, options: ServeOptions) -> None:
     _say_where(published, "Nudge is serving", "no token needed: --no-auth" if options.no_auth else None)
     nudge = _command()
     sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")

@@ -22,6 +22,7 @@ from nudge.hints.model import Hint
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
 from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
+from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
 LOG_FORMAT = 1
@@ -215,6 +216,11 @@ def end_without_next(directory: str, ended: Session) -> int:
     else:
         os.unlink(path)
     return sum(hint.expires_at is None for hint in ended.store.hints())
+
+
+def spool_counts(directory: str) -> dict[str, int]:
+    """Return how many hook events wait for a server, their bytes, and how many were dropped."""
+    return spool.counts(directory)
 
 
 def forget(directory: str, settings: Settings) -> int | None:

@@ -8,12 +8,13 @@ import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import click
 import pytest
 
 from nudge import limits, paths
 from nudge import switches as switch
-from nudge.cli import exits, verbs
-from nudge.cli.runner import parser_of
+from nudge.cli import output
+from nudge.cli.app import Root, Verb, shown_verbs
 from nudge.clients import plan, registry
 from nudge.config import SETTINGS, Setting
 from nudge.decay import USES_TO_SATURATE, WEEK
@@ -26,7 +27,7 @@ from tests.contract.readme import Step
 from tests.contract.shell import environ_with_nudge, run_in_bash
 from tests.harness import ROOT, Machine
 
-SHOWN = [verb for verb in verbs.VERBS if not verb.hidden]
+SHOWN = list(shown_verbs())
 CLONE = "/home/me/http-proxy"  # where the transcripts are told from
 MAKEFILE = ".PHONY: build test\nbuild:\n\tdocker compose build router\ntest:\n\t@echo ok\n"
 PORT_IN_FORCE = """$(nudge status --json | sed 's/.*"port":\\([0-9]*\\).*/\\1/')"""
@@ -98,9 +99,15 @@ def test_every_client_is_mentioned() -> None:
     assert [name for name in registry.names() if not re.search(rf"`(nudge connect )?{name}\b", said)] == []
 
 
+def _options(verb: Verb) -> set[str]:
+    command = Root().get_command(click.Context(Root()), verb.name)
+    assert command is not None
+    return {name for param in command.params for name in param.opts} | {"--help", "-h"}
+
+
 def test_commands_exist() -> None:
     """Each `nudge VERB` in code is a verb, with options that it has."""
-    options = {verb.name: set(parser_of(verb)._option_string_actions) for verb in SHOWN}
+    options = {verb.name: _options(verb) for verb in SHOWN}
     for text in readme.code():
         for name, words in re.findall(r"\bnudge (?!nudge)([a-z]+)([^\n|&;()`]*)", text):
             assert name in options, text
@@ -109,16 +116,16 @@ def test_commands_exist() -> None:
 
 def test_options_exist() -> None:
     """No option is named that no verb has."""
-    known = {option for verb in SHOWN for option in parser_of(verb)._option_string_actions}
+    known = {option for verb in SHOWN for option in _options(verb)}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", " ".join(readme.code()))) <= known
 
 
 @pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
-def test_help_of_every_verb(machine: Machine, verb: verbs.Verb) -> None:
+def test_help_of_every_verb(machine: Machine, verb: Verb) -> None:
     """`nudge VERB --help` works in a process of its own, and starts no server."""
     done = machine.cli(verb.name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"usage: nudge {verb.name} ")
+    assert done.stdout.startswith(f"Usage: nudge {verb.name} ")
     assert machine.endpoint() is None
 
 
@@ -160,7 +167,7 @@ def test_formula() -> None:
 
 def test_exit_codes() -> None:
     """The exit codes in the table are the exit codes there are, but for those that a shell gives a signal."""
-    codes = {value for name, value in vars(exits).items() if name.isupper() and value < 128}
+    codes = {value for name, value in vars(output).items() if name.startswith("EXIT_") and value < 128}
     assert {int(row[0]) for row in readme.rows("| exit code |")} == codes
 
 

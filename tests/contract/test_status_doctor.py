@@ -142,7 +142,7 @@ def test_a_recycled_pid_survives_force(machine: Machine, innocent: subprocess.Po
     """The file names a number that belongs to another process by now: with the lock free there is no server to end."""
     name_stranger(machine, innocent.pid)
     done = machine.cli("stop", "--force")
-    assert (done.returncode, done.stdout) == (0, "no server runs\n") and innocent.poll() is None
+    assert (done.returncode, done.stdout) == (0, "no server is running\n") and innocent.poll() is None
 
 
 def test_a_recycled_pid_survives_while_the_lock_is_held(machine: Machine, innocent: subprocess.Popen[bytes]) -> None:

@@ -19,8 +19,8 @@ from typing import Any, Protocol, TypeVar
 from unittest import mock
 
 from nudge.__main__ import main
-from nudge.cli import exits
-from nudge.cli.verbs import VERBS
+from nudge.cli.app import VERBS
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED
 from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.ipc import endpoint
@@ -160,9 +160,9 @@ def outcome_of(code: int, out: str, err: str) -> Outcome:
     answer = json.loads(out or "null")
     assert isinstance(answer, dict), f"exit code {code}: {err}"
     if "error" not in answer:
-        assert code == exits.DONE
+        assert code == EXIT_OK
         return {"result": answer}
-    expected = exits.NOTHING_FOUND if answer["error"]["data"]["reason"] == "E_NOT_FOUND" else exits.REFUSED
+    expected = EXIT_NOT_FOUND if answer["error"]["data"]["reason"] == "E_NOT_FOUND" else EXIT_REFUSED
     assert code == expected
     return answer
 
@@ -176,7 +176,7 @@ _POSITIONAL = {
     "nudge.delete_hint": ("component", "key"),
     "nudge.list_components": ("component",),
 }
-_VERB_OF = {verb.operation: verb.name for verb in VERBS if verb.operation}
+_VERB_OF = {operation: verb.name for verb in reversed(VERBS) for operation in verb.operations}
 _VALUE_TEXT = {"command": "cmd", "path": "abs", "template": "body"}
 
 

@@ -48,7 +48,6 @@ MAY_IMPORT = {
 }
 
 EXCEPTIONS = {
-    ("nudge.cli.record", "nudge.hook"),
     ("nudge.switches", "nudge.ipc.lock"),
     # What a lifetime is, the hints say; a setting that is none is refused before a server starts with it.
     ("nudge.config", "nudge.hints.ttl"),
@@ -58,8 +57,6 @@ EXCEPTIONS = {
     ("nudge.hook", "nudge.history.extract"),
     ("nudge.hook", "nudge.history.touched"),
     ("nudge.hook", "nudge.storage.spool"),
-    # What waits for a server can only be told by others while there is none.
-    ("nudge.cli.status", "nudge.storage.spool"),
     # Two processes with one database are held apart by the same lock that tells who is PRIMARY.
     ("nudge.storage.database", "nudge.ipc.lock"),
 }

@@ -44,7 +44,7 @@ HOOK = (
 )
 COMMANDS = (
     "__main__",
-    *(f"cli.{name}" for name in ("verbs", "runner", "get", "set", "bump", "record", "serve", "render")),
+    *(f"cli.{name}" for name in ("plain", "output")),
 )
 THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *IPC, *HOOK, *COMMANDS))
 

@@ -48,7 +48,7 @@ class Server:
         self.made_with = {"env": env, "port": port, "autostart": autostart}
         return self
 
-    def call(self, method: str, params: dict[str, Any], *, start: bool = True, patience: float = 2.0) -> Any:  # noqa: ARG002
+    def call(self, method: str, params: dict[str, Any], *, start: bool = True, **_: Any) -> Any:
         self.calls.append((method, params))
         self.started.append(start)
         answer = self.answers[method]
@@ -110,7 +110,7 @@ class Nudge:
 @pytest.fixture(autouse=True)
 def somewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A directory outside any repository, and none of this machine's settings."""
-    for name in ("NO_COLOR", "TERM", "COLUMNS", "NUDGE_AUTOSTART", "NUDGE_PORT"):
+    for name in ("NO_COLOR", "TERM", "COLUMNS", "NUDGE_AUTOSTART", "NUDGE_PORT", "_NUDGE_COMPLETE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NUDGE_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("NUDGE_CONFIG", str(tmp_path / "config.toml"))
@@ -132,7 +132,6 @@ def repo(somewhere: Path) -> Path:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     fake = Server()
-    monkeypatch.setattr("nudge.cli.connection.Client", fake.client)
     monkeypatch.setattr("nudge.ipc.client.Client", fake.client)
     return fake
 

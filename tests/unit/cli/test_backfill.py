@@ -112,7 +112,7 @@ def test_it_may_be_interrupted(nudge: Nudge, taking: Server) -> None:
     """With a word about what that means."""
     taking.answers["nudge.record_many"] = KeyboardInterrupt()
     outcome = nudge("backfill")
-    assert outcome.code == 130 and "goes on from here" in outcome.err
+    assert outcome.code == 130 and "continues from here" in outcome.err
 
 
 def test_refusals_are_told(nudge: Nudge, taking: Server) -> None:

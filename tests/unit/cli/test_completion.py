@@ -1,60 +1,78 @@
 from __future__ import annotations
 
+import os
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from nudge.cli import verbs
-from nudge.cli.completion import SCRIPTS
+from nudge.cli import completion
+from nudge.cli.app import shown_verbs
 
 from .conftest import HINT, Nudge, Server
 
 BASH = shutil.which("bash")
+SHELLS = ("bash", "zsh", "fish")
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def known(server: Server) -> Server:
-    server.answers["nudge.list_components"] = {
-        "components": [
-            {"name": "api", "hint_count": 2},
-            {"name": "http-proxy", "hint_count": 1},
-            {"name": "evil\nname", "hint_count": 1},
+def live(server: Server) -> Server:
+    """A server that knows hints, sessions and types."""
+    server.answers = {
+        "nudge.list_components": {
+            "components": [
+                {"name": "api", "hint_count": 2},
+                {"name": "http-proxy", "hint_count": 1},
+                {"name": "evil\nname", "hint_count": 1},
+            ],
+            "hints": [
+                {"key": key, "hint": HINT, "eligible": True, "reasons": []} for key in ("build", "build", "test")
+            ],
+        },
+        "nudge.sessions": [
+            {"session_id": "d4f8a2b1-0000", "project": "api", "summary": {"intent": "fix it"}},
+            {"session_id": "ffff0000-0000", "project": "web", "summary": None},
         ],
-        "hints": [{"key": key, "hint": HINT, "eligible": True, "reasons": []} for key in ("build", "build", "test")],
+        "nudge.status": {"history": {"retention": {"days": {"command": 180, "command_error": 180, "file_edit": 365}}}},
     }
     return server
 
 
-def candidates(nudge: Nudge, *words: str) -> list[str]:
-    outcome = nudge("complete", "--", *words)
+def candidates(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, line: str, shell: str = "bash") -> list[str]:
+    """What the shell would offer behind `nudge LINE`."""
+    monkeypatch.setenv("_NUDGE_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", f"nudge {line}")
+    outcome = nudge()
     assert (outcome.code, outcome.err) == (0, "")
-    return [line.partition("\t")[0] for line in outcome.out.splitlines()]
+    return [text.removeprefix("plain,") for text in outcome.out.splitlines()]
 
 
-@pytest.mark.parametrize("shell", sorted(SCRIPTS))
+@pytest.mark.parametrize("shell", SHELLS)
 def test_scripts(nudge: Nudge, shell: str) -> None:
-    """Each shell gets a script that asks `nudge complete` and serves both command names."""
+    """Each shell gets a script in click's protocol that serves both command names."""
     outcome = nudge("completion", shell)
-    assert outcome.code == 0 and outcome.out == SCRIPTS[shell]
-    assert " complete -- " in outcome.out and "nudge-mcp" in outcome.out
+    assert outcome.code == 0 and outcome.out == completion.script(shell)
+    assert f"_NUDGE_COMPLETE={shell}_complete" in outcome.out and "nudge-mcp" in outcome.out
 
 
 def test_an_unknown_shell(nudge: Nudge) -> None:
-    """The shells there are stand in the line."""
+    """The error names the shells."""
     outcome = nudge("completion", "tcsh")
     assert outcome.code == 2 and "'fish'" in outcome.err
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_syntax(shell: str) -> None:
     """The shell itself accepts its script."""
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run([program, "-n"], input=SCRIPTS[shell], text=True, capture_output=True, check=False)
+    done = subprocess.run([program, "-n"], input=completion.script(shell), text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -72,81 +90,131 @@ def test_syntax(shell: str) -> None:
 def test_bash(tmp_path: Path, line: str, reply: list[str]) -> None:
     """Bash puts in what fits, quoted, and without the part before a colon that it already has."""
     stand_in = tmp_path / "nudge"
-    names = "http-proxy\\nscope:api\\nscope:as is\\n$(touch x)\\nget\\thelp\\n"
+    names = "http-proxy\\nscope:api\\nscope:as is\\n$(touch x)\\nget\\n"
     stand_in.write_text(
-        f'#!/bin/bash\nprintf \'{names}\' | while read -r n; do [[ "$n" == "${{@: -1}}"* ]] && printf "%s\\n" "$n"; done\n'
+        "#!/bin/bash\n"
+        f"printf '{names}' | while read -r n; do\n"
+        '  [[ "$n" == "${COMP_WORDS##*[[:space:]]}"* ]] && printf "plain,%s\\n" "$n"\n'
+        "done\n"
     )
     stand_in.chmod(0o755)
-    script = f"{SCRIPTS['bash']}\nCOMP_LINE='{line}' COMP_POINT={len(line)}\n_nudge {stand_in}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+    call = f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}\n_nudge_completion {shlex.quote(str(stand_in))}\n"
+    show = "printf '%s\\n' \"${COMPREPLY[@]}\"\n"
     assert BASH is not None
-    done = subprocess.run([BASH], input=script, text=True, capture_output=True, check=True, cwd=tmp_path)
+    done = subprocess.run(
+        [BASH], input=completion.script("bash") + call + show, text=True, capture_output=True, check=True, cwd=tmp_path
+    )
     assert (done.stdout.splitlines(), done.stderr) == (reply, "")
 
 
-def test_verbs_are_offered(nudge: Nudge) -> None:
-    """First come the verbs, also after a global flag; hidden ones stay hidden."""
-    shown = [verb.name for verb in verbs.VERBS if not verb.hidden]
-    assert candidates(nudge) == candidates(nudge, "") == candidates(nudge, "-p", "9000", "") == shown
-    assert candidates(nudge, "s") == ["set", "scan", "search", "sessions", "show", "serve", "status", "stop"]
+@pytest.mark.skipif(BASH is None, reason="bash is not installed")
+def test_bash_with_the_real_program(tmp_path: Path) -> None:
+    """`source <(nudge completion bash)` works as the README says, and no server is started for it."""
+    nudge = tmp_path / "nudge"
+    nudge.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m nudge "$@"\n')
+    nudge.chmod(0o755)
+    env = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "NUDGE_RUNTIME_DIR": str(tmp_path / "run"),
+        "PYTHONPATH": str(ROOT),
+    }
+    script = (
+        "source <(nudge completion bash)\nCOMP_LINE='nudge unp' COMP_POINT=9\n_nudge_completion nudge\n"
+        "echo ${COMPREPLY[@]}\nCOMP_LINE='nudge get ' COMP_POINT=10\n_nudge_completion nudge\necho ${#COMPREPLY[@]}\n"
+    )
+    assert BASH is not None
+    done = subprocess.run([BASH, "-c", script], env=env, text=True, capture_output=True, check=True)
+    assert (done.stdout, done.stderr, (tmp_path / "run").exists()) == ("unpin\n0\n", "", False)
 
 
-def test_options_are_offered(nudge: Nudge) -> None:
-    """A dash asks for the flags of the verb, or the global ones before it."""
-    assert candidates(nudge, "get", "--va") == ["--value-only"]
-    assert candidates(nudge, "--") == ["--port", "--json", "--help", "--version"]
-    assert "--successor" not in candidates(nudge, "serve", "--")
+def test_verbs_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First come the verbs, also after a global option; hidden ones stay hidden."""
+    names = [verb.name for verb in shown_verbs()]
+    assert candidates(nudge, monkeypatch, "") == candidates(nudge, monkeypatch, "-p 9000 ") == names
+    assert candidates(nudge, monkeypatch, "un") == ["unpin"]
 
 
-def test_choices_are_offered(nudge: Nudge) -> None:
-    """A flag or an argument with a fixed set of values offers them."""
-    assert candidates(nudge, "set", "a", "b", "--type", "j") == ["json"]
-    assert candidates(nudge, "completion", "") == ["bash", "zsh", "fish"]
+def test_zsh_and_fish_get_a_description(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They show the summary beside the name."""
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert candidates(nudge, monkeypatch, "unp", "zsh") == ["plain", "unpin", "let observations expire again"]
+    monkeypatch.setenv("COMP_CWORD", "unp")
+    assert candidates(nudge, monkeypatch, "unp", "fish") == ["unpin\tlet observations expire again"]
+
+
+def test_options_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dash asks for the options of the verb, or the global ones before it."""
+    assert candidates(nudge, monkeypatch, "get --va") == ["--value-only"]
+    assert candidates(nudge, monkeypatch, "--") == ["--port", "--json", "--version", "--help"]
+    assert "--successor" not in candidates(nudge, monkeypatch, "serve --")
+
+
+def test_choices_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option or argument with fixed values offers them; so do the clients of connect."""
+    assert candidates(nudge, monkeypatch, "set a b --type j") == ["json"]
+    assert candidates(nudge, monkeypatch, "completion ") == ["bash", "zsh", "fish"]
+    assert candidates(nudge, monkeypatch, "connect claude-c") == ["claude-code"]
+
+
+@pytest.mark.parametrize("words", ["delete a b --scope-os", "set a b --scope-os", "set a b --os"])
+def test_names_in_a_list_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    """An option that takes a list offers each name, and behind a comma those that are not in it yet."""
+    assert candidates(nudge, monkeypatch, f"{words} ") == ["linux", "darwin", "windows"]
+    assert candidates(nudge, monkeypatch, f"{words} linux,") == ["linux,darwin", "linux,windows"]
+    assert candidates(nudge, monkeypatch, f"{words} linux,d") == ["linux,darwin"]
+
+
+def test_names_come_from_the_server(nudge: Nudge, live: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Components and keys are those of the running server, which is never started; odd names are left out."""
+    assert candidates(nudge, monkeypatch, "get ") == ["api", "http-proxy"]
+    assert candidates(nudge, monkeypatch, "query --component h") == ["http-proxy"]
+    assert candidates(nudge, monkeypatch, "-p 9000 get --branch dev api ") == ["build", "test"]
+    assert live.params == {"component": "api"} and live.made_with["port"] == 9000
+    assert live.started == [False, False, False] and live.made_with["autostart"] is False
 
 
 @pytest.mark.parametrize(
-    "words", [["delete", "a", "b", "--scope-os"], ["set", "a", "b", "--scope-os"], ["set", "a", "b", "--os"]]
+    ("line", "offered"),
+    [
+        ("trace ", ["last", "d4f8a2b1", "ffff0000"]),
+        ("trace d", ["d4f8a2b1"]),
+        ("purge --session f", ["ffff0000"]),
+        ("search x --project w", ["web"]),
+        ("search x --type command", ["command", "command_error"]),
+        ("purge --type f", ["file_edit"]),
+    ],
 )
-def test_names_in_a_list_are_offered(nudge: Nudge, words: list[str]) -> None:
-    """A flag that takes several of some known names offers each of them, and behind a comma those that are not there
-    yet."""
-    assert candidates(nudge, *words, "") == ["linux", "darwin", "windows"]
-    assert candidates(nudge, *words, "linux,") == ["linux,darwin", "linux,windows"]
-    assert candidates(nudge, *words, "linux,d") == ["linux,darwin"]
+def test_history_is_offered(
+    nudge: Nudge, live: Server, monkeypatch: pytest.MonkeyPatch, line: str, offered: list[str]
+) -> None:
+    """Sessions, projects and observation types, as the running server knows them."""
+    assert candidates(nudge, monkeypatch, line) == offered
+    assert True not in live.started and live.made_with["autostart"] is False
 
 
-def test_names_come_from_the_server(nudge: Nudge, known: Server) -> None:
-    """Components and keys are those of the running server, which is never started for it; odd names are left out."""
-    assert candidates(nudge, "get", "") == ["api", "http-proxy"]
-    assert candidates(nudge, "query", "--component", "h") == ["http-proxy"]
-    assert candidates(nudge, "-p", "9000", "get", "--branch", "dev", "api", "") == ["build", "test"]
-    assert known.params == {"component": "api"} and known.made_with["port"] == 9000
-    assert known.started == [False, False, False] and known.made_with["autostart"] is False
+def test_nothing_to_offer(nudge: Nudge, live: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a shell should offer files, or nothing, it gets no names."""
+    for line in ("get a b ", "nonsense ", "get a b --cwd ", "set a b "):
+        assert candidates(nudge, monkeypatch, line) == []
+    assert candidates(nudge, monkeypatch, "import ") == ["file,"]
+    assert live.calls == []
 
 
-def test_nothing_to_offer(nudge: Nudge, known: Server) -> None:
-    """Where a shell should offer files, or nothing, it gets nothing."""
-    for words in (
-        ["import", ""],
-        ["get", "a", "b", ""],
-        ["nonsense", ""],
-        ["get", "a", "b", "--cwd", ""],
-        ["set", "a", "b", ""],
-    ):
-        assert candidates(nudge, *words) == []
-    assert known.calls == []
-
-
-def test_it_never_fails(nudge: Nudge, server: Server) -> None:
+@pytest.mark.parametrize("answer", [None, [], {"components": 7}, RuntimeError("broken"), {"components": [{}]}])
+def test_it_never_fails(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     """No server, a broken one, nonsense on the line: exit 0 and silence."""
-    assert candidates(nudge, "get", "") == []
+    server.answers["nudge.list_components"] = answer
+    assert candidates(nudge, monkeypatch, "get ") == []
     server.endpoints = [None]
-    assert candidates(nudge, "get", "") == []
-    assert candidates(nudge, "-p", "many", "get", "") == []
+    assert candidates(nudge, monkeypatch, "get ") == []
+    assert candidates(nudge, monkeypatch, "-p many get ") == []
+    assert candidates(nudge, monkeypatch, 'get "unclosed ') == []
+    monkeypatch.setenv("_NUDGE_COMPLETE", "csh_complete")
+    assert (nudge().code, nudge().out) == (0, "")
 
 
-def test_scripts_run_without_a_server(tmp_path: Path) -> None:
-    """The real program answers a Tab with no server there, and starts none."""
-    command = [sys.executable, "-m", "nudge", "complete", "--", "get", ""]
-    env = {"NUDGE_RUNTIME_DIR": str(tmp_path / "run"), "PYTHONPATH": str(Path(__file__).parents[3])}
-    done = subprocess.run(command, env=env, capture_output=True, check=True)
-    assert (done.stdout, done.stderr, (tmp_path / "run").exists()) == (b"", b"", False)
+def test_it_needs_no_settings(nudge: Nudge, live: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken config.toml does not take the names away."""
+    del live
+    (somewhere.parent / "config.toml").write_text("port = ")
+    assert candidates(nudge, monkeypatch, "get a") == ["api"]

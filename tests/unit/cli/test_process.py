@@ -23,7 +23,7 @@ COSTLY = (
     "tempfile",
     "shutil",
 )
-FOREIGN = ("rich", "httptools", "mcp", "pydantic", "re2", "difflib", "locale")
+FOREIGN = ("click", "argparse", "aiohttp", "mcp", "pydantic", "re2", "difflib", "locale")
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -41,34 +41,42 @@ def run(tmp_path: Path, *words: str, cwd: Path | None = None) -> subprocess.Comp
     )
 
 
-@pytest.mark.parametrize("words", [["get", "a", "b"], ["set", "a", "b", "c", "--global"], ["bump", "a", "b"]])
-def test_hot_verbs_load_little(tmp_path: Path, words: list[str]) -> None:
+def modules_of(tmp_path: Path, words: list[str]) -> set[str]:
+    """What a command line loads."""
+    code = f"import sys; from nudge.__main__ import main; main({words!r}); print('\\n' + '\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["get", "a", "b"],
+        ["get", "a", "b", "--json", "--explain"],
+        ["set", "a", "b", "c", "--global", "--tags", "x,y", "--type", "command"],
+        ["bump", "a", "b", "--delta", "-1"],
+    ],
+)
+def test_plain_lines_load_little(tmp_path: Path, words: list[str]) -> None:
     """Nothing costly and nothing foreign stands between a prompt and its answer."""
-    code = f"import sys; from nudge.__main__ import main; main({words!r}); print('\\n'.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=environment(tmp_path), capture_output=True, text=True, check=True
-    )
-    assert set(done.stdout.split()) & {*COSTLY, *FOREIGN} == set()
+    assert modules_of(tmp_path, words) & {*COSTLY, *FOREIGN} == set()
 
 
-def test_help_and_version_load_no_parser(tmp_path: Path) -> None:
-    """The verb is looked for before anything is imported."""
-    code = "import sys; from nudge.__main__ import main; main([]); main(['--version']); print('\\n'.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=environment(tmp_path), capture_output=True, text=True, check=True
-    )
-    assert {"argparse", "json", "socket"} & set(done.stdout.splitlines()) == set()
+@pytest.mark.parametrize(("verb", "module"), [("ls", "hints"), ("sessions", "history"), ("status", "server")])
+def test_a_verb_loads_its_own_module(tmp_path: Path, verb: str, module: str) -> None:
+    """The modules of the other verbs are not imported, and nothing of the server is."""
+    loaded = modules_of(tmp_path, [verb])
+    verbs = {"hints", "transfer", "history", "upkeep", "server", "wiring", "man"}
+    assert {name for name in verbs if f"nudge.cli.{name}" in loaded} == {module}
+    assert loaded & {"aiohttp", "asyncio", "mcp", "pydantic", "re2", "wcmatch", "filelock"} == set()
 
 
-def test_one_verb_loads_one_verb(tmp_path: Path) -> None:
-    """The other verbs' modules stay on disk."""
-    code = "import sys; from nudge.__main__ import main; main(['get', 'a', 'b']); print('\\n'.join(sys.modules))"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code], env=environment(tmp_path), capture_output=True, text=True, check=True
-    )
-    assert not any(
-        f"nudge.cli.{name}" in done.stdout for name in ("set", "query", "scope_flags", "serve", "completion")
-    )
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["frobnicate"]])
+def test_help_loads_no_verb(tmp_path: Path, words: list[str]) -> None:
+    """The table of verbs is enough for it."""
+    assert not {f"nudge.cli.{name}" for name in ("hints", "history", "server", "wiring")} & modules_of(tmp_path, words)
 
 
 def test_without_home(tmp_path: Path) -> None:

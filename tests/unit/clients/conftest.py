@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge.cli import runner, verbs
+from nudge.cli import app
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def nudge(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
 
     def run(name: str, *words: str) -> Outcome:
         capsys.readouterr()
-        code = runner.run(verbs.Verb(name, verbs.SERVER, "wire a client"), words)
+        code = app.main([name, *words])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 
@@ -84,7 +84,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def readline(self) -> str:
             return typed.pop(0) + "\n"
 
-    monkeypatch.setattr("nudge.cli.question.sys.stdin", Keyboard())
+    monkeypatch.setattr("sys.stdin", Keyboard())
     return typed
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from nudge import paths
+from nudge.cli import app
 from nudge.clients import cursor, registry
 from nudge.ipc import lock
 from nudge.usecases import delete_data
@@ -68,7 +67,7 @@ def test_without_a_terminal_nothing_is_changed(nudge: Nudge, home: Path) -> None
     """The difference is shown, and what to add is said."""
     outcome = nudge("connect", "codex")
     assert outcome.code == 2 and "+[mcp_servers.nudge]" in outcome.out and tree(home) == {}
-    assert outcome.err == "nudge connect: there is nobody to ask, stdin is no terminal; add --yes to go ahead\n"
+    assert outcome.err == "nudge connect: cannot ask for confirmation: stdin is not a terminal; add --yes to go ahead\n"
 
 
 def test_at_a_terminal_it_asks(nudge: Nudge, home: Path, answers: list[str]) -> None:
@@ -84,23 +83,12 @@ def test_at_a_terminal_it_asks(nudge: Nudge, home: Path, answers: list[str]) -> 
 def test_what_comes_next_is_offered(nudge: Nudge, answers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Told to everybody, run for those who say so, and never asked of a script."""
     ran: list[str] = []
-    monkeypatch.setattr("nudge.cli.runner.importlib.import_module", _importing(ran))
+    main = app.main
+    monkeypatch.setattr(app, "main", lambda words: main(words) if words[0] == "connect" else _note(ran, words[0]))
     answers[:] = ["yes", "yes", "no"]
     outcome = nudge("connect", "gemini")
     assert "nudge scan" in outcome.out and "nudge backfill" in outcome.out
-    assert "Run nudge scan now?" in outcome.err and ran == ["nudge.cli.scan"]
-
-
-def _importing(ran: list[str]) -> Callable[[str], Any]:
-    """Other verbs are stood in for by one that only says that it ran."""
-    really = importlib.import_module
-
-    def load(name: str) -> Any:
-        if not name.endswith((".scan", ".backfill")):
-            return really(name)
-        return SimpleNamespace(EXAMPLES=("nudge scan",), configure=str, run=lambda _: _note(ran, name))
-
-    return load
+    assert "Run nudge scan now?" in outcome.err and ran == ["scan"]
 
 
 def _note(ran: list[str], name: str) -> int:
@@ -204,7 +192,7 @@ def test_one_piece_goes_straight_into_a_file(nudge: Nudge, executable: str) -> N
 def test_the_file_of_one_piece_is_told_beside_it(nudge: Nudge, name: str, file: str) -> None:
     """On the other stream, so that the piece can still go straight into it."""
     outcome = nudge("connect", name, "--print")
-    assert outcome.err == f"goes into {file}, beside what is there\n" and file not in outcome.out
+    assert outcome.err == f"add it to {file}, beside what is there\n" and file not in outcome.out
 
 
 def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
@@ -290,7 +278,7 @@ def test_the_list_says_when_a_client_was_last_heard_of(
             asked.append((method, params, start))
             return {"sessions": sessions} if wrapped else sessions
 
-    monkeypatch.setattr("nudge.cli.connect.connect", lambda _: Server())
+    monkeypatch.setattr("nudge.cli.plain.Invocation.client", lambda _: Server())
     found = rows(nudge)
     assert (
         found["codex"]["last_event_at"],
@@ -317,7 +305,7 @@ def test_a_malformed_file_does_not_spoil_the_list(nudge: Nudge, home: Path) -> N
     [
         ([], "missing CLIENT"),
         (["codex", "--all"], "CLIENT and --all exclude each other"),
-        (["codex", "--delete-data"], "--delete-data goes with --all"),
+        (["codex", "--delete-data"], "--delete-data needs --all"),
     ],
 )
 def test_disconnect_is_told_of_what(nudge: Nudge, words: list[str], said: str) -> None:
@@ -378,7 +366,8 @@ def test_what_we_know_of_wired_files_is_not_deleted(nudge: Nudge, home: Path, mo
     (home / ".config/opencode/opencode.jsonc").write_text("{}")
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
     assert (
-        outcome.code == 3 and "~/.config/opencode/opencode.json may still be wired; nothing was deleted" in outcome.err
+        outcome.code == 3
+        and "~/.config/opencode/opencode.json may still be connected; nothing was deleted" in outcome.err
     )
     assert os.path.exists(paths.runtime_dir())
 
@@ -400,7 +389,7 @@ def test_delete_data_leaves_nothing(nudge: Nudge, home: Path, monkeypatch: pytes
     (home / ".local/share/other").mkdir()
     nudge("connect", "codex", "--yes")
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
-    assert outcome.code == 0 and "100 B  ~/.local/share/nudge" in outcome.out and "in all" in outcome.out
+    assert outcome.code == 0 and "100 B  ~/.local/share/nudge" in outcome.out and "in total" in outcome.out
     assert [name for name, content in tree(home).items() if content is not None or "nudge" in name] == []
     assert (home / ".local/share/other").is_dir()
 
@@ -411,7 +400,7 @@ def test_delete_data_asks(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPa
     answers[:] = ["no"]
     before = tree(home)
     outcome = nudge("disconnect", "--all", "--delete-data")
-    assert outcome.code == 3 and "for good? [y/N]" in outcome.err and tree(home) == before
+    assert outcome.code == 3 and "permanently? [y/N]" in outcome.err and tree(home) == before
 
 
 def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,12 +410,12 @@ def test_delete_data_stops_the_server_first(nudge: Nudge, monkeypatch: pytest.Mo
     assert held.acquire()
     asked: list[Any] = []
 
-    def stop(arguments: Any) -> int:
-        asked.append((arguments.force, arguments.forget))
+    def stop(*_: Any, force: bool, forget: bool) -> int:
+        asked.append((force, forget))
         held.release()
         return 0
 
-    monkeypatch.setattr("nudge.cli.stop.run", stop)
+    monkeypatch.setattr("nudge.cli.server.stop_server", stop)
     assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0
     assert asked == [(True, True)] and not os.path.exists(paths.runtime_dir())
 
@@ -436,7 +425,7 @@ def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: 
     fill(monkeypatch)
     held = lock.Flock(os.path.join(paths.runtime_dir(), paths.LOCK))
     assert held.acquire()
-    monkeypatch.setattr("nudge.cli.stop.run", lambda _: 0)
+    monkeypatch.setattr("nudge.cli.server.stop_server", lambda *_, **__: 0)
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
     held.release()
     assert outcome.code == 3 and "end your agents" in outcome.err and os.path.exists(paths.database_file())

@@ -14,8 +14,7 @@ import pytest
 
 from nudge import config, hook
 from nudge import switches as switch
-from nudge.cli import off, on, runner
-from nudge.cli.verbs import Verb
+from nudge.cli import app
 from nudge.context import Context
 from nudge.errors import Invalid, StorageFailed
 from nudge.storage import spool
@@ -324,12 +323,11 @@ def here(runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def verb(name: str, *words: str) -> int:
-    return runner.run(Verb(name, "History", "turn recording off or on"), words)
+    return app.main([name, *words])
 
 
 def test_off_and_on_name_the_project(here: Path, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And the word that undoes it."""
-    assert off.EXAMPLES and on.EXAMPLES
     assert verb("off") == 0
     assert "recording is off for thesis; turn it on with: nudge on" in capsys.readouterr().out
     assert switch.load(runtime).projects == [str(here)]

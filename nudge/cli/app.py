@@ -1,0 +1,365 @@
+"""The click application: the table of verbs, the root command that loads a verb's module on first use, and `main`.
+
+A module of verbs declares each with `@verb("name", examples...)`; `--json`, `--port`, `--help` and `--version` come
+with the decorator, so that every verb takes them anywhere on the line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+from click.exceptions import Exit, MissingParameter, NoSuchOption
+
+from nudge import __version__
+from nudge.cli import output
+from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
+from nudge.cli.params import GLOBAL_SECTION, PORT, Option
+from nudge.cli.plain import Invocation
+from nudge.errors import NudgeError
+
+HINTS, HISTORY, SERVER, WIRING = "Hints", "History", "Server", "Wiring"
+GROUPS = (HINTS, HISTORY, SERVER, WIRING)
+COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
+
+_NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
+_SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
+
+
+class Verb:
+    """One row of the table: where the verb is implemented, and what `nudge --help` says about it."""
+
+    __slots__ = ("aliases", "group", "hidden", "module", "name", "operations", "summary")
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        module: str,
+        summary: str,
+        *operations: str,
+        aliases: tuple[str, ...] = (),
+        hidden: bool = False,
+    ) -> None:
+        self.name, self.group, self.module, self.summary = name, group, module, summary
+        self.operations, self.aliases, self.hidden = operations, aliases, hidden
+
+
+VERBS = (
+    Verb("set", HINTS, "hints", "save a hint, or replace it", "nudge.set_hint"),
+    Verb("get", HINTS, "hints", "show the best hint for this context, and why", "nudge.get_hint"),
+    Verb("query", HINTS, "hints", "search hints by component, key, tag or text", "nudge.query"),
+    Verb(
+        "ls",
+        HINTS,
+        "hints",
+        "list components, or all hints in one",
+        "nudge.list_components",
+        aliases=("list-components",),
+    ),
+    Verb("delete", HINTS, "hints", "delete a hint, or one variant of it", "nudge.delete_hint", aliases=("rm",)),
+    Verb("bump", HINTS, "hints", "credit a hint that worked, or lower one that failed", "nudge.bump"),
+    Verb("export", HINTS, "transfer", "write hints (--all: the history) as JSON", "nudge.export", "nudge.export_all"),
+    Verb("import", HINTS, "transfer", "read hints from JSON", "nudge.import"),
+    Verb("scan", HINTS, "transfer", "set hints from the manifests of this repo", "nudge.scan"),
+    Verb("search", HISTORY, "history", "search what agents did", "nudge.search"),
+    Verb("recent", HISTORY, "history", "list the recent observations that matter most", "nudge.recent_context"),
+    Verb("history", HISTORY, "history", "show which sessions touched a file, and why", "nudge.file_history"),
+    Verb("sessions", HISTORY, "history", "list sessions", "nudge.sessions"),
+    Verb("trace", HISTORY, "history", "show a session: each prompt and what it led to", "nudge.session_trace"),
+    Verb("timeline", HISTORY, "history", "show what happened around an observation", "nudge.timeline"),
+    Verb("show", HISTORY, "history", "show observations in full", "nudge.get_observations"),
+    Verb("inject", HISTORY, "history", "print what an agent that starts here is told", "nudge.inject"),
+    Verb("pin", HISTORY, "upkeep", "keep observations forever", "nudge.pin"),
+    Verb("unpin", HISTORY, "upkeep", "let observations expire again", "nudge.pin"),
+    Verb("purge", HISTORY, "upkeep", "delete observations permanently", "nudge.purge"),
+    Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
+    Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
+    Verb("backfill", HISTORY, "upkeep", "read the transcripts that Claude Code keeps", "nudge.record_many"),
+    Verb("on", HISTORY, "upkeep", "resume recording in this project"),
+    Verb("off", HISTORY, "upkeep", "stop recording in this project"),
+    Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),
+    Verb("status", SERVER, "server", "show which server runs, and its state", "nudge.status"),
+    Verb("stop", SERVER, "server", "stop the server; hints stay for the session", "nudge.stop"),
+    Verb("token", SERVER, "server", "print the bearer token for HTTP"),
+    Verb("doctor", SERVER, "server", "check the installation, and show the fixes"),
+    Verb("connect", WIRING, "wiring", "connect an agent to Nudge: MCP server and hooks"),
+    Verb("disconnect", WIRING, "wiring", "remove what connect added"),
+    Verb("record", WIRING, "wiring", "record one hook event from stdin", "nudge.record"),
+    Verb("completion", WIRING, "man", "print the completion script for a shell"),
+    Verb("man", WIRING, "man", "print the manual page of nudge, or of one verb"),
+    Verb("help", WIRING, "man", "show the help of nudge, or of one verb", hidden=True),
+    Verb("version", WIRING, "man", "print the version", hidden=True),
+)
+_COMMANDS: dict[str, Command] = {}  # filled by the modules of verbs as they are imported
+_BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases)}
+
+
+def find_verb(name: str) -> Verb | None:
+    """Return the verb of that name or alias."""
+    return _BY_NAME.get(name)
+
+
+class Command(click.Command):
+    """A verb: options in sections, examples below them, the global options at the end."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        self.params += _global_options()
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """A negative number is a value, never an option: `nudge set api retries -1`."""
+        parser = super().make_parser(ctx)
+        process_option = parser._process_opts
+
+        def process(arg: str, state: Any) -> None:
+            if _NEGATIVE_NUMBER.match(arg):
+                state.largs.append(arg)
+            else:
+                process_option(arg, state)
+
+        parser._process_opts = process  # type: ignore[method-assign]
+        return parser
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            raise Usage(f"unexpected argument {' '.join(rest)!a}", "quote a value that contains spaces")
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and not isinstance(param, click.Argument):
+                sections.setdefault(getattr(param, "section", GLOBAL_SECTION), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"  {example}\n")
+
+
+def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
+    """Make a function the command of a verb in the table. It gets the `Invocation` first, then its parameters.
+
+    The help is the summary in the table, then the docstring."""
+    entry = _BY_NAME[name]
+    summary = entry.summary[0].upper() + entry.summary[1:] + "."
+
+    def decorate(function: Callable[..., int]) -> Command:
+        help = f"{summary}\n\n{function.__doc__}" if function.__doc__ else summary
+        command = click.command(
+            name, cls=Command, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
+        )
+        _COMMANDS[name] = command(click.pass_obj(function))
+        return _COMMANDS[name]
+
+    return decorate
+
+
+def _global_options() -> list[click.Parameter]:
+    def set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        ctx.obj.as_json = ctx.obj.as_json or value
+
+    def set_port(ctx: click.Context, _: click.Parameter, value: int | None) -> None:
+        ctx.obj.port = ctx.obj.port if value is None else value
+
+    def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            click.echo(f"nudge {__version__}")
+            ctx.exit()
+
+    common: dict[str, Any] = {"expose_value": False, "section": GLOBAL_SECTION}
+    return [
+        Option(["-p", "--port"], type=PORT, metavar="PORT", callback=set_port, help="Port of the server.", **common),
+        Option(["--json"], is_flag=True, callback=set_json, help="Print the exact result object.", **common),
+        Option(
+            ["-V", "--version"],
+            is_flag=True,
+            is_eager=True,
+            callback=show_version,
+            help="Print the version and exit.",
+            **common,
+        ),
+    ]
+
+
+class Root(click.Group):
+    """The program: verbs come from the table, and their modules are imported when they are needed."""
+
+    def __init__(self) -> None:
+        super().__init__("nudge", invoke_without_command=True, add_help_option=False, callback=_show_root_help)
+        self.params = [
+            *_global_options(),
+            Option(["-h", "--help"], is_flag=True, section=GLOBAL_SECTION, help="Show help, also of one verb."),
+        ]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return [entry.name for entry in VERBS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        entry = _BY_NAME.get(cmd_name)
+        if entry is None:
+            return None
+        import_module(f"nudge.cli.{entry.module}")
+        return _COMMANDS[entry.name]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, *rest = args
+        entry = _BY_NAME.get(name)
+        if entry is None:
+            if ctx.resilient_parsing:
+                ctx.obj.verb = name
+                return None, None, rest
+            raise Usage(f"unknown command {name!a}", verb_advice(name))
+        ctx.obj.verb = entry.name
+        help_wanted = ctx.params.get("help") and not ctx.resilient_parsing
+        return entry.name, self.get_command(ctx, entry.name), ["--help"] if help_wanted else rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb. Interrupts and closed pipes end here: click would give them exit code 1, "not found"."""
+        try:
+            try:
+                code = super().invoke(ctx)
+            except Exit as leaving:
+                code = leaving.exit_code
+            output.flush_stdout()
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
+        except BrokenPipeError:
+            return output.silence_stdout()
+        return code
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_text("Nudge: the shared memory of the coding agents on one machine.")
+        formatter.write_paragraph()
+        formatter.write_usage("nudge", "[-p PORT] [--json] COMMAND [ARGS]...")
+        for group in GROUPS:
+            with formatter.section(group):
+                formatter.write_dl([(entry.name, _summary(entry)) for entry in shown_verbs(group)])
+        with formatter.section(GLOBAL_SECTION):
+            formatter.write_dl([record for param in self.params if (record := param.get_help_record(ctx))])
+        with formatter.section("Examples"):
+            for line in EXAMPLES:
+                formatter.write(f"  {line}\n")
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Offer the verbs of the table without importing their modules."""
+        from click.shell_completion import CompletionItem
+
+        if ctx.obj.verb is not None:  # an unknown one
+            return []
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(entry.name, help=entry.summary)
+            for group in GROUPS
+            for entry in shown_verbs(group)
+            if entry.name.startswith(incomplete)
+        ]
+
+
+EXAMPLES = (
+    'nudge set http-proxy build "docker compose build router" --tags build,docker',
+    "nudge get http-proxy build",
+    'eval "$(nudge get http-proxy build --value-only)"',
+)
+
+
+def shown_verbs(group: str | None = None) -> Iterator[Verb]:
+    return (entry for entry in VERBS if not entry.hidden and group in (None, entry.group))
+
+
+def _summary(entry: Verb) -> str:
+    return f"{entry.summary} (also: {', '.join(entry.aliases)})" if entry.aliases else entry.summary
+
+
+@click.pass_context
+def _show_root_help(ctx: click.Context, help: bool) -> int:
+    del help
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+    return EXIT_OK
+
+
+def verb_advice(word: str) -> str:
+    from difflib import get_close_matches
+
+    names = [name for entry in shown_verbs() for name in (entry.name, *entry.aliases)]
+    near = get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean: nudge {near[0]}" if near else "try: nudge --help"
+
+
+def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> int:
+    """Run one command line and return its exit code. `run_hook` is what `nudge record` runs."""
+    invocation = Invocation(run_hook=run_hook)
+    if COMPLETE_VARIABLE in os.environ:
+        from nudge.cli import completion
+
+        return completion.answer(Root(), invocation)
+    try:
+        return _run(words, invocation)
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    except NudgeError as error:
+        return output.report_error(error, verb=invocation.verb or "help", as_json=invocation.as_json)
+    except Usage as error:
+        return output.report_usage(error.message, error.advice or example_advice(invocation.verb), invocation.verb)
+    except click.UsageError as error:
+        return output.report_usage(*_usage_sentence(error, invocation.verb), invocation.verb)
+
+
+def _run(words: Sequence[str], invocation: Invocation) -> int:
+    code = Root().main(list(words), "nudge", standalone_mode=False, obj=invocation)
+    return EXIT_OK if code is None else int(code)
+
+
+def example_advice(name: str | None) -> str:
+    command = None if name is None else Root().get_command(click.Context(Root()), name)
+    return f"try: {command.examples[0]}" if isinstance(command, Command) and command.examples else "try: nudge --help"
+
+
+def _usage_sentence(error: click.UsageError, name: str | None) -> tuple[str, str]:
+    """Return click's complaint in one line of our words, and what to type instead."""
+    help_advice = f"see: nudge {name} --help" if name else "try: nudge --help"
+    if isinstance(error, NoSuchOption):
+        return _unknown_option(error, name)
+    if isinstance(error, MissingParameter) and error.ctx is not None:
+        missing = [
+            param.human_readable_name
+            for param in error.ctx.command.params
+            if isinstance(param, click.Argument) and param.required and param.name not in error.ctx.params
+        ]
+        return f"missing {', '.join(missing)}", example_advice(name)
+    if isinstance(error, click.BadOptionUsage):
+        is_missing = "requires" in error.message
+        return f"{error.option_name} {'needs a value' if is_missing else 'takes no value'}", help_advice
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        opts = error.param.opts if isinstance(error.param, click.Option) else [error.param.human_readable_name]
+        return f"{'/'.join(opts)}: {error.message.rstrip('.')}", help_advice
+    return error.format_message().rstrip("."), help_advice
+
+
+def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
+    if name is None:
+        return f"unknown option {error.option_name!a} before the command", "try: nudge --help"
+    if error.possibilities:
+        return f"unknown option {error.option_name!a}", f"did you mean: {error.possibilities[0]}"
+    return (
+        f"unknown option {error.option_name!a}",
+        f"see: nudge {name} --help; a value that starts with - goes after --",
+    )

@@ -1,0 +1,213 @@
+"""The verbs for single hints: set, get, query, ls, delete, bump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from nudge.cli import completion, output, params, plain
+from nudge.cli.app import verb
+from nudge.cli.output import EXIT_OK, Pen, Usage
+from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
+from nudge.cli.plain import Invocation
+
+_VALUE = {"section": "Value"}
+_META = {"section": "Metadata"}
+
+
+@verb(
+    "set",
+    'nudge set http-proxy build "docker compose build router"',
+    'nudge set api test "pytest -q" --type command --shell bash --tags test --priority 8',
+    "nudge set api directory ~/code/api --type path --scope-os linux",
+    "nudge set api env.FEATURE_X 1 --ttl PT2H --scope-branch 'hotfix/*'",
+    "kubectl config view -o json | nudge set infra kube - --type json --global",
+    "nudge set api flag -- --verbose          (a value that starts with - goes after --)",
+)
+@params.name_arguments
+@click.argument("value", metavar="VALUE", help="The value; - reads it from stdin.")
+@option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (string).", **_VALUE)
+@option("--shell", type=click.Choice(plain.SHELLS), help="Shell of a command.", **_VALUE)
+@option("--format", type=click.Choice(plain.TEMPLATE_FORMATS), help="Format of a template.", **_VALUE)
+@option(
+    "--default", type=PAIR, multiple=True, metavar="NAME=VALUE", help="Default in a template (repeatable).", **_VALUE
+)
+@list_option("--os", type=SYSTEMS, metavar="OS", help="Systems of a path: linux, darwin, windows.", **_VALUE)
+@option("--reason", metavar="TEXT", help="Why it is so.", **_META)
+@list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to search by.", **_META)
+@option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5).", **_META)
+@option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (0.5).", **_META)
+@option("--ttl", metavar="TTL", help="session, or an ISO-8601 duration such as PT2H.", **_META)
+@option("--sensitivity", type=click.Choice(plain.SENSITIVITIES), help="secret: hidden in pretty output.", **_META)
+@option("--allow-secret", is_flag=True, help="The same as --sensitivity secret.", **_META)
+@option("--source", type=click.Choice(plain.SOURCES), help="Where it comes from (user).", **_META)
+@option("--added-by", metavar="NAME", help="Who adds it, such as agent:codex.", **_META)
+@option("--if-match-version", type=WHOLE, metavar="N", help="Only if this is its version (0: it is new).", **_META)
+@params.scope_options("Everywhere. Without a scope, a hint applies to the repo you are in.")
+def set_hint(invocation: Invocation, component: str, key: str, value: str, **options: Any) -> int:
+    """The same component, key and scope replace the hint; another scope adds a variant."""
+    return plain.set_hint(invocation, component, key, value, **options)
+
+
+@verb(
+    "get",
+    "nudge get http-proxy build",
+    "nudge get http-proxy build --explain",
+    'eval "$(nudge get http-proxy build --value-only)"',
+    "nudge get http-proxy directory --os windows",
+)
+@params.name_arguments
+@option("--explain", is_flag=True, help="Show all fields of the hint and the parts of its score.")
+@option("--value-only", is_flag=True, help="Print the bare value and nothing else, for scripts.")
+@params.context_options
+def get(invocation: Invocation, **options: Any) -> int:
+    """When no variant applies here, the error lists each one and the condition that excludes it."""
+    return plain.get(invocation, **options)
+
+
+@verb("bump", "nudge bump http-proxy build", "nudge bump http-proxy build --delta -1")
+@params.name_arguments
+@option("--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number takes back (1).")
+@params.context_options
+def bump(invocation: Invocation, **options: Any) -> int:
+    """The credit goes to the variant that `nudge get` returns here."""
+    return plain.bump(invocation, **options)
+
+
+# query
+
+
+@verb(
+    "query",
+    "nudge query docker",
+    "nudge query --component http-proxy --tags build --limit 5",
+    "nudge query --keys build,test --regex 'dock.*build'",
+)
+@click.argument("text", metavar="[TEXT]", required=False, help="Text to search for, ignoring case.")
+@option("--component", metavar="NAME", help="Only in this component.", shell_complete=completion.components)
+@list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
+@list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
+@option("--regex", metavar="REGEX", help="RE2 expression to search for in names, values, reasons and tags.")
+@params.limit_option(10)
+@params.context_options
+def query(
+    invocation: Invocation,
+    text: str | None,
+    component: str | None,
+    keys: list[str] | None,
+    tags: list[str] | None,
+    regex: str | None,
+    limit: int | None,
+    env: tuple[tuple[str, str], ...],
+    **where: str | None,
+) -> int:
+    """Only hints that apply to the context are found; what matches elsewhere is named with the reason."""
+    if text is not None and regex is not None:
+        raise Usage("TEXT and --regex exclude each other", "leave one out")
+    fields = params.given(component=component, keys=keys, tags=tags, limit=limit, regex=_text_regex(text, regex))
+    fields["context"] = plain.context_params(**where)
+    result = invocation.client(env).call("nudge.query", fields)
+    console = invocation.console
+    console.result(result, _query_lines(console.pen, result["hints"]))
+    if not result["hints"] and not console.as_json:
+        why_not = result.get("why_not") or ()
+        reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"
+        console.note(f"{reason}; list all hints with: nudge ls")
+        for miss in why_not:
+            name = output.hint_name(miss["component"], miss["key"])
+            console.note(f"  {name}: {output.visible('; '.join(miss['reasons']))}")
+    return EXIT_OK
+
+
+def _text_regex(text: str | None, regex: str | None) -> str | None:
+    """An empty text is sent as it is: the server refuses it."""
+    import re
+
+    return regex if text is None else "(?i)" + re.escape(text) if text else ""
+
+
+def _query_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
+    names = [output.hint_name(hit["component"], hit["key"]) for hit in hits]
+    width = output.widest(names)
+    for name, hit in zip(names, hits, strict=True):
+        value = pen.clip(output.value_text(hit["hint"]), width + 8)
+        yield f"{hit['score']:.2f}  {pen.paint('bold', output.pad(name, width))}  {value}"
+        reasons = hit["match_explain"]["reasons"]
+        if reasons:
+            yield pen.paint("dim", "      " + pen.clip(output.visible("; ".join(reasons)), 6))
+
+
+# ls
+
+
+@verb("ls", "nudge ls", "nudge ls http-proxy", "nudge ls http-proxy --branch main")
+@click.argument(
+    "component",
+    metavar="[COMPONENT]",
+    required=False,
+    help="List the hints of this component.",
+    shell_complete=completion.components,
+)
+@params.context_options
+def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str], ...], **where: str | None) -> int:
+    """● marks a hint that applies here, ○ one that does not, with the reason."""
+    console, client = invocation.console, invocation.client(env)
+    if component is None:
+        result = client.call("nudge.list_components", {})
+        console.result(result, _component_lines(console.pen, result["components"]))
+        advice = "no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan"
+    else:
+        fields = {"component": component, "context": plain.context_params(**where)}
+        result = client.call("nudge.list_components", fields)
+        console.result(result, _hint_lines(console.pen, result["hints"]))
+        advice = f"{output.visible(component)} has no hints; list the components with: nudge ls"
+    if not result["components"] and not console.as_json:
+        console.note(advice)
+    return EXIT_OK
+
+
+def _component_lines(pen: Pen, components: list[dict[str, Any]]) -> Iterator[str]:
+    width = output.widest(output.visible(component["name"]) for component in components)
+    for component in components:
+        name = pen.paint("bold", output.pad(output.visible(component["name"]), width))
+        yield f"{name}  {output.count(component['hint_count'], 'hint')}"
+
+
+def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:
+    width = output.widest(output.visible(entry["key"]) for entry in entries)
+    for entry in entries:
+        key = output.pad(output.visible(entry["key"]), width)
+        value = pen.clip(output.value_text(entry["hint"]), width + 4)
+        scope = output.scope_text(output.scope_of(entry["hint"]))
+        if entry["eligible"]:
+            yield f"{pen.paint('green', pen.symbol('●'))} {pen.paint('bold', key)}  {value}"
+        else:
+            yield f"{pen.paint('dim', pen.symbol('○'))} {pen.paint('dim', f'{key}  {value}')}"
+            scope += f" (not here: {output.visible('; '.join(entry['reasons']))})"
+        yield pen.paint("dim", f"  {' ' * width}  {pen.clip(scope, width + 4)}")
+
+
+# delete
+
+
+@verb(
+    "delete",
+    "nudge delete http-proxy build",
+    "nudge delete http-proxy directory --scope-os windows",
+    "nudge delete http-proxy build --global",
+)
+@params.name_arguments
+@params.scope_options("The variant that applies everywhere.")
+def delete(invocation: Invocation, component: str, key: str, **scope_options: Any) -> int:
+    """Without a scope, all variants are deleted."""
+    scope = plain.scope_params(scope_options)
+    fields = {"component": component, "key": key} | ({} if scope is None else {"scope": scope})
+    result = invocation.client().call("nudge.delete_hint", fields)
+    previous = result["previous"]
+    what = f"{len(previous)} variants" if isinstance(previous, list) else f"v{previous['version']}"
+    pen = invocation.console.pen
+    name = pen.paint("bold", output.hint_name(component, key))
+    invocation.console.result(result, [pen.done(f"deleted hint {name} ({what})")])
+    return EXIT_OK

@@ -1,0 +1,171 @@
+"""The verbs that describe the program: man, help, version, completion's script."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from nudge import __version__
+from nudge.cli import app, completion
+from nudge.cli.app import Command, Root, verb
+from nudge.cli.output import EXIT_OK, Usage
+from nudge.cli.plain import Invocation
+
+_EXIT_STATUS = (
+    ("0", "Done."),
+    ("1", "Not found: what was named does not exist."),
+    ("2", "The command line is wrong."),
+    ("3", "Refused; the code and a sentence are on stderr."),
+    ("4", "No server."),
+)
+_FILES = (("~/.local/state/nudge", "Lock, endpoint, token and change log of the server; one folder per machine."),)
+_VARIABLES = (
+    ("NUDGE_RUNTIME_DIR", "Directory of the server's lock, endpoint, token and change log."),
+    ("NUDGE_AUTOSTART", "0: commands do not start a server."),
+    ("NUDGE_OFF", "1: record and inject nothing."),
+    ("NO_COLOR", "Print without color."),
+)
+
+Rows = list[tuple[str, str]]
+Page = list[tuple[str, str | Rows | list[str]]]  # a section's title, and text, terms with meanings, or literal lines
+
+
+@verb("man", "nudge man", "nudge man get", "nudge man | man -l -")
+@click.argument("name", metavar="[VERB]", required=False, help="The verb; without it, nudge itself.")
+def man(invocation: Invocation, name: str | None) -> int:
+    """On a terminal the page is printed as text, into a pipe as a man page (roff)."""
+    title = "nudge" if name is None else f"nudge-{_command(name).name}"
+    page = _root_page() if name is None else _verb_page(_command(name))
+    console = invocation.console
+    roff = "\n".join(_roff_lines(title, page))
+    console.result({"man": roff}, _text_lines(page) if console.is_terminal else [roff])
+    return EXIT_OK
+
+
+@verb("help", "nudge help", "nudge help get")
+@click.argument("name", metavar="[VERB]", required=False, help="The verb; without it, nudge itself.")
+def help_command(invocation: Invocation, name: str | None) -> int:
+    return app.main(["--help"] if name is None else [_command(name, invocation).name or "", "--help"])
+
+
+@verb("version", "nudge version")
+def version(invocation: Invocation) -> int:
+    invocation.console.result({"version": __version__}, [f"nudge {__version__}"])
+    return EXIT_OK
+
+
+@verb(
+    "completion",
+    "source <(nudge completion bash)",
+    "nudge completion zsh > ~/.zfunc/_nudge",
+    "nudge completion fish > ~/.config/fish/completions/nudge.fish",
+)
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish.")
+def completion_script(invocation: Invocation, shell: str) -> int:
+    """The shell then offers verbs, options, components, keys, sessions, types and clients."""
+    text = completion.script(shell)
+    invocation.console.result({"script": text}, [text.rstrip("\n")])
+    return EXIT_OK
+
+
+def _command(name: str, invocation: Invocation | None = None) -> Command:
+    command = Root().get_command(click.Context(Root()), name)
+    if not isinstance(command, Command):
+        if invocation is not None:
+            invocation.verb = None
+        raise Usage(f"unknown command {name!a}", app.verb_advice(name))
+    return command
+
+
+# The content of a page
+
+
+def _root_page() -> Page:
+    verbs: Page = [
+        (f"{group} commands".upper(), [(f"nudge {entry.name}", entry.summary) for entry in app.shown_verbs(group)])
+        for group in app.GROUPS
+    ]
+    root = Root()
+    return [
+        ("NAME", "nudge - the shared memory of the coding agents on one machine"),
+        ("SYNOPSIS", ["nudge [-p PORT] [--json] COMMAND [ARGS]..."]),
+        (
+            "DESCRIPTION",
+            "Nudge keeps hints about what works here, and a searchable history of what agents did. The first command "
+            "that needs a server starts one; it ends by itself. Each command has its own page: nudge man COMMAND.",
+        ),
+        *verbs,
+        ("OPTIONS", _option_rows(root, _context(root))),
+        ("EXAMPLES", list(app.EXAMPLES)),
+        ("EXIT STATUS", list(_EXIT_STATUS)),
+        ("ENVIRONMENT", list(_VARIABLES)),
+        ("FILES", list(_FILES)),
+    ]
+
+
+def _verb_page(command: Command) -> Page:
+    ctx = click.Context(command, info_name=command.name, parent=_context(Root()), **command.context_settings)
+    entry = app.find_verb(command.name or "")
+    assert entry is not None
+    arguments = [param.get_help_record(ctx) for param in command.params if isinstance(param, click.Argument)]
+    page: Page = [
+        ("NAME", f"nudge {entry.name} - {entry.summary}"),
+        ("SYNOPSIS", [" ".join(["nudge", entry.name, *command.collect_usage_pieces(ctx)])]),
+        ("DESCRIPTION", " ".join((command.help or "").split())),
+        ("ARGUMENTS", arguments),
+        ("OPTIONS", _option_rows(command, ctx)),
+        ("EXAMPLES", list(command.examples)),
+        ("EXIT STATUS", list(_EXIT_STATUS)),
+        ("SEE ALSO", "nudge(1)"),
+    ]
+    return [(title, content) for title, content in page if content]
+
+
+def _context(root: Root) -> click.Context:
+    return click.Context(root, info_name="nudge")
+
+
+def _option_rows(command: click.Command, ctx: click.Context) -> Rows:
+    records = (param.get_help_record(ctx) for param in command.get_params(ctx) if isinstance(param, click.Option))
+    return [record for record in records if record is not None]
+
+
+# Two forms of it
+
+
+def _roff_lines(title: str, page: Page) -> Iterator[str]:
+    yield f'.TH "{_roff(title.upper())}" "1" "" "nudge {__version__}" "Nudge Manual"'
+    for name, content in page:
+        yield f".SH {_roff(name)}"
+        if isinstance(content, str):
+            yield _roff(content)
+            continue
+        for item in content:
+            if isinstance(item, str):
+                yield from (".PP", ".nf", _roff(item), ".fi")
+            else:
+                yield from (".TP", rf"\fB{_roff(item[0])}\fR", _roff(item[1]))
+
+
+def _roff(text: str) -> str:
+    """Escape backslashes, hyphens (they must stay copyable) and a dot or quote that would begin a request."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{text}" if text[:1] in (".", "'") else text
+
+
+def _text_lines(page: Page) -> Iterator[str]:
+    for name, content in page:
+        yield name
+        if isinstance(content, str):
+            yield from textwrap.wrap(content, 76, initial_indent="    ", subsequent_indent="    ")
+        elif content and isinstance(content[0], str):
+            yield from (f"    {line}" for line in content)
+        else:
+            rows: Any = content
+            for term, meaning in rows:
+                yield f"    {term}"
+                yield from textwrap.wrap(meaning, 76, initial_indent="        ", subsequent_indent="        ")
+        yield ""

@@ -1,0 +1,322 @@
+"""What the terminal shows: the console and its colors, hints and tables as text, errors and exit codes.
+
+Standard library only and cheap to import: a plain `nudge get` comes through here without click.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from nudge.errors import SettingInvalid
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TextIO
+
+    from nudge.errors import NudgeError
+
+EXIT_OK = 0
+EXIT_NOT_FOUND = 1
+EXIT_USAGE = 2
+EXIT_REFUSED = 3
+EXIT_NO_SERVER = 4
+EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
+EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE
+
+SECRET = "[secret]"
+EVERYWHERE = "everywhere"
+
+_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "…": "..."}
+_MIN_COLUMN = 20
+
+_EXIT_CODES = {"E_NOT_FOUND": EXIT_NOT_FOUND, "E_UNAVAILABLE": EXIT_NO_SERVER}
+# The other sentences already say what to do.
+_ADVICE = {
+    "E_NOT_FOUND": "list the hints with: nudge ls",
+    "E_QUOTA": "make room with: nudge delete COMPONENT KEY",
+    "E_SCOPE_INVALID": "see: nudge {verb} --help",
+    "E_INVALID": "see: nudge {verb} --help",
+}
+
+
+class Usage(Exception):
+    """A command line that makes no sense. Without `advice` the verb's first example is offered."""
+
+    def __init__(self, message: str, advice: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.advice = message, advice
+
+
+class Pen:
+    """What this terminal can show: color or not, our symbols or their ASCII substitutes, the number of columns."""
+
+    __slots__ = ("color", "unicode", "width")
+
+    def __init__(self, *, color: bool, unicode: bool, width: int | None) -> None:
+        self.color, self.unicode, self.width = color, unicode, width
+
+    def paint(self, style: str, text: str) -> str:
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self.color and text else text
+
+    def symbol(self, symbol: str) -> str:
+        return symbol if self.unicode else _ASCII[symbol]
+
+    def done(self, text: str) -> str:
+        return f"{self.paint('green', self.symbol('✔'))} {text}"
+
+    def clip(self, text: str, taken: int) -> str:
+        """Cut the text to the rest of a terminal line; a pipe gets all of it."""
+        room = None if self.width is None else max(self.width - taken, _MIN_COLUMN)
+        if room is None or columns(text) <= room:
+            return text
+        mark = self.symbol("…")
+        while columns(text) > room - len(mark):
+            text = text[:-1]
+        return text + mark
+
+
+class Console:
+    """Lines or one JSON object on stdout, notes on stderr. Text that the encoding lacks is escaped, never an error."""
+
+    __slots__ = ("as_json", "is_terminal", "pen")
+
+    def __init__(self, *, as_json: bool, environ: Mapping[str, str] = os.environ) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        self.as_json = as_json
+        self.is_terminal = _is_terminal(sys.stdout)
+        self.pen = Pen(
+            color=self.is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb",
+            unicode=_can_encode_symbols(sys.stdout),
+            width=_terminal_width(environ) if self.is_terminal else None,
+        )
+
+    def show(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            print(line)
+
+    def note(self, line: str) -> None:
+        print(line, file=sys.stderr)
+
+    def result(self, result: Any, lines: Iterable[str]) -> None:
+        """Print the exact result object for a program, or the lines for a person."""
+        if self.as_json:
+            self.json(result)
+        else:
+            self.show(lines)
+
+    def json(self, result: Any) -> None:
+        print(encode_json(result, indent=2 if self.is_terminal else None))
+
+
+def encode_json(result: Any, indent: int | None) -> str:
+    """Return readable JSON, or ASCII-only JSON when a character in it could control a terminal or is not Unicode."""
+    import json
+
+    separators = None if indent else (",", ":")
+    text = json.dumps(result, indent=indent, ensure_ascii=False, separators=separators)
+    if text.isascii() or text.replace("\n", "").isprintable():
+        return text
+    return json.dumps(result, indent=indent, separators=separators)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def _can_encode_symbols(stream: TextIO | None) -> bool:
+    try:
+        "".join(_ASCII).encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _terminal_width(environ: Mapping[str, str]) -> int | None:
+    try:
+        return int(environ.get("COLUMNS") or os.get_terminal_size(sys.stdout.fileno()).columns) or None
+    except (ValueError, OSError):
+        return None
+
+
+# Errors
+
+
+def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
+    """Print a refusal and return its exit code: an object on stdout with --json, else code and sentence on stderr."""
+    console = Console(as_json=as_json)
+    if as_json:
+        console.json({"error": error.to_wire()})
+    else:
+        console.note(_error_sentence(error, verb))
+        for line in _error_details(error):
+            console.note(line)
+    return _EXIT_CODES.get(error.reason, EXIT_REFUSED)
+
+
+def report_usage(message: str, advice: str, verb: str | None = None) -> int:
+    """Print one line about a wrong command line and what to type instead."""
+    Console(as_json=False).note(visible(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
+    return EXIT_USAGE
+
+
+def _error_sentence(error: NudgeError, verb: str) -> str:
+    advice = "" if isinstance(error, SettingInvalid) else _ADVICE.get(error.reason, "").format(verb=verb)
+    if error.data.get("why_not"):
+        advice = "list its variants with: nudge ls " + visible(str(error.data.get("component", "")))
+    sentence = f"nudge: {error.reason} ({error.code}): {visible(error.message.rstrip('.'))}"
+    return f"{sentence}; {advice}" if advice and "nudge " not in error.message else sentence
+
+
+def _error_details(error: NudgeError) -> Iterator[str]:
+    """The variants that do not apply here, the scopes that exist, the other keys of the component."""
+    for variant in error.data.get("why_not") or ():
+        yield f"  for {scope_text(variant.get('scope'))}: {visible('; '.join(variant.get('reasons') or ()))}"
+    for scope in error.data.get("scopes") or ():
+        yield f"  there is one for {scope_text(scope)}"
+    if keys := error.data.get("known_keys"):
+        yield f"  it has: {visible(', '.join(keys))}"
+
+
+def flush_stdout() -> None:
+    """Flush now, while a reader that has gone away can still be told from a crash."""
+    if sys.stdout is not None and not sys.stdout.closed:
+        sys.stdout.flush()
+
+
+def silence_stdout() -> int:
+    """Point stdout at the null device: the interpreter flushes it at exit and would complain about the same pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return EXIT_BROKEN_PIPE
+
+
+# Text
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    """Escape everything that could control a terminal or hide in one; `lines` lets newline and tab pass."""
+    if text.isprintable():
+        return text
+    kept = "\n\t" if lines else ""
+    return "".join(
+        char if char in kept or char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def columns(text: str) -> int:
+    """Return the width on a terminal: an ideograph takes two columns, a combining accent none."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def pad(text: str, width: int) -> str:
+    return text + " " * (width - columns(text))
+
+
+def widest(texts: Iterable[str]) -> int:
+    return max(map(columns, texts), default=0)
+
+
+def align(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    """Pad each cell but the last to the width of its column."""
+    listed = [list(row) for row in rows]
+    widths = [widest(column) for column in zip(*listed, strict=True)]
+    for row in listed:
+        yield [*(pad(cell, width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+# Hints
+
+
+def bare_value(value: Any) -> str:
+    """Return the command, the path, the template's body or the JSON, without anything around it."""
+    if isinstance(value, str):
+        return value
+    if value.get("type") == "json":
+        import json
+
+        return json.dumps(value.get("data"), ensure_ascii=False)
+    return str(value.get("cmd") or value.get("abs") or value.get("body") or "")
+
+
+def is_secret(hint: Mapping[str, Any]) -> bool:
+    return bool(hint.get("redacted")) or _meta(hint).get("sensitivity") == "secret"
+
+
+def value_text(hint: Mapping[str, Any], *, lines: bool = False) -> str:
+    return SECRET if is_secret(hint) else visible(bare_value(hint.get("value", "")), lines=lines)
+
+
+def hint_name(component: str, key: str) -> str:
+    return visible(f"{component}/{key}")
+
+
+def scope_text(scope: Mapping[str, Any] | None) -> str:
+    """`repo git:org/x, branch dev or main`; a hint without a scope applies everywhere."""
+    return visible(", ".join(_conditions(scope or {}))) or EVERYWHERE
+
+
+def _conditions(scope: Mapping[str, Any]) -> Iterator[str]:
+    for field, word in (("cwd_glob", "cwd"), ("repo", "repo"), ("branch", "branch"), ("os", "os")):
+        if scope.get(field):
+            yield f"{word} {_any_of(scope[field])}"
+    for name in scope.get("env_required") or ():
+        yield f"env {name} set"
+    for name, allowed in (scope.get("env_match") or {}).items():
+        yield f"env {name}={_any_of(allowed)}"
+
+
+def _any_of(allowed: str | Sequence[str]) -> str:
+    return allowed if isinstance(allowed, str) else " or ".join(allowed)
+
+
+def _meta(hint: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta = hint.get("meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def scope_of(hint: Mapping[str, Any]) -> Mapping[str, Any]:
+    scope = _meta(hint).get("scope")
+    return scope if isinstance(scope, dict) else {}
+
+
+def score_base(hint: Mapping[str, Any]) -> str:
+    """`priority=7 tags=build,docker ttl=session scope=cwd_glob`."""
+    meta = _meta(hint)
+    parts = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
+    parts += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
+    parts += [f"ttl={meta['ttl']}"] if "ttl" in meta else []
+    return visible(" ".join([*parts, f"scope={','.join(scope_of(hint)) or EVERYWHERE}"]))
+
+
+def value_kind(hint: Mapping[str, Any]) -> str:
+    """`command, bash`, `template, jinja`; empty for a plain string."""
+    value = hint.get("value")
+    if not isinstance(value, dict):
+        return ""
+    details = [value.get("type"), value.get("shell"), value.get("format"), *(value.get("os") or ())]
+    return visible(", ".join(str(detail) for detail in details if detail))
+
+
+def match_lines(pen: Pen, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
+    """The score and its reasons; with `components` also the parts of the score."""
+    yield pen.paint("bold", "match:")
+    yield f"  score: {explain['score']:.2f}"
+    parts = explain.get("components") if components else None
+    if parts:
+        yield "  components:"
+        yield from (f"    {pad(name, widest(parts))}  {part:.4f}" for name, part in parts.items())
+    if reasons := explain.get("reasons"):
+        yield "  reasons:"
+        yield from (f"    - {visible(reason)}" for reason in reasons)

@@ -1,0 +1,413 @@
+"""`get`, `set` and `bump` without click: the thin front and the click commands both call these functions.
+
+Also what all verbs share and the thin front needs: the invocation, values from words, context and scope from options.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from nudge import context, limits
+from nudge.cli import output
+from nudge.cli.output import EXIT_OK, Console, Pen, Usage
+from nudge.errors import Invalid
+from nudge.paths import expanded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from nudge.ipc.client import Client
+
+VALUE_TYPES = ("string", "command", "path", "template", "json")
+SHELLS = ("bash", "sh", "powershell", "cmd")
+TEMPLATE_FORMATS = ("mustache", "handlebars", "jinja", "interpolate")
+SENSITIVITIES = ("normal", "secret")
+SOURCES = ("user", "agent", "tool-output", "file-import")
+
+_META_OPTIONS = ("reason", "tags", "priority", "confidence", "ttl", "sensitivity", "source", "added_by")
+_TYPE_OF_OPTION = {"shell": "command", "format": "template", "default": "template", "os": "path"}
+
+
+class Invocation:
+    """One command line: what --json and --port say, where to write, and how to reach the server."""
+
+    __slots__ = ("_console", "as_json", "port", "run_hook", "verb")
+
+    def __init__(self, *, as_json: bool = False, run_hook: Callable[[], int] | None = None) -> None:
+        self.as_json = as_json
+        self.port: int | None = None
+        self.verb: str | None = None
+        self.run_hook = run_hook
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        if self._console is None:
+            self._console = Console(as_json=self.as_json)
+        return self._console
+
+    def client(self, env: Iterable[tuple[str, str]] = ()) -> Client:
+        """Return a client that may start a server. `env` overrides the environment that a scope can ask about."""
+        from nudge import config
+        from nudge.ipc.client import Client
+
+        return Client(env={**os.environ, **dict(env)}, port=self.port, autostart=config.load().autostart)
+
+    def observer(self) -> Client:
+        """Return a client that starts nothing. It reads no settings: a broken config must not hide the server."""
+        from nudge.ipc.client import Client
+
+        return Client(port=self.port, autostart=False)
+
+
+# Values from words
+
+
+def parse_whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!a} is not a whole number") from None
+
+
+def parse_port(text: str) -> int:
+    number = parse_whole(text)
+    if not 1 <= number <= 65_535:
+        raise ValueError(f"{number} is not a port (1 to 65535)")
+    return number
+
+
+def parse_number(text: str) -> float:
+    """A number that JSON can carry: `nan` and `inf` are refused."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if number - number != 0:
+        raise ValueError(f"{text!a} is not a number")
+    return number
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ValueError(f"{text!a} is not NAME=VALUE")
+    return name, value
+
+
+def parse_list(text: str) -> list[str]:
+    """`a,b` as a list. Empty is refused: an unset variable in a script must not widen what was asked for."""
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    if not items:
+        raise ValueError("needs a value")
+    return items
+
+
+def parse_globs(text: str) -> list[str]:
+    """Like `parse_list`, but a comma inside braces belongs to the pattern."""
+    patterns, depth = [""], 0
+    for char in text:
+        depth = max(0, depth + (char == "{") - (char == "}"))
+        if char == "," and depth == 0:
+            patterns.append("")
+        else:
+            patterns[-1] += char
+    return [pattern.strip() for pattern in patterns if pattern.strip()] or parse_list("")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON by the server's rules: a repeated key or NaN is `ValueError`, deep nesting `RecursionError`."""
+    import json
+
+    def refuse_constant(name: str) -> Any:
+        raise ValueError(f"{name} is not JSON")
+
+    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=refuse_constant)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        import json
+
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the key {json.dumps(repeated[:64])} twice")
+    return members
+
+
+def absolute_path(path: str) -> str:
+    """Return a file's full path, with `~/` expanded where the shell did not see it."""
+    try:
+        return os.path.abspath(expanded(path))
+    except FileNotFoundError:
+        raise _without_directory(path) from None
+
+
+def _without_directory(path: str) -> Usage:
+    return Usage(f"{path} is relative, and the current directory does not exist", "give an absolute path")
+
+
+# Context and scope
+
+
+def context_params(
+    cwd: str | None = None, repo: str | None = None, branch: str | None = None, os: str | None = None
+) -> dict[str, Any]:
+    """Return the context to send: where the caller is, unless an option says otherwise.
+
+    The environment is not part of it: the server asks for the names that a scope needs."""
+    if cwd is not None:
+        fields = context.resolve(_directory(cwd)).to_wire()
+    else:
+        fields = {name: value for name, value in context.resolve().to_wire().items() if _is_sendable(name, value)}
+    given = {"repo": repo, "branch": branch, "os": os}
+    return fields | {name: value for name, value in given.items() if value is not None}
+
+
+def _directory(path: str) -> str:
+    """As `cd` would go there: a relative path starts where the shell says that we are."""
+    path = expanded(path)
+    here = "" if os.path.isabs(path) else context.working_directory()
+    if here is None:
+        raise _without_directory(path)
+    return os.path.join(here, path)
+
+
+def _is_sendable(name: str, value: Any) -> bool:
+    """A directory whose name is not text (a stray byte, a newline) counts as unknown; it must not fail every
+    command."""
+    try:
+        context.Context.parse({name: value})
+    except Invalid:
+        return False
+    return True
+
+
+def scope_params(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the scope that the options name; {} for --global; None when there is no such option."""
+    repos = [_this_repo() if repo == "." else repo for repo in options.get("scope_repo") or ()]
+    fields = {
+        "cwd_glob": [expanded(pattern) for pattern in options.get("scope_cwd_glob") or ()],
+        "repo": repos[0] if len(repos) == 1 else repos,
+        "branch": options.get("scope_branch"),
+        "os": options.get("scope_os"),
+        "env_required": options.get("scope_env"),
+        "env_match": _env_match(options.get("scope_env_match") or ()),
+    }
+    scope = {name: value for name, value in fields.items() if value}
+    if scope and options.get("everywhere"):
+        raise Usage("--global and --scope-... exclude each other", "leave one out")
+    return scope or ({} if options.get("everywhere") else None)
+
+
+def _env_match(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """A name that is given twice allows the values of both."""
+    allowed: dict[str, list[str]] = {}
+    for name, values in pairs:
+        allowed.setdefault(name, []).extend(values.split(","))
+    return allowed
+
+
+def _this_repo() -> str:
+    repo = context.resolve().repo
+    if repo is None:
+        raise Usage("--scope-repo . needs a git repository, and this directory is in none", "cd into one, or name it")
+    return repo
+
+
+# get
+
+
+def get(
+    invocation: Invocation,
+    component: str,
+    key: str,
+    *,
+    explain: bool = False,
+    value_only: bool = False,
+    env: Iterable[tuple[str, str]] = (),
+    **where: str | None,
+) -> int:
+    """Print the best hint for a context."""
+    if value_only and invocation.as_json:
+        raise Usage("--value-only and --json exclude each other", "leave one out")
+    console = invocation.console
+    params = {"component": component, "key": key, "context": context_params(**where)}
+    result = invocation.client(env).call("nudge.get_hint", params)
+    if value_only:
+        # Byte for byte into a pipe; on a terminal even this value must not control it.
+        value = output.bare_value(result["hint"]["value"])
+        console.show([output.visible(value, lines=True) if console.is_terminal else value])
+    else:
+        console.result(result, _get_lines(console.pen, result, explain=explain))
+    return EXIT_OK
+
+
+def _get_lines(pen: Pen, result: dict[str, Any], *, explain: bool) -> Iterator[str]:
+    hint = result["hint"]
+    yield from _value_lines(pen, hint)
+    if explain:
+        yield from _about_lines(pen, hint)
+    yield from output.match_lines(pen, result["match_explain"], components=explain)
+
+
+def _value_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
+    label, kind = pen.paint("bold", "value:"), output.value_kind(hint)
+    first, *more = output.value_text(hint, lines=True).split("\n")
+    note = pen.paint("dim", f"  ({kind})") if kind else ""
+    if more:
+        yield f"{label}{note}"
+        yield from (f"  {line}" for line in (first, *more))
+    else:
+        yield f"{label} {pen.paint('green', first)}{note}"
+
+
+def _about_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
+    meta, value = hint.get("meta", {}), hint.get("value")
+    created = f" (first {hint['created_at']})" if hint["created_at"] != hint["updated_at"] else ""
+    last_used = f" (last {hint['last_used_at']})" if "last_used_at" in hint else ""
+    yield pen.paint("bold", "about:")
+    yield f"  {output.score_base(hint)}"
+    yield f"  scope: {output.scope_text(output.scope_of(hint))}"
+    uses = output.count(hint.get("use_count", 0), "time")
+    yield f"  v{hint['version']}, set {hint['updated_at']}{created}, used {uses}{last_used}"
+    for name in ("reason", "source", "added_by", "sensitivity"):
+        if name in meta:
+            yield f"  {name.replace('_', ' ')}: {output.visible(str(meta[name]))}"
+    # The defaults of a template are part of the value, and as secret.
+    defaults = value.get("defaults") if isinstance(value, dict) and not output.is_secret(hint) else None
+    yield from (f"  default {output.visible(f'{name}={text}')}" for name, text in (defaults or {}).items())
+
+
+# set
+
+
+def set_hint(invocation: Invocation, component: str, key: str, value: str, **options: Any) -> int:
+    """Save a hint. Without a scope it applies to the repo of the current directory, if there is one."""
+    scope = scope_params(options)
+    params: dict[str, Any] = {"component": component, "key": key, "value": _typed_value(value, options)}
+    repo = context.resolve().repo if scope is None else None
+    params["meta"] = _meta(options, {"repo": repo} if repo else scope)
+    if options.get("if_match_version") is not None:
+        params["if_match_version"] = options["if_match_version"]
+    result = invocation.client().call("nudge.set_hint", params)
+    console = invocation.console
+    console.result(result, _set_lines(console.pen, component, key, result["hint"], is_default_scope=repo is not None))
+    return EXIT_OK
+
+
+def _set_lines(pen: Pen, component: str, key: str, hint: dict[str, Any], *, is_default_scope: bool) -> Iterator[str]:
+    yield pen.done(f"upserted hint {pen.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
+    yield f"  score base: {output.score_base(hint)}"
+    if scope := output.scope_of(hint):
+        note = " (this repo; --global for everywhere)" if is_default_scope else ""
+        yield f"  scope: {output.scope_text(scope)}{note}"
+
+
+def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str, Any]:
+    meta = {name: value for name in _META_OPTIONS if (value := options.get(name)) is not None}
+    meta.setdefault("source", "user")
+    if options.get("allow_secret"):
+        if options.get("sensitivity") == "normal":
+            raise Usage("--allow-secret and --sensitivity normal exclude each other", "leave one out")
+        meta["sensitivity"] = "secret"
+    return meta if scope is None else {**meta, "scope": scope}
+
+
+def _typed_value(value: str, options: Mapping[str, Any]) -> Any:
+    kind = _value_type(options)
+    text = _read_stdin() if value == "-" else value
+    return text if kind == "string" else {"type": kind, **_BUILDERS[kind](options, text)}
+
+
+def _value_type(options: Mapping[str, Any]) -> str:
+    """The type that is named, or the one that another option implies."""
+    implied = {kind: name for name, kind in _TYPE_OF_OPTION.items() if options.get(name)}
+    kind = options.get("type") or next(iter(implied), "string")
+    for other, name in implied.items():
+        if other != kind:
+            raise Usage(
+                f"--{name} belongs to a {other}, and this is a {kind}", f"leave out --{name}, or add --type {other}"
+            )
+    return str(kind)
+
+
+def _read_stdin() -> str:
+    """Read all of stdin, without the newline that `echo` adds."""
+    content = sys.stdin.buffer.read(limits.MAX_VALUE_INPUT_BYTES + 1)
+    if len(content) > limits.MAX_VALUE_INPUT_BYTES:
+        raise Invalid(
+            f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value"
+        )
+    try:
+        return content.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise Usage("stdin is not UTF-8 text", "encode it first, for example with base64") from None
+
+
+def _command_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
+    return {"shell": options["shell"], "cmd": text} if options.get("shell") else {"cmd": text}
+
+
+def _path_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
+    return {"os": options["os"], "abs": expanded(text)} if options.get("os") else {"abs": expanded(text)}
+
+
+def _template_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
+    if options.get("format") is None:
+        raise Usage("a template needs --format", f"add --format and one of: {', '.join(TEMPLATE_FORMATS)}")
+    template = {"format": options["format"], "body": text}
+    return {**template, "defaults": dict(options["default"])} if options.get("default") else template
+
+
+def _json_value(_: Mapping[str, Any], text: str) -> dict[str, Any]:
+    try:
+        return {"data": parse_json(text)}
+    except (ValueError, RecursionError) as error:
+        raise Usage(
+            f"VALUE is not JSON: {error}", """try: nudge set api ports '{"http": 8080}' --type json"""
+        ) from None
+
+
+_BUILDERS: dict[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
+    "command": _command_value,
+    "path": _path_value,
+    "template": _template_value,
+    "json": _json_value,
+}
+
+
+# bump
+
+
+def bump(
+    invocation: Invocation,
+    component: str,
+    key: str,
+    *,
+    delta: int = 1,
+    env: Iterable[tuple[str, str]] = (),
+    **where: str | None,
+) -> int:
+    """Credit the hint that `get` returns here."""
+    params = {"component": component, "key": key, "delta": delta, "context": context_params(**where)}
+    result = invocation.client(env).call("nudge.bump", params)
+    console = invocation.console
+    console.result(result, [_bump_line(console.pen, output.hint_name(component, key), delta, result)])
+    return EXIT_OK
+
+
+def _bump_line(pen: Pen, name: str, delta: int, result: dict[str, Any]) -> str:
+    """A negative delta is not a use: the time of the last use stays as it was."""
+    if "note" in result:
+        return f"{pen.paint('bold', name)} is unchanged: {output.visible(result['note'])}"
+    hint = result["hint"]
+    symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if delta < 0 else ("↑", "bumped", "now")
+    uses = hint.get("use_count", 0)
+    return f"{pen.paint('cyan', pen.symbol(symbol))} {word} frecency: use_count={uses} last_used_at={used}"

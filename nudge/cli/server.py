@@ -1,0 +1,467 @@
+"""The verbs for the server: serve, status, stop, token, doctor. Only `serve` starts one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nudge import config, limits, paths
+from nudge import switches as switch
+from nudge.cli import output, params
+from nudge.cli.app import verb
+from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Pen, visible
+from nudge.cli.params import Parsed, option
+from nudge.cli.plain import Invocation
+from nudge.context import resolve
+from nudge.errors import NudgeError, Unavailable, WrongPort
+from nudge.ipc import endpoint, lock
+from nudge.ipc.client import Client
+from nudge.ipc.endpoint import Endpoint
+from nudge.usecases.measures import size, span
+
+if TYPE_CHECKING:
+    from nudge.doctor import Finding, Patient
+
+Status = dict[str, Any]
+
+_PAUSE = 0.01
+
+
+# serve
+
+
+def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
+    """The text is kept as it was given, as the variable would have it; a value that does not parse is a usage error."""
+    section = {"section": "Settings (each is also a variable, such as NUDGE_MAX_HINTS)"}
+    help = setting.meaning[0].upper() + setting.meaning[1:] + "."
+    if setting.is_switch:
+        help = f"Do not {setting.meaning}." if setting.default else help
+        return option(setting.flag, setting.name, flag_value=str(int(not setting.default)), help=help, **section)
+
+    def check(text: str) -> str:
+        setting.parse(text)
+        return text
+
+    unit = setting.name.rpartition("_")[2].upper()
+    return option(setting.flag, setting.name, type=Parsed("setting", check), metavar=unit, help=help, **section)
+
+
+@verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
+@option("--http-only", is_flag=True, help="Serve HTTP until Ctrl-C, without MCP on stdio.")
+@option("--detach", is_flag=True, help="Serve without a client; ends when it is not needed.")
+@option("--no-auth", is_flag=True, help="Accept any program on this machine over TCP (not advised).")
+@option("--successor", metavar="GENERATION", hidden=True)
+@params.options(
+    *(
+        _setting_option(setting)
+        for setting in config.SETTINGS
+        if setting.whose != config.HOOK and setting.name != "port"
+    )
+)
+def serve(invocation: Invocation, **flags: Any) -> int:
+    """The first one holds the hints and also serves HTTP; the others pass calls on to it."""
+    from nudge.server import role
+
+    return role.serve(role.ServeOptions(port=invocation.port, **flags))
+
+
+# status
+
+_STATUS_FIELDS = (
+    "role",
+    "pid",
+    "port",
+    "socket",
+    "version",
+    "started",
+    "generation",
+    "session",
+    "members",
+    "hints",
+    "durability",
+    "spool",
+    "owner",
+    "recording",
+)
+
+
+@verb("status", "nudge status", "nudge status --json")
+def status(invocation: Invocation) -> int:
+    console = invocation.console
+    answer, off = _ask_status(invocation.observer()), _why_off()
+    recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.cure}"
+    if answer is not None:
+        lines = _status_lines(console.pen, {**answer, "recording": recording})
+        console.result({**answer, "recording": off is None}, lines)
+        return EXIT_OK
+    from nudge.usecases import session
+
+    spool = session.spool_counts(paths.runtime_dir())
+    if console.as_json:
+        console.json({**dict.fromkeys(_STATUS_FIELDS), "spool": spool, "recording": off is None})
+        return EXIT_NO_SERVER
+    console.note("no server is running; the next command that needs one starts it")
+    if spool["files"]:
+        console.note(f"{output.count(spool['files'], 'hook event')} waiting for it")
+    if spool["dropped"]:
+        console.note(f"{output.count(spool['dropped'], 'hook event')} dropped; see: nudge doctor")
+    if off is not None:
+        console.note(visible(f"recording is {recording}"))
+    return EXIT_NO_SERVER
+
+
+def _why_off() -> switch.Off | None:
+    """Where the switches cannot be read, hooks record nothing."""
+    try:
+        return switch.why_off(os.environ, paths.runtime_dir(), resolve())
+    except NudgeError as error:
+        return switch.Off(error.message, "nudge doctor")
+
+
+def _ask_status(client: Client) -> Status | None:
+    """Return the server's status; None when there is no server; raise when there is one that does not answer."""
+    try:
+        answer = client.status()
+    except Unavailable as error:
+        raise _not_answering(error.data["pid"]) if "pid" in error.data else error from None
+    if answer is None and not lock.is_free(_lock_path()):
+        published = client.endpoint()
+        who = {} if published is None else {"pid": published.pid}
+        name = f" (pid {published.pid})" if published else ""
+        raise Unavailable(f"a server{name} is starting and does not answer yet; see why with: nudge doctor", **who)
+    return answer
+
+
+def _not_answering(pid: int) -> Unavailable:
+    from nudge.ipc import holder
+
+    if holder.is_suspended(pid):
+        return Unavailable(
+            f"the server (pid {pid}) does not answer: it is suspended; resume it with: kill -CONT {pid}, "
+            "or stop it with: nudge stop --force",
+            pid=pid,
+        )
+    return Unavailable(f"the server (pid {pid}) does not answer; stop it with: nudge stop --force", pid=pid)
+
+
+def _lock_path() -> str:
+    return os.path.join(paths.runtime_dir(), paths.LOCK)
+
+
+_FIRST_FIELDS = (
+    "role",
+    "pid",
+    "owner",
+    "version",
+    "uptime",
+    "session",
+    "members",
+    "hints",
+    "log_bytes",
+    "durability",
+    "history",
+    "recording",
+    "spool",
+    "last_error",
+)
+_LABELS = {"log_bytes": "log", "last_error": "last error"}
+_SHOWN_WITH = {"client": "owner", "started": "uptime"}
+
+
+def _status_lines(pen: Pen, answer: Status) -> Iterator[str]:
+    """The fields that people look for first, then all others that this server sends."""
+    ordered = [
+        name
+        for name in dict.fromkeys((*_FIRST_FIELDS, *answer))
+        if name in answer and _SHOWN_WITH.get(name) not in answer
+    ]
+    labels = {name: _LABELS.get(name, visible(name)) for name in ordered}
+    width = output.widest(labels.values())
+    for name in ordered:
+        text = _FORMATTERS[name](answer) if name in _FORMATTERS else _text(answer[name])
+        yield f"{pen.paint('bold', labels[name].ljust(width))}  {text}"
+
+
+def _owner_text(answer: Status) -> str:
+    client = answer.get("client")
+    return f"{_text(answer['owner'])} ({_text(client)})" if client else _text(answer["owner"])
+
+
+def _time_text(text: Any) -> str:
+    """`2026-11-16 08:30:00 UTC`."""
+    return _text(str(text).replace("T", " ")[:19]) + " UTC" if text else "-"
+
+
+def _uptime_text(answer: Status) -> str:
+    return f"{span(answer['uptime'])} (since {_time_text(answer.get('started'))})"
+
+
+def _session_text(answer: Status) -> str:
+    """`4f2a, since 2026-11-16 08:30:00 UTC (3h 12m ago); ends 12h after the last process`."""
+    session = answer["session"]
+    created, age = _time_text(session.get("created")), span(session.get("age") or 0)
+    since = f"{_text(session.get('id'))}, since {created} ({age} ago)"
+    grace = session.get("grace")
+    if answer.get("durability") == "none":
+        return f"{since}; ends with this process"
+    return f"{since}; ends {f'{span(grace)} after' if grace else 'with'} the last process"
+
+
+def _members_text(answer: Status) -> str:
+    """`claude-code: 2 (pids 41, 42); codex: 1 (pid 43)`."""
+    pids: dict[str, set[int]] = {}
+    for member in answer["members"]:
+        pids.setdefault(_text(member.get("client")), set()).add(member.get("pid"))
+    return (
+        "; ".join(
+            f"{client}: {len(found)} (pid{'' if len(found) == 1 else 's'} {', '.join(map(_text, sorted(found)))})"
+            for client, found in sorted(pids.items())
+        )
+        or "-"
+    )
+
+
+def _history_text(answer: Status) -> str:
+    """`1.2 MB, kept for 90 to 730 days by type`; or why nothing is recorded."""
+    history = answer["history"] or {}
+    if not history:
+        return "-"
+    if history.get("read_only"):
+        return f"read-only: {_text(history['read_only'])}"
+    days = (history.get("retention") or {}).get("days", {}).values()
+    kept = f", kept for {min(days)} to {max(days)} days by type" if days else ""
+    return f"{size(history.get('bytes', 0))}{kept}"
+
+
+def _durability_text(answer: Status) -> str:
+    """What an acknowledged change outlives; or why none is accepted."""
+    session = answer.get("session") or {}
+    if session.get("read_only"):
+        return f"read-only: {_text(session['read_only'])}"
+    outlived = "server" if session.get("grace") != 0 else "server while a process of the session lives"
+    meaning = {
+        "process": f"hints outlive the {outlived}",
+        "none": "hints are only in the server's memory",
+    }.get(answer["durability"])
+    return f"{_text(answer['durability'])}: {meaning}" if meaning else _text(answer["durability"])
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{visible(name)} {_text(part)}" for name, part in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(_text, value)) or "-"
+    return visible(str(value))
+
+
+_FORMATTERS: dict[str, Callable[[Status], str]] = {
+    "owner": _owner_text,
+    "uptime": _uptime_text,
+    "session": _session_text,
+    "members": _members_text,
+    "log_bytes": lambda answer: size(answer["log_bytes"]),
+    "durability": _durability_text,
+    "history": _history_text,
+}
+
+
+# stop
+
+
+@verb("stop", "nudge stop", "nudge stop --forget", "nudge stop --force")
+@option("--force", is_flag=True, help="Also a server that lives inside a client, or does not answer.")
+@option("--forget", is_flag=True, help="End the session and drop its hints (nudge import --previous has them).")
+def stop(invocation: Invocation, force: bool, forget: bool) -> int:
+    """A server that lives inside a client is left alone, unless --force is given."""
+    return stop_server(invocation.console, invocation.observer(), force=force, forget=forget)
+
+
+def stop_server(console: Console, client: Client, *, force: bool, forget: bool) -> int:
+    published = client.endpoint()
+    try:
+        result = client.call("nudge.stop", {"force": force, "forget": forget}, start=False)
+    except Unavailable as error:
+        return _stop_without_answer(console, client, error, force=force, forget=forget)
+    gone = published is not None and _is_gone(client, published.generation)
+    if gone and forget:
+        _forget_unread_session()
+    line = f"{'stopped' if gone else 'stopping'} the server (pid {result['pid']}); {_hints_outcome(forget)}"
+    console.result(result, [console.pen.done(line)])
+    return EXIT_OK
+
+
+def _hints_outcome(forget: bool) -> str:
+    if forget:
+        return "the session's hints are forgotten"
+    if config.load_or_default()[0].session_grace:
+        return "hints stay for the session"
+    return "the session ends with its last process (NUDGE_SESSION_GRACE=0)"
+
+
+def _is_gone(client: Client, generation: str) -> bool:
+    """Wait until the server has released the lock, since the next command of a script may rely on it."""
+    give_up = time.monotonic() + limits.CALL_TIMEOUT
+    while (
+        not lock.is_free(_lock_path())
+        and (current := client.endpoint()) is not None
+        and current.generation == generation
+    ):
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(_PAUSE)
+    return True
+
+
+def _forget_unread_session() -> None:
+    """A server that could not read the log (a newer version wrote it) could not end its session either."""
+    try:
+        _forget_session()
+    except NudgeError:  # another server is there already, with a session of its own
+        pass
+
+
+def _forget_session() -> int | None:
+    directory = paths.runtime_dir()
+    if not os.path.lexists(os.path.join(directory, paths.CHANGE_LOG)):
+        return None
+    from nudge.usecases import session
+
+    return session.forget(directory, config.load_or_default()[0])
+
+
+def _stop_without_answer(console: Console, client: Client, error: Unavailable, *, force: bool, forget: bool) -> int:
+    published = client.endpoint()
+    if published is not None and force and _is_hanging(error, published):
+        return _kill(console, client, published, forget=forget)
+    if isinstance(error, WrongPort) or "pid" in error.data or not lock.is_free(_lock_path()):
+        raise error
+    hints = _forget_session() if forget else None
+    result: dict[str, Any] = {"stopping": False, "pid": None}
+    if hints is None:
+        console.result(result, ["no server is running"])
+    else:
+        line = f"no server was running; the session is forgotten ({output.count(hints, 'hint')})"
+        console.result({**result, "forgotten": hints}, [console.pen.done(line)])
+    return EXIT_OK
+
+
+def _is_hanging(error: Unavailable, published: Endpoint) -> bool:
+    """Whether it had its time to answer; one that is still starting has had ten seconds."""
+    is_starting = published.state == endpoint.STARTING and not lock.is_free(_lock_path())
+    return error.data.get("pid") == published.pid or is_starting
+
+
+def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool) -> int:
+    from nudge.ipc import holder
+
+    directory = paths.runtime_dir()
+    holder.kill(directory, published)
+    gone = _is_gone(client, published.generation)
+    if forget:
+        _forget_session()
+    try:
+        endpoint.clear_leftovers(directory)
+    except (OSError, NudgeError):  # the next server is there already, and has cleared them itself
+        pass
+    line = f"{'killed' if gone else 'killing'} the server (pid {published.pid}), which did not answer"
+    result = {"stopping": True, "pid": published.pid, "killed": True}
+    console.result(result, [console.pen.done(f"{line}; {_hints_outcome(forget)}")])
+    return EXIT_OK
+
+
+# token
+
+
+@verb("token", "nudge token", 'curl -H "Authorization: Bearer $(nudge token)" ...')
+def token(invocation: Invocation) -> int:
+    """A script sends it as `Authorization: Bearer`."""
+    running = invocation.observer().status() is not None
+    value = endpoint.read_token(paths.runtime_dir()) if running else None
+    if value is None:
+        raise Unavailable("no server is running; start one with: nudge serve")
+    invocation.console.result({"token": value}, [value])
+    return EXIT_OK
+
+
+# doctor
+
+_LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"}
+
+
+@verb("doctor", "nudge doctor", "nudge doctor --fix", "nudge doctor --json")
+@option("--fix", is_flag=True, help="Apply the safe fixes: modes of our own files, leftovers of dead servers.")
+def doctor(invocation: Invocation, fix: bool) -> int:
+    """Exit code 3 when a check fails."""
+    from nudge import doctor as checkup
+
+    console = invocation.console
+    findings = checkup.examine(_patient(invocation))
+    fixed = list(checkup.treat(findings)) if fix else []
+    if fixed:
+        findings = checkup.examine(_patient(invocation))
+    failed = any(finding.level == checkup.FAIL for finding in findings)
+    result = {
+        "ok": not failed,
+        "findings": [finding.to_wire() for finding in findings],
+        "fixed": [{"check": check, "did": did} for check, did in fixed],
+    }
+    console.result(result, _doctor_lines(console.pen, findings, fixed))
+    return EXIT_REFUSED if failed else EXIT_OK
+
+
+def _patient(invocation: Invocation) -> Patient:
+    from nudge.doctor import Patient
+
+    settings, problem = config.load_or_default()
+    if invocation.port is not None:
+        settings.port = invocation.port
+    status: Status | None = None
+    silent: str | None = None
+    try:
+        status = Invocation().observer().status()
+    except Unavailable as error:
+        silent = error.message.partition(";")[0]
+    except NudgeError as error:
+        silent = error.message
+    return Patient(
+        directory=paths.runtime_dir(),
+        log_directory=paths.log_dir(),
+        home=paths.home(),
+        cwd=_current_directory(),
+        environ=os.environ,
+        settings=settings,
+        settings_problem=problem,
+        status=status,
+        silent=silent,
+    )
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep
+
+
+def _doctor_lines(pen: Pen, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:
+    rows: list[tuple[str, str, str, str | None]] = [("fixed", check, did, None) for check, did in fixed]
+    rows += [(finding.level, finding.check, finding.message, finding.mend) for finding in findings]
+    width = output.widest(check for _, check, _, _ in rows)
+    for level, check, message, mend in rows:
+        yield f"{pen.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {visible(message)}"
+        if mend is not None:
+            yield f"{' ' * (width + 9)}{pen.paint('dim', 'fix:')} {visible(mend)}"
+    levels = [finding.level for finding in findings]
+    failures, warnings = levels.count("fail"), levels.count("warn")
+    if not failures and not warnings:
+        yield pen.done("no problems found")
+        return
+    summary = f"{output.count(failures, 'failure')}, {output.count(warnings, 'warning')}"
+    fixable = any(finding.fix is not None for finding in findings)
+    yield f"{summary}; apply the safe fixes with: nudge doctor --fix" if fixable else summary

@@ -1,0 +1,307 @@
+"""The verbs that change the history: pin, unpin, purge, backup, restore, backfill, on, off."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from nudge import config, limits, paths
+from nudge import switches as switch
+from nudge.cli import completion, output, params, plain
+from nudge.cli.app import verb
+from nudge.cli.history import find_session
+from nudge.cli.output import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage, visible
+from nudge.cli.params import DAYS, ID, TIME, option
+from nudge.cli.plain import Invocation
+from nudge.context import Context, resolve
+from nudge.errors import Invalid, NotFound
+from nudge.ipc import lock
+from nudge.usecases.measures import size
+
+
+def ask(question: str, *, yes: bool) -> bool:
+    """Ask on stderr, since stdout is for the result. `yes` answers it; without a terminal nobody can."""
+    if yes:
+        return True
+    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+        raise Usage("cannot ask for confirmation: stdin is not a terminal", "add --yes to go ahead")
+    return click.confirm(question, default=False, prompt_suffix=" ", err=True)
+
+
+yes_option = option("--yes", is_flag=True, help="Do not ask for confirmation.")
+_ids_argument = click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Observations, by their number."
+)
+
+
+# pin, unpin
+
+
+@verb("pin", "nudge pin 42", "nudge pin 42 43 44")
+@_ids_argument
+def pin(invocation: Invocation, ids: tuple[int, ...]) -> int:
+    """A pinned observation never expires, whatever the retention of its type."""
+    return _pin(invocation, ids, pinned=True)
+
+
+@verb("unpin", "nudge unpin 42", "nudge unpin 42 43 44")
+@_ids_argument
+def unpin(invocation: Invocation, ids: tuple[int, ...]) -> int:
+    return _pin(invocation, ids, pinned=False)
+
+
+def _pin(invocation: Invocation, ids: Sequence[int], *, pinned: bool) -> int:
+    console = invocation.console
+    result = invocation.client().call("nudge.pin", {"ids": list(ids), "pinned": pinned})
+    word = "pinned" if pinned else "unpinned"
+    console.result(result, [console.pen.done(f"{word} {_id_list(result['ids'])}")] if result["ids"] else [])
+    if result["missing"]:
+        console.note(f"not found: {_id_list(result['missing'])}")
+    return EXIT_OK if result["ids"] else EXIT_NOT_FOUND
+
+
+def _id_list(ids: Sequence[int]) -> str:
+    few = ", ".join(f"#{number}" for number in ids[:10])
+    return few if len(ids) <= 10 else f"{few} and {output.count(len(ids) - 10, 'other')}"
+
+
+# purge
+
+_FILTERS = {"section": "What to delete (all that are given must match)"}
+
+
+@verb(
+    "purge",
+    "nudge purge --search 'customer name' --confirm",
+    "nudge purge --project old-thing",
+    "nudge purge --type file_read --older-than 30d --confirm",
+    "nudge purge --id 42 --id 43 --confirm",
+)
+@option("--before", type=TIME, metavar="WHEN", help="Before a date, an ISO time, or 7d (seven days ago).", **_FILTERS)
+@option("--project", metavar="NAME", help="Of this project.", shell_complete=completion.projects, **_FILTERS)
+@option(
+    "--session",
+    metavar="SESSION",
+    help="Of this session: last, an id, or the beginning of one.",
+    shell_complete=completion.sessions,
+    **_FILTERS,
+)
+@option("--id", "ids", type=ID, multiple=True, metavar="ID", help="This observation (repeatable).", **_FILTERS)
+@option("--type", metavar="TYPE", help="Of this type.", shell_complete=completion.observation_types, **_FILTERS)
+@option("--older-than", type=DAYS, metavar="SPAN", help="Older than so many days: 90d, 12w.", **_FILTERS)
+@option("--search", metavar="QUERY", help="Found by this search, also in errors and descriptions.", **_FILTERS)
+@option("--confirm", is_flag=True, help="Delete them; without it they are only counted.")
+def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], confirm: bool, **filters: Any) -> int:
+    """Pinned observations, prompts and injected texts that match are deleted too, from the disk as well."""
+    selection = params.given(**filters, ids=list(ids) or None)
+    if not selection and session is None:
+        raise Usage(
+            "say what to delete: --before, --project, --session, --id, --type, --older-than or --search",
+            "try: nudge purge --project old-thing",
+        )
+    console, client = invocation.console, invocation.client()
+    if session is not None:
+        selection["session"] = find_session(client, session)
+    result = client.call("nudge.purge", {**selection, "confirm": confirm}, patience=limits.LONG_CALL_TIMEOUT)
+    console.result(result, _purge_lines(console.pen, result))
+    if not console.as_json:
+        for note in _purge_notes(result):
+            console.note(note)
+    return EXIT_OK
+
+
+def _purge_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    by_type = sorted(result["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
+    width = max((len(str(number)) for _, number in by_type), default=0)
+    yield from (f"{str(number).rjust(width)}  {visible(type_)}" for type_, number in by_type)
+    total = output.count(result["total"], "observation")
+    pinned = f", {result['pinned']} of them pinned" if result["pinned"] else ""
+    copies = [output.count(result["prompts"], "prompt")] if result["prompts"] else []
+    copies += [output.count(result["injections"], "injected text")] if result["injections"] else []
+    suffix = pinned + (f", with {' and '.join(copies)}" if copies else "")
+    yield pen.done(f"deleted {total}{suffix}") if result["deleted"] else f"{total} would be deleted{suffix}"
+
+
+def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
+    if not result["deleted"] and (result["total"] or result["prompts"] or result["injections"]):
+        yield "nothing was deleted; to delete, add --confirm"
+    if result["deleted"] and result.get("scrubbed") is False:
+        yield "the database's log may hold copies until its readers finish; the next purge or restart removes them"
+    if result.get("waiting"):
+        events = output.count(result["waiting"], "hook event")
+        yield f"{events} in the spool were not searched; see: nudge doctor"
+    for path in result.get("backups") or ():
+        yield f"a backup may still contain them: {visible(path)}"
+
+
+# backup, restore
+
+
+@verb("backup", "nudge backup", "nudge backup ~/backups/nudge.db")
+@click.argument(
+    "file",
+    metavar="[FILE]",
+    required=False,
+    type=click.Path(),
+    help="A new file (in the folder backups, beside the database).",
+)
+def backup(invocation: Invocation, file: str | None) -> int:
+    """The database may be in use meanwhile."""
+    fields = {} if file is None else {"path": plain.absolute_path(file)}
+    result = invocation.client().call("nudge.backup", fields, patience=limits.LONG_CALL_TIMEOUT)
+    line = f"backed up to {visible(result['path'])} ({size(result['bytes'])})"
+    invocation.console.result(result, [invocation.console.pen.done(line)])
+    return EXIT_OK
+
+
+@verb("restore", "nudge restore ~/backups/nudge.db", "nudge restore nudge.db --yes")
+@click.argument("file", metavar="FILE", type=click.Path(), help="A file that nudge backup wrote.")
+@yes_option
+def restore(invocation: Invocation, file: str, yes: bool) -> int:
+    """The backup is checked first. The server is stopped, and the present history is kept in the folder backups."""
+    from nudge.usecases import restoring
+
+    console = invocation.console
+    path = plain.absolute_path(file)
+    contents = restoring.examine(path)
+    summary = (
+        f"{output.count(contents['observations'], 'observation')} of {output.count(contents['sessions'], 'session')}"
+    )
+    if not ask(f"Replace the present history with {summary}? The present one is kept.", yes=yes):
+        console.note("nothing was changed")
+        return EXIT_REFUSED
+    stopped = _stop_server(invocation)
+    result = {"path": path, **contents, "kept": restoring.restore(path), "stopped": stopped}
+    lines = [console.pen.done(f"restored {summary} from {visible(path)}")]
+    lines += [f"  the previous history: {visible(str(result['kept']))}"] if result["kept"] else []
+    lines += ["  the server was stopped; the next command starts one"] if stopped else []
+    console.result(result, lines)
+    return EXIT_OK
+
+
+def _stop_server(invocation: Invocation) -> bool:
+    """A server that lives inside a client refuses, and says how to stop it."""
+    if lock.is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
+        return False
+    invocation.client().call("nudge.stop", {"force": False, "forget": False}, start=False)
+    return True
+
+
+# backfill
+
+
+@verb("backfill", "nudge backfill", "nudge backfill --dry-run", "nudge backfill --since 2026-10-01 --project api")
+@click.argument(
+    "directory",
+    metavar="[DIR]",
+    required=False,
+    type=click.Path(file_okay=False),
+    help="Where the transcripts are (~/.claude/projects).",
+)
+@option("--dry-run", is_flag=True, help="Count the events, and record nothing.")
+@option("--since", type=TIME, metavar="DATE", help="Only what happened since then.")
+@option("--project", metavar="NAME", help="Only what happened in this project.", shell_complete=completion.projects)
+def backfill(
+    invocation: Invocation, directory: str | None, dry_run: bool, since: int | None, project: str | None
+) -> int:
+    """Each event is recorded once, however often this runs."""
+    from nudge.clients import claude_code
+    from nudge.clients.client import Home
+    from nudge.usecases import backfill
+
+    console = invocation.console
+    root = plain.absolute_path(directory or claude_code.CLIENT.transcripts(Home()))
+    if not os.path.isdir(root):
+        raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
+    only = backfill.Only(since=since, project=project, wanted=_recording_filter())
+    state = backfill.State(paths.runtime_dir(os.environ), paths.database_file(os.environ))
+    transcripts = backfill.find(root, state, only.since)
+    work = backfill.Backfill(transcripts, only, state, None if dry_run else invocation.client().call)
+    try:
+        with progress(console, "reading transcripts", sum(file.size - file.offset for file in transcripts)) as advance:
+            result = work.run(advance)
+    except KeyboardInterrupt:
+        console.note("stopped; what was recorded stays, and the next run continues from here")
+        return EXIT_INTERRUPTED
+    console.result(result, _backfill_lines(console.pen, result, dry_run=dry_run))
+    for path, reason in work.unreadable.items():
+        console.note(f"skipped: {visible(f'{path}: {reason}')}")
+    for reason, count in work.refusals.items():
+        console.note(f"refused: {count:,} events: {visible(reason)}")
+    return EXIT_OK
+
+
+def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
+    """What is switched off or ignored now is not recorded from transcripts either."""
+    directory = paths.runtime_dir(os.environ)
+    if off := switch.why_off(os.environ, directory, Context()):
+        raise Invalid(f"recording is off because {off.reason}; turn it on with: {off.cure}")
+    switches, settings = switch.load(directory), config.load(os.environ)
+
+    def is_wanted(touched: Iterable[str], context: Context) -> bool:
+        ignored = bool(settings.ignore) and any(switch.is_ignored(path, settings.ignore) for path in touched if path)
+        return not ignored and not switches.covers(context)
+
+    return is_wanted
+
+
+@contextmanager
+def progress(console: Console, label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr when that is a terminal; the result itself goes to stdout."""
+    if console.as_json or not total or sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
+        yield bar.update
+
+
+def _backfill_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+    if not result["files"]:
+        yield "nothing new to read"
+        return
+    transcripts = output.count(result["files"], "transcript")
+    if not dry_run:
+        events = f"{result['new']:,} new of {result['events']:,} events"
+        yield pen.done(f"{events} in {transcripts}, {result['seconds']:.1f} s")
+        return
+    width = output.widest(result["types"])
+    yield from (f"{output.pad(name, width)}  {count:>9,}" for name, count in result["types"].items())
+    yield f"nothing was recorded (--dry-run): {result['events']:,} events in {transcripts}"
+
+
+# on, off
+
+
+@verb("off", "nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
+@option("--all", "everywhere", is_flag=True, help="In every project.")
+def off(invocation: Invocation, everywhere: bool) -> int:
+    """Nothing is recorded and nothing is injected until `nudge on`."""
+    here = resolve()
+    if not everywhere and switch.place_of(here) is None:
+        raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
+    switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
+    where = "everywhere" if everywhere else f"for {visible(here.project or 'this project')}"
+    undo = f"; turn it on with: {visible(reason.cure)}" if (reason := switches.why(here)) else ""
+    pen = invocation.console.pen
+    result = {"recording": False, **switches.to_wire()}
+    invocation.console.result(result, [pen.done(f"recording is off {where}{undo}")])
+    return EXIT_OK
+
+
+@verb("on", "nudge on", "nudge on --all")
+@option("--all", "everywhere", is_flag=True, help="In every project, including those turned off one by one.")
+def on(invocation: Invocation, everywhere: bool) -> int:
+    here = resolve()
+    if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
+        raise switch.stays(off)
+    switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
+    where = "every project" if everywhere else visible(here.project or "this project")
+    pen = invocation.console.pen
+    result = {"recording": True, **switches.to_wire()}
+    invocation.console.result(result, [pen.done(f"recording is on for {where}")])
+    return EXIT_OK

@@ -1,0 +1,285 @@
+"""The verbs that connect clients: connect, disconnect, record."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from io import StringIO
+from shlex import quote
+from typing import Any
+
+import click
+
+from nudge.cli import app, output
+from nudge.cli.app import verb
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Pen, Usage, visible
+from nudge.cli.params import option
+from nudge.cli.plain import Invocation
+from nudge.cli.upkeep import ask, yes_option
+from nudge.clients import config_files, executable, plan, registry
+from nudge.clients.client import NAME, Client, Home
+from nudge.clients.executable import Executable
+from nudge.clients.plan import Change, Ledger
+from nudge.clock import ago
+from nudge.errors import NudgeError, StorageFailed
+from nudge.usecases import delete_data
+from nudge.usecases.measures import size
+
+_SESSIONS = 50
+_NEXT = (
+    ("scan", "set hints from the manifests of the repo you are in"),
+    ("backfill", "read the transcripts that Claude Code keeps"),
+)
+_client_argument = click.argument(
+    "name",
+    metavar="[CLIENT]",
+    required=False,
+    type=click.Choice(registry.names()),
+    help=", ".join(registry.names()) + ".",
+)
+
+
+# connect
+
+
+@verb(
+    "connect", "nudge connect", "nudge connect claude-code", "nudge connect codex --yes", "nudge connect cursor --print"
+)
+@_client_argument
+@option("--print", "print_only", is_flag=True, help="Print what to write where, and change nothing.")
+@yes_option
+def connect(invocation: Invocation, name: str | None, print_only: bool, yes: bool) -> int:
+    """The change is shown before it is made. Without a client, list the clients and their state."""
+    if name is None:
+        return _list_clients(invocation)
+    client = registry.get(name)
+    if print_only:
+        return _print_configuration(invocation.console, client)
+    if client.by_hand:
+        raise Usage(f"{client.title} must be connected by hand", f"see how with: nudge connect {client.name} --print")
+    return _connect(invocation.console, client, yes=yes)
+
+
+def _connect(console: Console, client: Client, *, yes: bool) -> int:
+    program, ledger = executable.find(), Ledger()
+    changes = plan.connect(client, program, ledger)
+    result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
+    if not changes:
+        console.result(result, [console.pen.done(f"{client.title} is already connected")])
+        return EXIT_OK
+    _show_changes(console, changes)
+    if not ask(f"Connect {client.title} like this?", yes=yes):
+        console.note("nothing was changed")
+        return EXIT_REFUSED
+    plan.apply(changes, ledger)
+    console.result(result, _connected_lines(console.pen, client, changes))
+    return EXIT_OK if yes or console.as_json else _offer_next()
+
+
+def _show_changes(console: Console, changes: Sequence[Change]) -> None:
+    """With --json only the result is printed."""
+    if not console.as_json:
+        console.show(line for change in changes for line in _change_lines(console.pen, change))
+
+
+def _change_lines(pen: Pen, change: Change) -> Iterator[str]:
+    for line in plan.diff(change):
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        shown = visible(line, lines=True)
+        yield pen.paint(style, shown) if style else shown
+    for command in change.commands:
+        yield f"by running: {visible(' '.join(command))}"
+
+
+def _connected_lines(pen: Pen, client: Client, changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        path = visible(config_files.shown(change.path))
+        yield pen.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
+    if client.advice:
+        yield f"  {client.advice}"
+    yield "next:"
+    yield from (f"  nudge {name:<9} {meaning}" for name, meaning in _NEXT)
+
+
+def _offer_next() -> int:
+    """Offer what a new user does next."""
+    for name, _ in _NEXT:
+        if ask(f"Run nudge {name} now?", yes=False):
+            app.main([name])
+    return EXIT_OK
+
+
+def _print_configuration(console: Console, client: Client) -> int:
+    files = client.config_files(Home(), executable.find())
+    snippets = {config_files.shown(file.path): config_files.snippet(file) for file in files}
+    console.result({"client": client.name, "files": snippets}, _snippet_lines(snippets))
+    if len(snippets) == 1 and not console.as_json:
+        console.note(f"add it to {visible(next(iter(snippets)))}, beside what is there")
+    return EXIT_OK
+
+
+def _snippet_lines(snippets: Mapping[str, str]) -> Iterator[str]:
+    """Headings only where there are several: a single one can then be redirected into a file."""
+    for number, (path, text) in enumerate(snippets.items()):
+        if len(snippets) > 1:
+            yield f"{'' if number == 0 else chr(10)}{path}:"
+        yield visible(text.rstrip("\n"), lines=True)
+
+
+# The list of clients
+
+
+def _list_clients(invocation: Invocation) -> int:
+    events = _last_events(invocation)
+    rows = [
+        row
+        for client in registry.all_clients()
+        if (row := _client_row(client, events))["installed"] or row["mcp"] or not client.by_hand
+    ]
+    console = invocation.console
+    result = {"clients": rows, "server": events is not None}
+    console.result(result, _client_table(console.pen, rows, has_server=events is not None))
+    return EXIT_OK
+
+
+def _client_row(client: Client, events: Mapping[str, int] | None) -> dict[str, Any]:
+    home = Home()
+    files = client.config_files(home, Executable(NAME))
+    parts = plan.connected_parts(files)
+    has_hooks = any(config_files.HOOKS in file.parts for file in files)
+    return {
+        "client": client.name,
+        "title": client.title,
+        "installed": client.is_installed(home, files),
+        "mcp": config_files.SERVER in parts,
+        "hooks": config_files.HOOKS in parts if has_hooks else None,
+        "last_event_at": None if events is None else events.get(client.name),
+    }
+
+
+def _last_events(invocation: Invocation) -> dict[str, int] | None:
+    """The time of the last event of each client; None when no server can say."""
+    try:
+        sessions = invocation.client().call("nudge.sessions", {"limit": _SESSIONS}, start=False)
+    except NudgeError:
+        return None
+    latest: dict[str, int] = {}
+    for session in sessions if isinstance(sessions, list) else sessions.get("sessions", ()):
+        when = session.get("last_event_at") or session.get("started_at") or 0
+        latest[session.get("client")] = max(when, latest.get(session.get("client"), 0))
+    return latest
+
+
+def _client_table(pen: Pen, rows: Sequence[Mapping[str, Any]], *, has_server: bool) -> Iterator[str]:
+    heading = ("client", "found", "MCP", "hooks", "last event")
+    for number, cells in enumerate(output.align([heading, *(_client_cells(row, has_server) for row in rows)])):
+        line = "  ".join(cells).rstrip()
+        yield pen.paint("bold", line) if number == 0 else line
+    if not all(row["mcp"] for row in rows if row["installed"]):
+        yield "connect one with: nudge connect CLIENT"
+
+
+def _client_cells(row: Mapping[str, Any], has_server: bool) -> tuple[str, ...]:
+    when = row["last_event_at"]
+    last = ago(time.time() - when) if when else "none" if has_server and row["hooks"] is not None else "-"
+    hooks = "-" if row["hooks"] is None else _yes_no(row["hooks"])
+    return row["client"], _yes_no(row["installed"]), _yes_no(row["mcp"]), hooks, last
+
+
+def _yes_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+# disconnect
+
+
+@verb("disconnect", "nudge disconnect codex", "nudge disconnect --all", "nudge disconnect --all --delete-data")
+@_client_argument
+@option("--all", "everything", is_flag=True, help="Every client.")
+@option("--delete-data", is_flag=True, help="With --all: delete hints, history, settings and logs too.")
+@yes_option
+def disconnect(invocation: Invocation, name: str | None, everything: bool, delete_data: bool, yes: bool) -> int:
+    """Only what `nudge connect` added is removed; nothing else in the files changes."""
+    if everything == (name is not None):
+        raise Usage("CLIENT and --all exclude each other" if everything else "missing CLIENT")
+    if delete_data and not everything:
+        raise Usage("--delete-data needs --all", "try: nudge disconnect --all --delete-data")
+    console = invocation.console
+    chosen = registry.all_clients() if name is None else (registry.get(name),)
+    if delete_data:
+        return _delete_everything(console, chosen, yes=yes)
+    changes = _disconnect(console, chosen)
+    console.result({"changed": [change.path for change in changes]}, _disconnected_lines(console.pen, changes))
+    return EXIT_OK
+
+
+def _disconnect(console: Console, chosen: Sequence[Client]) -> list[Change]:
+    ledger = Ledger()
+    files = plan.files_of(chosen, ledger)
+    changes = plan.disconnect(files, ledger)
+    _show_changes(console, changes)
+    plan.apply(changes, ledger)
+    plan.forget(files, ledger)
+    return changes
+
+
+def _disconnected_lines(pen: Pen, changes: Sequence[Change]) -> Iterator[str]:
+    for change in changes:
+        parts, path = " and ".join(change.file.parts), visible(config_files.shown(change.path))
+        yield pen.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
+    if not changes:
+        yield pen.done("nothing was connected")
+
+
+def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool) -> int:
+    owned = delete_data.find()
+    if not console.as_json:
+        console.show(_inventory_lines(owned))
+    if not ask("Disconnect every client, stop the server and delete all of this permanently?", yes=yes):
+        console.note("nothing was changed")
+        return EXIT_REFUSED
+    changes = _disconnect(console, chosen)
+    _check_nothing_is_connected()
+    if delete_data.server_runs():
+        from nudge.cli.server import stop_server
+
+        with redirect_stdout(StringIO()):
+            stop_server(Console(as_json=False), Invocation().observer(), force=True, forget=True)
+    owned = delete_data.find()  # stopping has written the last of it
+    delete_data.delete(owned)
+    deleted = [item.path for item in owned]
+    summary = console.pen.done(f"deleted {output.count(len(deleted), 'path')}; nothing of Nudge is left")
+    result = {"changed": [change.path for change in changes], "deleted": deleted}
+    console.result(result, [*_disconnected_lines(console.pen, changes), summary])
+    return EXIT_OK
+
+
+def _check_nothing_is_connected() -> None:
+    """What is known about a file that is still connected must not be deleted before our entries in it."""
+    ledger = Ledger()
+    left = next(filter(os.path.lexists, ledger.paths), None)
+    if left is not None:
+        raise StorageFailed(
+            f"{config_files.shown(left)} may still be connected; nothing was deleted; check it, then: rm {quote(ledger.path)}"
+        )
+
+
+def _inventory_lines(owned: Sequence[delete_data.Belonging]) -> Iterator[str]:
+    sizes = [size(item.size) for item in owned]
+    width = output.widest(sizes)
+    for item, text in zip(owned, sizes, strict=True):
+        yield f"{text.rjust(width)}  {visible(config_files.shown(item.path))}"
+    yield f"{size(sum(item.size for item in owned))} in total"
+
+
+# record
+
+
+@verb("record", "nudge record < event.json")
+def record(invocation: Invocation) -> int:
+    """The hooks of connected clients run this; it reads one JSON object from stdin."""
+    if invocation.run_hook is None:
+        raise Usage("record needs an event on stdin")
+    return invocation.run_hook()

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+import pytest
+
+from nudge import __version__
+from nudge.cli.app import GROUPS, VERBS, Command, Root, Verb, shown_verbs
+from nudge.cli.plain import Invocation
+
+from .conftest import HINT, Nudge, Server
+
+SHOWN = list(shown_verbs())
+
+
+def command(verb: Verb) -> Command:
+    found = Root().get_command(click.Context(Root()), verb.name)
+    assert isinstance(found, Command)
+    return found
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"], ["--json"], ["-p", "9000"]])
+def test_grouped_help(nudge: Nudge, words: list[str]) -> None:
+    """Without a verb: every verb in its group, one line each, with examples, and exit 0."""
+    outcome = nudge(*words)
+    assert (outcome.code, outcome.err) == (0, "")
+    for group in GROUPS:
+        assert f"\n{group}:\n" in outcome.out
+    for verb in SHOWN:
+        assert re.search(rf"^  {verb.name} +{re.escape(verb.summary)}", outcome.out, re.MULTILINE)
+    assert "\nExamples:\n" in outcome.out and max(map(len, outcome.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
+def test_help_of_a_verb(nudge: Nudge, verb: Verb) -> None:
+    """Each verb explains itself, with examples, wherever --help stands and by each of its names."""
+    outcome = nudge(verb.name, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"Usage: nudge {verb.name} ") and "\nExamples:\n" in outcome.out
+    assert nudge("--help", verb.name).out == outcome.out == nudge("help", verb.name).out == nudge(verb.name, "-h").out
+    for alias in verb.aliases:
+        assert nudge(alias, "--help").out == outcome.out
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_parameter_is_explained(verb: Verb) -> None:
+    """Each option and argument has help, and each verb has --json and --port."""
+    params = command(verb).params
+    assert [param.name for param in params if not param.help and not getattr(param, "hidden", False)] == []
+    assert {"--json", "-p", "--port"} <= {name for param in params for name in param.opts}
+
+
+@pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
+def test_no_variable_sets_an_option(verb: Verb) -> None:
+    """Settings come from `nudge.config` alone: click reads no environment variables."""
+    assert all(param.envvar is None for param in command(verb).params)
+
+
+@pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
+def test_examples_parse(verb: Verb) -> None:
+    """What the help tells people to type is a command line that the parser accepts."""
+    for example in command(verb).examples:
+        bare = example.partition(" (")[0].rpartition("|")[2].rpartition("$(")[2]
+        words = shlex.split(re.split("[)<>]", bare)[0])
+        if words[:2] == ["nudge", verb.name]:
+            parent = Root().make_context("nudge", [], obj=Invocation())
+            assert command(verb).make_context(verb.name, words[2:], parent=parent).params is not None
+
+
+@pytest.mark.parametrize(
+    "words", [["--version"], ["-V"], ["get", "--version"], ["--version", "get", "a"], ["ls", "-V"], ["version"]]
+)
+def test_version(nudge: Nudge, words: list[str]) -> None:
+    """--version answers anywhere on the line."""
+    outcome = nudge(*words)
+    assert (outcome.code, outcome.out) == (0, f"nudge {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["gte", "a"], "nudge: unknown command 'gte'; did you mean: nudge get"),
+        (["list"], "nudge: unknown command 'list'; did you mean: nudge ls"),
+        (["xyzzy"], "nudge: unknown command 'xyzzy'; try: nudge --help"),
+        (["help", "xyzzy"], "nudge: unknown command 'xyzzy'; try: nudge --help"),
+        (["\x1b[2J"], "nudge: unknown command '\\x1b[2J'; try: nudge --help"),
+        (["--tags", "a", "set"], "nudge: unknown option '--tags' before the command; try: nudge --help"),
+        (["--foo"], "nudge: unknown option '--foo' before the command; try: nudge --help"),
+        (["get", "a"], "nudge get: missing KEY; try: nudge get http-proxy build"),
+        (["get"], "nudge get: missing COMPONENT, KEY; try: nudge get http-proxy build"),
+        (["get", "a", "b", "c"], "nudge get: unexpected argument 'c'; quote a value that contains spaces"),
+        (["get", "a", "b", "--valueonly"], "nudge get: unknown option '--valueonly'; did you mean: --value-only"),
+        (["get", "a", "b", "--value"], "nudge get: unknown option '--value'; did you mean: --value-only"),
+        (
+            ["get", "a", "b", "--zzz=1"],
+            "nudge get: unknown option '--zzz'; see: nudge get --help; a value that starts with - goes after --",
+        ),
+        (
+            ["set", "a", "b", "-v"],
+            "nudge set: unknown option '-v'; see: nudge set --help; a value that starts with - goes after --",
+        ),
+        (["set", "a", "b", "--ttl=PT1H", "--tag"], "nudge set: unknown option '--tag'; did you mean: --tags"),
+        (
+            ["set", "a", "-p9", "--", "--tag"],
+            'nudge set: missing VALUE; try: nudge set http-proxy build "docker compose build router"',
+        ),
+        (["set", "a", "b", "c", "--tags"], "nudge set: --tags needs a value; see: nudge set --help"),
+        (["ls", "--json=1"], "nudge ls: --json takes no value; see: nudge ls --help"),
+        (["export", "--", "x"], "nudge export: unexpected argument 'x'; quote a value that contains spaces"),
+        (["-p"], "nudge: -p needs a value; try: nudge --help"),
+        (["--json", "--port"], "nudge: --port needs a value; try: nudge --help"),
+        (["-p", "get", "a", "b"], "nudge: -p/--port: 'get' is not a whole number; try: nudge --help"),
+        (["get", "a", "b", "-p", "0"], "nudge get: -p/--port: 0 is not a port (1 to 65535); see: nudge get --help"),
+        (["get", "a", "b", "--env", "X"], "nudge get: --env: 'X' is not NAME=VALUE; see: nudge get --help"),
+        (
+            ["get", "a", "b", "--os", "beos"],
+            "nudge get: --os: 'beos' is not one of 'linux', 'darwin', 'windows'; see: nudge get --help",
+        ),
+    ],
+)
+def test_usage_errors(nudge: Nudge, words: list[str], line: str) -> None:
+    """One line on stderr that says what to type instead, and exit 2. Options are never abbreviated."""
+    outcome = nudge(*words)
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", line + "\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["--json", "ls"], ["ls", "--json"], ["ls", "--json", "api"], ["ls", "api", "--json"]]
+)
+def test_json_anywhere(nudge: Nudge, server: Server, words: list[str]) -> None:
+    """--json gives the exact result, before the verb, behind it, or between its arguments."""
+    server.answers["nudge.list_components"] = {"components": [{"name": "api", "hint_count": 1}], "hints": []}
+    assert nudge(*words).out == '{"components":[{"name":"api","hint_count":1}],"hints":[]}\n'
+
+
+@pytest.mark.parametrize("words", [["-p", "9000", "ls"], ["ls", "-p9000"], ["ls", "api", "--port=9000"]])
+def test_port_anywhere(nudge: Nudge, server: Server, words: list[str]) -> None:
+    """--port reaches the client from wherever it stands."""
+    server.answers["nudge.list_components"] = {"components": [], "hints": []}
+    nudge(*words)
+    assert server.made_with["port"] == 9000
+
+
+def test_the_value_of_an_option_may_look_like_an_option(nudge: Nudge, server: Server) -> None:
+    """What follows an option with a value is its value: `--tags --json` is a tag."""
+    server.answers["nudge.set_hint"] = {"hint": HINT}
+    assert not nudge("set", "a", "b", "c", "--tags", "--json", "--global").out.startswith("{")
+    assert server.params["meta"]["tags"] == ["--json"]
+
+
+@pytest.mark.parametrize("number", ["-1", "-1.5", "-.5"])
+def test_a_negative_number_is_a_value(nudge: Nudge, server: Server, number: str) -> None:
+    """It needs no `--`, since no option looks like it."""
+    server.answers["nudge.set_hint"] = {"hint": HINT}
+    assert nudge("set", "a", number, "--global", number).code == 0
+    assert (server.params["key"], server.params["value"]) == (number, number)
+
+
+def test_ctrl_c_is_130(nudge: Nudge, server: Server) -> None:
+    """click's own exit code for it is 1, which means "not found" here."""
+    server.answers["nudge.list_components"] = KeyboardInterrupt()
+    outcome = nudge("ls")
+    assert (outcome.code, outcome.out, outcome.err) == (130, "", "")

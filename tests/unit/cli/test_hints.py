@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+from nudge.errors import RemoteError
+
+from .conftest import EXPLAIN, HINT, Nudge, Server, Terminal
+
+
+def hit(key: str, value: str, **meta: object) -> dict[str, object]:
+    hint = {**HINT, "value": value, "meta": meta}
+    return {"component": "api", "key": key, "hint": hint, "score": 0.876, "match_explain": EXPLAIN}
+
+
+def test_query_sends_what_was_asked(nudge: Nudge, server: Server) -> None:
+    """Every filter has its flag; what was not asked for is not sent."""
+    server.answers["nudge.query"] = {"hints": []}
+    lists = ("--keys", "build", "--keys", "run", "--tags", "a,b", "--tags", "c")
+    nudge("query", "--component", "api", *lists, "--regex", "dock.*build", "--limit", "5", "--branch", "dev")
+    sent = dict(server.params)
+    assert sent.pop("context")["branch"] == "dev"
+    assert sent == {
+        "component": "api",
+        "keys": ["build", "run"],
+        "tags": ["a", "b", "c"],
+        "regex": "dock.*build",
+        "limit": 5,
+    }
+
+
+def test_query_text(nudge: Nudge, server: Server) -> None:
+    """A bare text is looked for as it stands, in any case."""
+    server.answers["nudge.query"] = {"hints": []}
+    nudge("query", "--limit", "3", "a.b (c)")
+    assert server.params["regex"] == r"(?i)a\.b\ \(c\)"
+    assert nudge("query", "x", "--regex", "y").code == 2
+    nudge("query", "")
+    assert server.params["regex"] == "", "an unset variable in a script must not find everything"
+
+
+def test_query_pretty(nudge: Nudge, server: Server) -> None:
+    """Score, name and value in columns, the reasons below; secrets hidden, lines kept whole."""
+    server.answers["nudge.query"] = {"hints": [hit("build", "a\nb"), hit("long-key", "s3cret", sensitivity="secret")]}
+    lines = nudge("query", "x").out.splitlines()
+    assert lines[0] == "0.88  api/build     a\\nb"
+    assert lines[1] == "      cwd matched **/http-proxy*; recently used (5m ago)"
+    assert lines[2] == "0.88  api/long-key  [secret]"
+
+
+def test_query_finds_nothing(nudge: Nudge, server: Server) -> None:
+    """An empty list is an answer: exit 0, nothing on stdout, a remark beside it."""
+    server.answers["nudge.query"] = {"hints": []}
+    outcome = nudge("query", "x")
+    assert (outcome.code, outcome.out) == (0, "") and "nudge ls" in outcome.err
+    assert nudge("query", "x", "--json").err == ""
+
+
+def test_query_says_why_not(nudge: Nudge, server: Server) -> None:
+    """What would have matched elsewhere is named beside the empty answer, with what keeps it away."""
+    misses = [
+        {"component": "api", "key": "ru\x1bn", "reasons": ["os=linux, needs darwin", "branch unknown, needs dev"]}
+    ]
+    server.answers["nudge.query"] = {"hints": [], "why_not": misses}
+    outcome = nudge("query", "x")
+    assert (outcome.code, outcome.out) == (0, "")
+    assert outcome.err.splitlines() == [
+        "the hints that match do not apply here; list all hints with: nudge ls",
+        "  api/ru\\x1bn: os=linux, needs darwin; branch unknown, needs dev",
+    ]
+
+
+def test_long_values_are_cut_on_a_terminal_only(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row fits the terminal; a pipe gets everything."""
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    server.answers["nudge.query"] = {"hints": [hit("build", "x" * 200), hit("test", "宽" * 100)]}
+    rows = [line for line in nudge.on(Terminal(), "query", "x").out.splitlines() if line.startswith("0.88")]
+    assert all("…" in row for row in rows) and len(rows[0]) <= 60 and len(rows[1]) <= 45
+    assert "x" * 200 in nudge("query", "x").out
+
+
+@pytest.mark.parametrize("verb", ["ls", "list-components"])
+def test_ls(nudge: Nudge, server: Server, verb: str) -> None:
+    """Components with their counts."""
+    server.answers["nudge.list_components"] = {
+        "components": [{"name": "api", "hint_count": 1}, {"name": "proxy", "hint_count": 3}]
+    }
+    assert nudge(verb).out.splitlines() == ["api    1 hint", "proxy  3 hints"]
+    assert server.params == {}
+
+
+def test_ls_component(nudge: Nudge, server: Server) -> None:
+    """Every variant is there; the ones that are not for here say why."""
+    server.answers["nudge.list_components"] = {
+        "components": [{"name": "api", "hint_count": 2}],
+        "hints": [
+            {"key": "build", "hint": HINT, "eligible": True, "reasons": []},
+            {"key": "run", "hint": {**HINT, "meta": {}}, "eligible": False, "reasons": ["branch=x, needs dev"]},
+        ],
+    }
+    assert nudge("ls", "api").out.splitlines() == [
+        "● build  docker compose build router",
+        "         cwd **/http-proxy*",
+        "○ run    docker compose build router",
+        "         everywhere (not here: branch=x, needs dev)",
+    ]
+    assert server.params["component"] == "api" and "os" in server.params["context"]
+
+
+def test_ls_of_nothing(nudge: Nudge, server: Server) -> None:
+    """An empty store says how to fill it."""
+    server.answers["nudge.list_components"] = {"components": [], "hints": []}
+    assert "nudge set" in nudge("ls").err
+    outcome = nudge("ls", "api")
+    assert outcome.code == 0 and outcome.err.startswith("api has no hints")
+
+
+def test_an_end_of_options_with_nothing_behind_it(nudge: Nudge, server: Server) -> None:
+    """A script may write it always, whether words follow or not."""
+    server.answers["nudge.list_components"] = {"components": []}
+    assert nudge("ls", "--").code == 0 and server.params == {}
+
+
+@pytest.mark.parametrize("verb", ["delete", "rm"])
+def test_delete(nudge: Nudge, server: Server, verb: str) -> None:
+    """Without a scope all variants go; with one, that one; --global is the one for everywhere."""
+    server.answers["nudge.delete_hint"] = {"deleted": True, "previous": HINT}
+    assert nudge(verb, "api", "build").out == "✔ deleted hint api/build (v3)\n"
+    assert server.params == {"component": "api", "key": "build"}
+    nudge(verb, "api", "build", "--scope-os", "windows")
+    assert server.params["scope"] == {"os": ["windows"]}
+    nudge(verb, "api", "build", "--global")
+    assert server.params["scope"] == {}
+
+
+def test_delete_several(nudge: Nudge, server: Server) -> None:
+    """When several variants go, their number is said."""
+    server.answers["nudge.delete_hint"] = {"deleted": True, "previous": [HINT, HINT]}
+    assert nudge("delete", "api", "build").out == "✔ deleted hint api/build (2 variants)\n"
+
+
+def test_delete_misses_a_variant(nudge: Nudge, server: Server) -> None:
+    """A scope that no variant has shows the scopes that there are."""
+    data = {"reason": "E_NOT_FOUND", "why_not": [], "scopes": [{"os": ["linux"]}, {}]}
+    server.answers["nudge.delete_hint"] = RemoteError({"code": 40401, "message": "no variant", "data": data})
+    outcome = nudge("delete", "api", "build", "--scope-os", "windows")
+    assert outcome.code == 1
+    assert outcome.err.splitlines()[1:] == ["  there is one for os linux", "  there is one for everywhere"]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nudge.cli import output
+from nudge.cli.plain import parse_globs
+
+PEN = output.Pen(color=False, unicode=True, width=40)
+
+
+@given(st.text())
+def test_visible_text_cannot_steer(text: str) -> None:
+    """Whatever was stored, what is shown is printable, and printable text is shown as it is."""
+    assert output.visible(text).isprintable()
+    assert output.visible(text, lines=True).replace("\n", "").replace("\t", "").isprintable()
+    assert output.visible(text) == text or not text.isprintable()
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_json_survives(data: object) -> None:
+    """JSON output is the object itself, without a character that could steer a terminal."""
+    for indent in (None, 2):
+        text = output.encode_json(data, indent)
+        assert json.loads(text) == data
+        assert not set(text) & {chr(code) for code in (*range(10), *range(11, 32), *range(127, 160))} - {"\x7f"}
+
+
+@given(st.text(), st.integers(0, 60))
+def test_clipped_text_fits(text: str, taken: int) -> None:
+    """A clipped text never runs over the terminal's edge, down to the least column that is still of use."""
+    assert output.columns(PEN.clip(text, taken)) <= max(40 - taken, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "patterns"),
+    [
+        ("a,b", ["a", "b"]),
+        ("{a,b}/**,c", ["{a,b}/**", "c"]),
+        ("{a,{b,c}},d", ["{a,{b,c}}", "d"]),
+        ("a},b", ["a}", "b"]),
+        ("{a,b", ["{a,b"]),
+        (" a , ", ["a"]),
+    ],
+)
+def test_commas_inside_braces_belong_to_the_glob(text: str, patterns: list[str]) -> None:
+    """Only a comma outside braces separates two globs."""
+    assert parse_globs(text) == patterns
+
+
+@pytest.mark.parametrize("text", ["", ",", " , "])
+def test_no_glob_at_all_is_refused(text: str) -> None:
+    """An empty variable in a script must not make a hint global."""
+    with pytest.raises(ValueError, match="needs a value"):
+        parse_globs(text)
+
+
+@pytest.mark.parametrize(
+    ("scope", "words"),
+    [
+        (None, "everywhere"),
+        ({}, "everywhere"),
+        ({"repo": "git:org/x"}, "repo git:org/x"),
+        ({"repo": ["git:a/b", "git:c/d"], "branch": ["dev"]}, "repo git:a/b or git:c/d, branch dev"),
+        ({"env_required": ["CI"], "env_match": {"MODE": ["a", "b"], "T": "1"}}, "env CI set, env MODE=a or b, env T=1"),
+    ],
+)
+def test_scope_text(scope: dict[str, object] | None, words: str) -> None:
+    """A scope reads as its conditions."""
+    assert output.scope_text(scope) == words
+
+
+def test_columns() -> None:
+    """An ideograph is two columns wide, an accent none."""
+    assert [output.columns(text) for text in ("abc", "宽", "e\u0301")] == [3, 2, 1]
