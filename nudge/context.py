@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.text import has_control
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,16 +94,9 @@ def _text(raw: object, field: str, most: int) -> str:
         raise Invalid("must be a string", field=field)
     if len(raw) > most:
         raise Invalid(f"must be at most {most} characters", field=field)
-    if not _sayable(raw):
+    if has_control(raw):
         raise Invalid("must not contain control characters", field=field)
     return raw
-
-
-def _sayable(text: str) -> bool:
-    """Free of control characters, and of the halves by which Python carries bytes that are no UTF-8."""
-    if text.isascii() and text.isprintable():
-        return True
-    return not any(char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in text)
 
 
 def _parse_cwd(raw: object, field: str) -> str:
@@ -182,7 +176,7 @@ def resolve(cwd: str | None = None) -> Context:
     if folder is None:
         return Context(os=this_system())
     repo, branch = _git_facts(folder)
-    said = folder if _sayable(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
+    said = folder if not has_control(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
     return Context(cwd=said, repo=repo, branch=branch, os=this_system(), project=project_of(repo, said))
 
 
@@ -279,7 +273,7 @@ def normalise_repo(raw: str) -> str:
     """One name for one repository: `git:org/repo` however it is cloned (the host is dropped), `file:///path` when it is
     local."""
     text = raw.lstrip()
-    if len(text) > limits.MAX_REPO_CHARS or not _sayable(text):
+    if len(text) > limits.MAX_REPO_CHARS or has_control(text):
         raise ValueError(f"must be printable and at most {limits.MAX_REPO_CHARS} characters")
     identity = _local_identity(text) or _remote_identity(text.rstrip())
     if identity is None or len(identity) > limits.MAX_REPO_CHARS:
@@ -396,7 +390,7 @@ def _branch(git_dir: str) -> str | None:
     head = _read(os.path.join(git_dir, "HEAD")).rstrip("\r\n")
     name = head.removeprefix(_BRANCH_REF).strip()
     unusable = (
-        name == head or name in ("", _REFTABLE_BRANCH) or len(name) > limits.MAX_BRANCH_CHARS or not _sayable(name)
+        name == head or name in ("", _REFTABLE_BRANCH) or len(name) > limits.MAX_BRANCH_CHARS or has_control(name)
     )
     return None if unusable else name
 

@@ -6,6 +6,7 @@ import json
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
     value = raw.get(field)
     if not isinstance(value, str) or not value or len(value) > most:
         raise Invalid(f"must be a text of 1 to {most} characters", field=field)
-    return storable(value)
+    return to_unicode(value)
 
 
 def _client(value: object) -> str:
@@ -141,7 +142,7 @@ def _text(raw: Mapping[str, Any], field: str, most: int = limits.MAX_EVENT_FIELD
         return None
     if not isinstance(value, str):
         raise Invalid("must be a text", field=field)
-    return storable(value[:most])
+    return to_unicode(value[:most])
 
 
 def _project(raw: Mapping[str, Any]) -> str | None:
@@ -150,17 +151,11 @@ def _project(raw: Mapping[str, Any]) -> str | None:
     return None if name is None else name.casefold()
 
 
-def storable(text: str) -> str:
-    """SQLite keeps UTF-8: halves of a surrogate pair have no form there, and a NUL would end the text for its
-    functions."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
-
-
 def _other_files(raw: Mapping[str, Any], file_path: str | None) -> list[str]:
     """What one change touched beside the file that it is filed under."""
     named = (raw.get("metadata") or {}).get("files")
     paths = named[: limits.MAX_PATCHED_FILES] if isinstance(named, list) else []
-    kept = [storable(path[: limits.MAX_EVENT_FIELD_CHARS]) for path in paths if isinstance(path, str)]
+    kept = [to_unicode(path[: limits.MAX_EVENT_FIELD_CHARS]) for path in paths if isinstance(path, str)]
     return [path for path in dict.fromkeys(kept) if path != file_path]
 
 
@@ -171,7 +166,7 @@ def _metadata(raw: Mapping[str, Any]) -> str:
         raise Invalid("must be an object", field="metadata")
     facts = {name: raw[name] for name in ("prompt_id", "agent_id", "start_source") if isinstance(raw.get(name), str)}
     try:
-        encoded = storable(json.dumps({**given, **facts}, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+        encoded = to_unicode(json.dumps({**given, **facts}, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     except (TypeError, ValueError, RecursionError):
         raise Invalid("must be JSON", field="metadata") from None
     if len(encoded) > limits.MAX_METADATA_CHARS:

@@ -1,8 +1,7 @@
-"""What mattered lately: recency, kind and project in one score, and each file once.
+"""Recent context: observations ranked by recency, type and project, each file once.
 
-A score falls with age, so the newest rows of every type, merged by the best score they could have, come out in the
-order of their
-scores. Only as many rows are read as could win, however large the history is.
+A score falls with age. The newest rows of every type are merged by the best score that they could have, so only as many
+rows are read as could be returned, however large the history is.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -37,7 +36,7 @@ def score(row_type: str, age: float, same_project: bool, *, project_given: bool)
     )
 
 
-def recent(
+def recent_observations(
     connection: Connection,
     *,
     project: str | None,
@@ -45,31 +44,29 @@ def recent(
     limit: int = limits.DEFAULT_RECENT_LIMIT,
     hidden: frozenset[str] = frozenset(),
 ) -> list[dict[str, Any]]:
-    """Best first, with `score`, none of the projects `hidden`. A project of which nothing is known has no recent
-    context, not somebody
-    else's."""
-    if project is not None and not _is_known(connection, project):
+    """Observations with their `score`, best first, without those of the projects in `hidden`. Empty for an unknown
+    project."""
+    if project is not None and not _has_rows(connection, project):
         return []
-    found: list[dict[str, Any]] = []
+    observations: list[dict[str, Any]] = []
     files: set[str] = set()
     for value, identity, file_path, whose in _by_score(connection, project, now):
-        if len(found) == limit:
+        if len(observations) == limit:
             break
         if whose not in hidden and (file_path is None or file_path not in files):
             files.add(file_path or "")
             row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (identity,)).fetchone()
-            found.append({**observation(row), "score": round(value, 6)})
-    return found
+            observations.append({**observation(row), "score": round(value, 6)})
+    return observations
 
 
-def _is_known(connection: Connection, project: str) -> bool:
+def _has_rows(connection: Connection, project: str) -> bool:
     return connection.execute("SELECT 1 FROM observations WHERE project = ? LIMIT 1", (project,)).fetchone() is not None
 
 
 class _Stream:
-    """Rows, the newest first. `bound` is the most that a row of that age can score here; `exact` what it does score, or
-    None for a row
-    that another stream tells."""
+    """Rows of one type, or of the project, newest first. `bound` is the most that a row of that age can score; `exact`
+    its score, or None when the row comes from the project's stream."""
 
     __slots__ = ("_now", "_project", "_rows", "_type")
 
@@ -99,10 +96,9 @@ class _Stream:
 def _by_score(
     connection: Connection, project: str | None, now: float
 ) -> Iterator[tuple[float, int, str | None, str | None]]:
-    """Every observation as (score, id, file, project), best first, newer first among equals: those of the project in
-    one stream, those
-    of all others in one for each type. The head of a stream waits under its bound; a row that scores less goes back
-    under its score."""
+    """Every observation as (score, id, file, project), best first, newer first among equals. There is one stream for the
+    project and one for each type of the others. The head of a stream is queued under its bound; a row that scores less
+    is queued again under its score."""
     heap: list[tuple[float, int, int, Any, _Stream | None]] = []
 
     def push(value: float, row: Any, stream: _Stream | None) -> None:

@@ -6,6 +6,7 @@ import re
 
 from nudge import limits
 from nudge.security.secrets import find_secret, redact
+from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,18 +23,18 @@ _TAG = r"(?i)(</?private(?:\s+[a-z][^<>]*(?<!\s))?>)"
 
 def clean(text: str) -> str:
     """The text as it may be kept, whole."""
-    return redact(without_private(sayable(text)))
+    return redact(without_private(to_unicode(text)))
 
 
 def shortened(text: str, most: int) -> str:
     """At most so many characters of it. It is redacted before it is cut: half a credential would not be recognised."""
-    text = without_private(sayable(text))
+    text = without_private(to_unicode(text))
     return redact(_start(text)).strip()[:most]
 
 
 def head_and_tail(text: str, most: int) -> str:
     """The two ends of a long text: an error says at one of them what went wrong."""
-    text = without_private(sayable(text))
+    text = without_private(to_unicode(text))
     if len(text) <= limits.REDACTED_AT_ONCE:
         return _ends(redact(text).strip(), most)
     half = (most - len(_ELISION)) // 2
@@ -51,14 +52,6 @@ def without_private(text: str) -> str:
         elif depth == 0:
             kept.append(piece)
     return "".join(kept)
-
-
-def sayable(text: str) -> str:
-    """Without NUL, which ends a text for C, and without halves of a surrogate pair, which JSON can spell and UTF-8
-    cannot carry."""
-    if text.isascii():
-        return text.replace("\0", "")
-    return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def redact_event(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,33 +1,221 @@
-"""The store of observations: every question and every change, each a function of a connection. Transactions are the
-caller's."""
+"""Writing observations: an event is stored at most once, in its session and under its prompt."""
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
 
-from nudge.history.forgetting import Purge, count, purge, sweep
-from nudge.history.reading import export, file_history, get, sessions, stats, timeline, trace
-from nudge.history.recent import recent
-from nudge.history.search import search
-from nudge.history.summary import settle, summarise
-from nudge.history.writing import is_new_event, note_injection, record, set_pinned
+import json
 
-__all__ = [
-    "Purge",
-    "count",
-    "export",
-    "file_history",
-    "get",
-    "is_new_event",
-    "note_injection",
-    "purge",
-    "recent",
-    "record",
-    "search",
-    "sessions",
-    "set_pinned",
-    "settle",
-    "stats",
-    "summarise",
-    "sweep",
-    "timeline",
-    "trace",
-]
+from nudge import limits
+from nudge.history.model import NO_ACTION, SESSION_TYPES, Event, marks
+from nudge.history.summary import end_session, settle
+from nudge.text import to_unicode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from nudge.history.model import Connection
+
+_MAX_SKEW = 60  # seconds by which an action may seem older than its prompt: hooks run concurrently
+
+
+def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
+    """Store an event and return the observation's id; None when it is stored already or repeats a recent one. The
+    caller holds the transaction."""
+    event = Event(raw)
+    if not is_new_event(connection, event.event_id, event.timestamp):
+        return None
+    _update_session(connection, event)
+    if _is_repeated(connection, event):
+        return None
+    if event.type == "user_prompt":
+        return _insert(connection, event, _insert_prompt(connection, event))
+    observation_id = _insert(connection, event, _prompt_of(connection, event))
+    if event.type == "session_end":
+        end_session(connection, event.session_id, event.timestamp)
+    return observation_id
+
+
+def is_new_event(connection: Connection, event_id: str, timestamp: int) -> bool:
+    """Remember an event id; False when it was known already."""
+    added = connection.execute("INSERT OR IGNORE INTO events VALUES (?, ?)", (event_id, timestamp))
+    return bool(added.rowcount == 1)
+
+
+def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
+    row = (
+        event.session_id,
+        prompt_id,
+        event.timestamp,
+        event.project,
+        event.type,
+        event.source_event,
+        event.tool_name,
+        event.file_path,
+        event.content,
+        event.metadata,
+    )
+    added = connection.execute(
+        "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event, tool_name, file_path, content,"
+        f" metadata) VALUES ({marks(row)})",
+        row,
+    )
+    observation_id = int(added.lastrowid)
+    for path in event.files:
+        connection.execute(
+            "INSERT INTO touched_files (observation_id, file_path) VALUES (?, ?)", (observation_id, path)
+        )
+    return observation_id
+
+
+# Sessions
+
+
+def _update_session(connection: Connection, event: Event) -> None:
+    """Create or complete the session's row. Events arrive in any order: the earliest dates the session, and one after
+    its end reopens it."""
+    row = connection.execute(
+        "SELECT project, repo, cwd, client, started_at, ended_at, summary FROM sessions WHERE id = ?",
+        (event.session_id,),
+    ).fetchone()
+    if row is None:
+        _begin_session(connection, event)
+        return
+    project, repo, cwd, client, started_at, ended_at, summary = row
+    resumed = ended_at is not None and (
+        ended_at < event.timestamp or (ended_at == event.timestamp and event.type == "session_start")
+    )
+    updated = (
+        project or event.project,
+        repo or event.repo,
+        cwd or event.cwd,
+        event.client if client == "unknown" else client,
+        min(started_at, event.timestamp),
+        None if resumed else ended_at,
+        None,
+    )
+    if updated != (project, repo, cwd, client, started_at, ended_at, summary):
+        connection.execute(
+            "UPDATE sessions SET project = ?, repo = ?, cwd = ?, client = ?, started_at = ?, ended_at = ?, summary = ? WHERE id = ?",
+            (*updated, event.session_id),
+        )
+
+
+def _begin_session(connection: Connection, event: Event) -> None:
+    """Insert the session, and close others that have been silent for long."""
+    settle(connection, event.timestamp)
+    connection.execute(
+        "INSERT INTO sessions (id, project, repo, cwd, client, started_at) VALUES (?, ?, ?, ?, ?, ?)",
+        (event.session_id, event.project, event.repo, event.cwd, event.client, event.timestamp),
+    )
+
+
+def _is_repeated(connection: Connection, event: Event) -> bool:
+    """Whether the session read the same file, or searched for the same, within DEDUPLICATION_WINDOW. Two searches of one
+    directory are the same only when they look for the same."""
+    if event.type == "search" or (event.type == "file_read" and event.file_path is None):
+        condition, value = "content = ?", event.content
+    elif event.type == "file_read":
+        condition, value = "file_path = ?", str(event.file_path)
+    else:
+        return False
+    window = (event.timestamp - limits.DEDUPLICATION_WINDOW, event.timestamp + limits.DEDUPLICATION_WINDOW)
+    # `+` keeps SQLite on the index over session and time: one path may have been read a hundred thousand times.
+    rows = connection.execute(
+        f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp BETWEEN ? AND ? AND +obs_type = ? AND +{condition} LIMIT 1",
+        (event.session_id, *window, event.type, value),
+    )
+    return rows.fetchone() is not None
+
+
+# Prompts
+
+
+def _prompt_of(connection: Connection, event: Event) -> int | None:
+    """The prompt that the client names, else the latest before the event. A prompt that arrives after its actions
+    claims them when it is stored."""
+    if event.type in SESSION_TYPES:
+        return None
+    return _named_prompt(connection, event) or _prompt_at(connection, event)
+
+
+def _named_prompt(connection: Connection, event: Event) -> int | None:
+    if event.prompt_id is None:
+        return None
+    row = connection.execute(
+        "SELECT id FROM prompts WHERE session_id = ? AND +client_prompt_id = ? ORDER BY timestamp DESC LIMIT 1",
+        (event.session_id, event.prompt_id),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _prompt_at(connection: Connection, event: Event) -> int | None:
+    row = connection.execute(
+        "SELECT id FROM prompts WHERE session_id = ? AND timestamp <= ? AND source = 'user' ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (event.session_id, event.timestamp),
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _insert_prompt(connection: Connection, event: Event) -> int:
+    added = connection.execute(
+        "INSERT INTO prompts (session_id, client_prompt_id, timestamp, source, content) VALUES (?, ?, ?, 'user', ?)",
+        (event.session_id, event.prompt_id, event.timestamp, event.content),
+    )
+    prompt_id = int(added.lastrowid)
+    _claim_by_time(connection, event, prompt_id)
+    if event.prompt_id is not None:
+        _claim_by_name(connection, event, prompt_id)
+    return prompt_id
+
+
+def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None:
+    """Assign the actions between this prompt and the next one to it, unless they name a stored prompt."""
+    until = connection.execute(
+        "SELECT min(timestamp) FROM prompts WHERE session_id = ? AND timestamp > ? AND source = 'user'",
+        (event.session_id, event.timestamp),
+    ).fetchone()[0]
+    connection.execute(
+        "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
+        f" AND +obs_type NOT IN ({marks(NO_ACTION)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE named.id = observations.prompt_id"
+        " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
+        (
+            prompt_id,
+            event.session_id,
+            event.timestamp,
+            limits.MAX_TIMESTAMP + 1 if until is None else until,
+            *NO_ACTION,
+        ),
+    )
+
+
+def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None:
+    connection.execute(
+        f"UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN ({marks(NO_ACTION)})"
+        " AND json_extract(metadata, '$.prompt_id') = ?",
+        (prompt_id, event.session_id, event.timestamp - _MAX_SKEW, *NO_ACTION, event.prompt_id),
+    )
+
+
+# Pins and injections
+
+
+def set_pinned(connection: Connection, ids: Sequence[int], pinned: bool) -> list[int]:
+    """Pin or unpin, and return those of the ids that exist."""
+    rows = connection.execute(f"SELECT id FROM observations WHERE id IN ({marks(ids)})", tuple(ids))
+    existing = {row[0] for row in rows}
+    pinned_ids = [identity for identity in dict.fromkeys(ids) if identity in existing]
+    connection.execute(
+        f"UPDATE observations SET is_pinned = ? WHERE id IN ({marks(pinned_ids)})", (int(pinned), *pinned_ids)
+    )
+    return pinned_ids
+
+
+def store_injection(connection: Connection, session_id: str, timestamp: float, items: Sequence[Any], text: str) -> int:
+    """Store what was injected into a session; `items` are observation ids, or objects with one as `id`."""
+    added = connection.execute(
+        "INSERT INTO injections (session_id, timestamp, items, text) VALUES (?, ?, ?, ?)",
+        (to_unicode(session_id), int(timestamp), json.dumps(list(items), default=str), to_unicode(text)),
+    )
+    return int(added.lastrowid)

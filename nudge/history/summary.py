@@ -1,4 +1,4 @@
-"""What a session came to, from its rows alone: what was wanted, touched, broken, repaired, committed."""
+"""Session summaries, made from a session's rows: intent, changed files, failures, commits, counts."""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     from nudge.history.model import Connection
 
 _RUNNING = ("command", "git_commit", "git_push")
-# `+obs_type` keeps SQLite to the index over sessions: by type it would go through the whole history.
+# `+obs_type` keeps SQLite on the index over sessions: by type it would read the whole history.
 
 
 def end_session(connection: Connection, session_id: str, timestamp: int) -> None:
-    """An end that arrives after what followed it ends nothing: the session had been resumed."""
+    """Close a session, unless later events show that it was resumed."""
     if _last_event(connection, session_id) <= timestamp:
         _close(connection, session_id, timestamp)
 
 
 def settle(connection: Connection, now: float) -> int:
-    """Close sessions that fell silent, and sum up anew those that got events after their end; how many."""
+    """Close sessions that have been silent for long, and summarize again those that got events after their end; return
+    how many."""
     rows = connection.execute("SELECT id, ended_at FROM sessions WHERE summary IS NULL").fetchall()
     settled = 0
     for session_id, ended_at in rows:
@@ -37,12 +38,12 @@ def settle(connection: Connection, now: float) -> int:
 
 
 def _close(connection: Connection, session_id: str, timestamp: int) -> None:
-    summary = json.dumps(summarise(connection, session_id), separators=(",", ":"))
+    summary = json.dumps(summarize(connection, session_id), separators=(",", ":"))
     connection.execute("UPDATE sessions SET ended_at = ?, summary = ? WHERE id = ?", (timestamp, summary, session_id))
 
 
 def _last_event(connection: Connection, session_id: str) -> int:
-    """A session whose events were all duplicates, or are deleted, is as old as its start."""
+    """The time of the last observation; of a session without any, its start."""
     row = connection.execute(
         "SELECT coalesce((SELECT max(timestamp) FROM observations WHERE session_id = :id),"
         " (SELECT started_at FROM sessions WHERE id = :id), 0)",
@@ -51,8 +52,8 @@ def _last_event(connection: Connection, session_id: str) -> int:
     return int(row[0])
 
 
-def summarise(connection: Connection, session_id: str) -> dict[str, Any]:
-    """The same rows give the same summary, whenever it is made."""
+def summarize(connection: Connection, session_id: str) -> dict[str, Any]:
+    """Make the summary. The same rows give the same summary."""
     return {
         "intent": intent(connection, session_id),
         "files": _files(connection, session_id),
@@ -62,14 +63,14 @@ def summarise(connection: Connection, session_id: str) -> dict[str, Any]:
     }
 
 
-def stored_or_made(connection: Connection, session_id: str, stored: str | None) -> dict[str, Any]:
-    """A session that is still going on has none yet; what it would be now is as good."""
-    found: dict[str, Any] = summarise(connection, session_id) if stored is None else json.loads(stored)
-    return found
+def summary_of(connection: Connection, session_id: str, stored: str | None) -> dict[str, Any]:
+    """The stored summary, or one made now for a session that has not ended."""
+    summary: dict[str, Any] = summarize(connection, session_id) if stored is None else json.loads(stored)
+    return summary
 
 
 def intent(connection: Connection, session_id: str) -> str | None:
-    """The first prompt that made the agent do anything: `yes` and `thanks` did not."""
+    """The first prompt that led to an action; `yes` and `thanks` do not."""
     row = connection.execute(
         "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
         " AND EXISTS (SELECT 1 FROM observations AS o"
@@ -92,7 +93,7 @@ def _files(connection: Connection, session_id: str) -> list[str]:
 
 
 def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
-    """Each command that failed, once, with the observation in which it then passed, if it did."""
+    """Each command that failed, once, with the id of the observation in which it passed afterwards, if any."""
     rows = connection.execute(
         "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = 'command_error'"
         " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?",
@@ -105,7 +106,7 @@ def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
 
 
 def _passed(connection: Connection, session_id: str, command: str, timestamp: int, failed_id: int) -> int | None:
-    """The same command later, with an exit code of 0: a client that tells no code has not told of a success."""
+    """The same command later with exit code 0; without a code a success is not known."""
     row = connection.execute(
         f"SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN ({marks(_RUNNING)})"
         " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
@@ -123,8 +124,8 @@ def _commits(connection: Connection, session_id: str) -> list[dict[str, Any]]:
 
 
 def _hash(metadata: dict[str, Any]) -> str | None:
-    found = metadata.get("commit") or metadata.get("commit_hash") or metadata.get("hash")
-    return str(found) if found else None
+    commit = metadata.get("commit") or metadata.get("commit_hash") or metadata.get("hash")
+    return str(commit) if commit else None
 
 
 def _counts(connection: Connection, session_id: str) -> dict[str, int]:

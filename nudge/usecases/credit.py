@@ -10,7 +10,7 @@ from typing import Any
 from nudge.context import Context, this_system
 from nudge.errors import Invalid
 from nudge.hints.model import Hint
-from nudge.history import store as observations
+from nudge.history import store
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -79,7 +79,7 @@ async def _first_time(database: Database, event: Mapping[str, Any], hint: Hint) 
     mark = f"credit:{event.get('session_id')}:{hint.component}/{hint.key}:{hint.scope.key}"
 
     def note(connection: sqlite3.Connection) -> bool:
-        return observations.is_new_event(connection, mark, int(event.get("timestamp", 0)))
+        return store.is_new_event(connection, mark, int(event.get("timestamp", 0)))
 
     return await database.write(note)
 

@@ -14,13 +14,16 @@ from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.context import Context
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.history import store
-from nudge.history.model import storable
+from nudge.history import store, views
+from nudge.history.purge import Conditions, count_observations, purge_observations
+from nudge.history.recent import recent_observations
 from nudge.history.redaction import redact_event
+from nudge.history.search import search_observations
 from nudge.security.paths import normalise_path
 from nudge.storage.backup import backup_folder, new_backup, write_backup
 from nudge.storage.database import Database
 from nudge.storage.sqlite import match_texts, scrub
+from nudge.text import to_unicode
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
@@ -37,7 +40,7 @@ def _between(least: int, most: int) -> AfterValidator:
     return AfterValidator(lambda value: min(max(value, least), most))
 
 
-Text = Annotated[str, AfterValidator(storable)]
+Text = Annotated[str, AfterValidator(to_unicode)]
 Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
 ProjectName = Annotated[Text, AfterValidator(str.casefold)]
 # Null is a value here, unlike elsewhere: a client that checks what it sends must be told so.
@@ -208,7 +211,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
     hidden = frozenset[str]() if project is not None else _hidden(params, call)
     return await _read(
         app,
-        lambda connection: store.search(
+        lambda connection: search_observations(
             connection,
             params.query,
             project=project,
@@ -225,29 +228,30 @@ async def search(app: App, params: Search, call: Call) -> Any:
 
 
 async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
-    return await _read(app, lambda connection: store.get(connection, params.ids))
+    return await _read(app, lambda connection: views.get(connection, params.ids))
 
 
 async def timeline(app: App, params: Timeline, _call: Call) -> Any:
-    return await _read(app, lambda connection: store.timeline(connection, params.anchor, params.before, params.after))
+    return await _read(app, lambda connection: views.timeline(connection, params.anchor, params.before, params.after))
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     project, now, hidden = _project(params, call), app.now(), _hidden(params, call)
     return await _read(
-        app, lambda connection: store.recent(connection, project=project, now=now, limit=params.limit, hidden=hidden)
+        app,
+        lambda connection: recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden),
     )
 
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
-    return await _read(app, lambda connection: store.trace(connection, params.session_id, params.before, params.after))
+    return await _read(app, lambda connection: views.trace(connection, params.session_id, params.before, params.after))
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """A path is recorded in full and without `..`; one that is relative is meant from where its caller stands."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
     return await _read(
-        app, lambda connection: store.file_history(connection, path, params.before, params.after, params.limit)
+        app, lambda connection: views.file_history(connection, path, params.before, params.after, params.limit)
     )
 
 
@@ -256,7 +260,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
     hidden = frozenset[str]() if params.project or params.session else _hidden(params, call)
     return await _read(
         app,
-        lambda connection: store.sessions(
+        lambda connection: views.sessions(
             connection,
             project=params.project,
             prefix=params.session,
@@ -269,7 +273,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
 
 async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
     """One page; with `next` of each as `after` of the following one, all of the history."""
-    return await _read(app, lambda connection: store.export(connection, params.after))
+    return await _read(app, lambda connection: views.export(connection, params.after))
 
 
 def _project(params: Search | RecentContext, call: Call) -> str | None:
@@ -304,7 +308,7 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns. What
     waits in the
     spool is taken in first, or it would come back."""
-    meant = store.Purge(
+    meant = Conditions(
         now=app.now(),
         before=params.before,
         project=params.project,
@@ -319,10 +323,10 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     waiting = await app.drain()
     if not params.confirm:
         counted = await _database(app).read(
-            lambda connection: store.count(connection, meant, match_texts), timeout=None
+            lambda connection: count_observations(connection, meant, match_texts), timeout=None
         )
         return {**counted, "deleted": False, "waiting": waiting}
-    told = await _write(app, call, lambda connection: store.purge(connection, meant, app.now(), match_texts))
+    told = await _write(app, call, lambda connection: purge_observations(connection, meant, app.now(), match_texts))
     scrubbed = await _database(app).maintain(scrub)
     result = {
         **told,

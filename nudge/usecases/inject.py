@@ -50,7 +50,7 @@ async def note(app: App, session_id: str, timestamp: float, made: Digest, event_
 
     def keep(connection: sqlite3.Connection) -> None:
         if event_id is None or store.is_new_event(connection, event_id, int(timestamp)):
-            store.note_injection(connection, session_id, timestamp, made.items, made.text)
+            store.store_injection(connection, session_id, timestamp, made.items, made.text)
 
     if app.history is not None:
         app.confirm_role()

@@ -13,8 +13,9 @@ from nudge import limits, paths
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, Invalid, NudgeError
-from nudge.history import store
+from nudge.history import summary
 from nudge.history.model import OBS_TYPES, RETENTION_DAYS
+from nudge.history.purge import sweep_observations
 from nudge.storage import spool
 from nudge.storage.database import Database
 from nudge.usecases import recording
@@ -51,7 +52,7 @@ class Retention:
         by type."""
         total: dict[str, int] = {}
         while True:
-            deleted = await self._database.write(lambda connection: store.sweep(connection, now, self.days))
+            deleted = await self._database.write(lambda connection: sweep_observations(connection, now, self.days))
             for obs_type, number in deleted.items():
                 total[obs_type] = total.get(obs_type, 0) + number
             if sum(deleted.values()) < limits.SWEEP_PORTION:
@@ -108,7 +109,7 @@ class Upkeep:
         now = self._app.now()
         spool.sweep(self._directory, now)
         if self._database.reason is None:
-            await self._database.write(lambda connection: store.settle(connection, int(now)))
+            await self._database.write(lambda connection: summary.settle(connection, int(now)))
 
     def report(self) -> dict[str, Any]:
         """For `nudge status`; nothing that would have to count a million rows."""

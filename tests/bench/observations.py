@@ -18,6 +18,8 @@ from typing import Any
 
 from nudge import limits
 from nudge.history import store
+from nudge.history.recent import recent_observations
+from nudge.history.search import search_observations
 from nudge.ipc.client import Client
 from nudge.storage import migrations, spool
 from nudge.storage.sqlite import open_readonly, open_writable
@@ -304,9 +306,9 @@ def _subjects(connection: sqlite3.Connection) -> dict[str, Callable[[], float]]:
     project, now = histories.PROJECTS[3], time.time()
     return {
         "raw": _Middle(lambda query: connection.execute(_RAW, (query,)).fetchall()),
-        "search": _Middle(lambda query: store.search(connection, query)),
-        "search in a project": _Middle(lambda query: store.search(connection, query, project=project)),
-        "blended": _Middle(lambda query: store.search(connection, query, order_by="blended", now=now)),
+        "search": _Middle(lambda query: search_observations(connection, query)),
+        "search in a project": _Middle(lambda query: search_observations(connection, query, project=project)),
+        "blended": _Middle(lambda query: search_observations(connection, query, order_by="blended", now=now)),
     }
 
 
@@ -347,7 +349,7 @@ class _Recent:
         self._connection, self._project = connection, project
 
     def __call__(self) -> float:
-        return _seconds(lambda: store.recent(self._connection, project=self._project, now=time.time()))
+        return _seconds(lambda: recent_observations(self._connection, project=self._project, now=time.time()))
 
 
 def _through_a_server(machine: Machine, size: int) -> Row:

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nudge.errors import Invalid
-from nudge.history import store
+from nudge.history.search import search_observations
 from tests.unit.history.stored import NOW, event, filled, prompt
 
 OPERATORS = ("AND", "OR", "NOT", "NEAR(", "NEAR", "(", ")", '"', '""', "*", "^", "+", "-", ":", "{", "}", ",", " ")
@@ -30,7 +30,7 @@ STORED = filled(event(content="word test 9 é 日本 AND"), prompt("some words")
 
 def understood(query: str, **options: Any) -> bool:
     try:
-        store.search(STORED, query, **options)
+        search_observations(STORED, query, **options)
     except Invalid as refused:
         return refused.field != "query"
     return True
@@ -72,7 +72,7 @@ def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) 
     phrase = "".join(word + joint for word, joint in zip(words, joints, strict=False))
     connection = filled(event(content=phrase), event(content="something else"))
     try:
-        found = store.search(connection, phrase)
+        found = search_observations(connection, phrase)
     except Invalid:
         assume("(" not in phrase and ")" not in phrase)
         raise
@@ -85,4 +85,4 @@ def test_any_part_of_it_is_found_in_quotes(words: list[str], start: int, length:
     """Consecutive words, operators too, when they are quoted."""
     part = words[start % len(words) :][:length]
     connection = filled(event(content=" ".join(words)))
-    assert store.search(connection, '"' + " ".join(part) + '"')
+    assert search_observations(connection, '"' + " ".join(part) + '"')

@@ -28,6 +28,7 @@ COMMON = frozenset(
         "security",
         "strict_json",
         "switches",
+        "text",
     )
 )
 DOMAINS = frozenset(("hints", "history", "manifests", "memories"))

@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nudge import limits
-from nudge.history import digest, past
+from nudge.history import digest, history_rows
 from nudge.history.digest import Digest
 from nudge.storage import migrations
 
@@ -241,7 +239,7 @@ def test_what_matters_comes_first(history: History) -> None:
 )
 def test_score(obs_type: str, age: int, score: float) -> None:
     """Recency, with a half-life of seven days, counts 0.6; the type 0.4."""
-    row = past.Row((1, NOW - age, "s", None, "api", obs_type, None, ""), NOW)
+    row = history_rows.Row((1, NOW - age, "s", None, "api", obs_type, None, ""), NOW)
     assert row.score == pytest.approx(score)
 
 
@@ -411,15 +409,6 @@ def test_hostile_text_stays_in_its_line(history: History, text: str) -> None:
     assert all(line.startswith(("- ", "# Nudge", "Quoted", "## ")) for line in made.text.splitlines())
 
 
-@given(st.text(max_size=200))
-@settings(max_examples=80)
-def test_any_text_is_quoted(text: str) -> None:
-    """Whatever was recorded comes out as one JSON string of what can be seen."""
-    shown = digest.quoted(text, 80)
-    assert shown.isprintable() and len(json.loads(shown)) <= 80
-    assert digest.named(text).isprintable()
-
-
 def test_a_name_that_could_pass_for_a_sentence(history: History) -> None:
     """Names stand bare when they are one word, and are quoted otherwise."""
     hints = [{**HINT, "name": "http-proxy/build"}, {**HINT, "name": "now do/what I say: rm"}]
@@ -450,7 +439,7 @@ def test_every_look_uses_an_index(history: History) -> None:
 
 def test_only_the_newest_are_candidates(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is older than the newest so many of a project is not even looked at."""
-    monkeypatch.setattr(past.Past.of_project, "__defaults__", (3,))
+    monkeypatch.setattr(history_rows.HistoryRows.of_project, "__defaults__", (3,))
     for number in range(5):
         history.add("command", f"run {number}", age=100 - number)
     assert [f'"run {number}"' in history.digest().text for number in range(5)] == [False, False, True, True, True]

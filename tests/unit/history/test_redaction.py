@@ -12,9 +12,10 @@ import pytest
 from nudge import limits
 from nudge.context import Context
 from nudge.history.extract import located
-from nudge.history.redaction import clean, head_and_tail, redact_event, sayable, shortened, without_private
+from nudge.history.redaction import clean, head_and_tail, redact_event, shortened, without_private
 from nudge.security.secrets import RULES, find_secret
 from nudge.storage import spool
+from nudge.text import to_unicode
 from tests.unit.security.hostile_corpus import HOSTILE
 
 from .payloads import bash, extract, failure, payload, tool
@@ -191,8 +192,8 @@ def test_private_text_is_not_recorded(told: dict[str, Any]) -> None:
 
 def test_text_that_no_disk_can_hold_is_mended() -> None:
     """Half of a surrogate pair and NUL."""
-    assert sayable("a\ud800b\0c") == "a?bc"
-    assert sayable("a\0b") == "ab"
+    assert to_unicode("a\ud800b\0c") == "a?bc"
+    assert to_unicode("a\0b") == "ab"
     assert clean("grün 😀") == "grün 😀"
     assert extract(bash("echo \ud83d"), now=NOW)["content"] == "echo ?"  # type: ignore[index]
 

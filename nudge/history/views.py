@@ -1,4 +1,4 @@
-"""Looking things up: by id, around a moment, through a session, along a file."""
+"""Reading observations: by id, around one of them, by session, by file, and page by page."""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import groupby
 from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history.model import COLUMNS, marks, observation
-from nudge.history.summary import intent, stored_or_made
+from nudge.history.summary import intent, summary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,34 +25,34 @@ _ALWAYS = -(2**62), 2**62
 
 
 def get(connection: Connection, ids: Sequence[int]) -> list[dict[str, Any]]:
-    """In the order of asking; what retention has deleted is left out."""
+    """Observations in full, in the order of `ids`; those that were deleted are left out."""
     if not ids:
         raise Invalid("ids array must not be empty")
     if len(ids) > limits.MAX_OBSERVATION_IDS:
         raise Invalid(f"must have at most {limits.MAX_OBSERVATION_IDS} items", field="ids")
-    found = {
+    rows = {
         row[0]: observation(row)
         for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)
     }
-    return [found[identity] for identity in ids if identity in found]
+    return [rows[identity] for identity in ids if identity in rows]
 
 
 def timeline(
     connection: Connection, anchor: int, before: int = limits.DEFAULT_TIMELINE, after: int = limits.DEFAULT_TIMELINE
 ) -> dict[str, Any]:
-    """In the order of time, not of arrival: an event may have waited in the spool."""
+    """What surrounds an observation in its session, by time rather than by id: an event may have waited in the spool."""
     row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
     if row is None:
         raise NotFound("anchor observation not found")
-    told = observation(row)
-    here = (told["session_id"], told["timestamp"], told["id"])
+    center = observation(row)
+    position = (center["session_id"], center["timestamp"], center["id"])
     around = f"SELECT {COLUMNS} FROM observations WHERE session_id = ? AND (timestamp, id)"
     earlier = connection.execute(
-        f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*here, before)
+        f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*position, before)
     ).fetchall()
-    later = connection.execute(f"{around} > (?, ?) ORDER BY timestamp, id LIMIT ?", (*here, after)).fetchall()
+    later = connection.execute(f"{around} > (?, ?) ORDER BY timestamp, id LIMIT ?", (*position, after)).fetchall()
     return {
-        "anchor": told,
+        "anchor": center,
         "before": [observation(row) for row in reversed(earlier)],
         "after": [observation(row) for row in later],
     }
@@ -64,8 +64,8 @@ def timeline(
 def trace(
     connection: Connection, session_id: str, before: int | None = None, after: int | None = None
 ) -> dict[str, Any]:
-    """A session's prompts with what each led to. Both bounds are exclusive, and hold for prompts and observations
-    alike."""
+    """A session's prompts with the observations of each. Both bounds are exclusive, and hold for prompts and
+    observations alike."""
     row = connection.execute(
         "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -77,7 +77,7 @@ def trace(
         "project": row[0],
         "started_at": row[1],
         "ended_at": row[2],
-        "summary": stored_or_made(connection, session_id, row[3]),
+        "summary": summary_of(connection, session_id, row[3]),
         "prompts": _prompts(connection, session_id, window),
         "injections": _injections(connection, session_id, window),
     }
@@ -94,27 +94,27 @@ def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -
         " ORDER BY timestamp, id",
         (session_id, *window),
     ).fetchall()
-    led_to, orphans = _actions(connection, session_id, window)
-    told = [
+    by_prompt, unprompted = _actions(connection, session_id, window)
+    prompts = [
         {
             "prompt_id": row[0],
             "timestamp": row[1],
             "source": row[2],
             "content": row[3],
-            "observation_count": len(led_to.get(row[0], ())),
-            "observations": led_to.get(row[0], []),
+            "observation_count": len(by_prompt.get(row[0], ())),
+            "observations": by_prompt.get(row[0], []),
         }
         for row in rows
     ]
-    return _interleaved(told, [(row[1], row[4]) for row in rows], orphans)
+    return _interleave(prompts, [(row[1], row[4]) for row in rows], unprompted)
 
 
 def _actions(
     connection: Connection, session_id: str, window: tuple[int, int]
 ) -> tuple[dict[int, list[Any]], list[Any]]:
-    """By prompt, and those without one. A prompt's own observation is the prompt, and is not told twice."""
-    led_to: dict[int, list[Any]] = {}
-    orphans: list[Any] = []
+    """Observations by prompt, and those without one. A prompt's own observation is the prompt and is left out."""
+    by_prompt: dict[int, list[Any]] = {}
+    unprompted: list[Any] = []
     rows = connection.execute(
         f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}), is_pinned FROM observations"
         " WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT (obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"
@@ -122,8 +122,8 @@ def _actions(
         (session_id, *window),
     )
     for prompt_id, *row in rows:
-        (orphans if prompt_id is None else led_to.setdefault(prompt_id, [])).append(_action(row))
-    return led_to, orphans
+        (unprompted if prompt_id is None else by_prompt.setdefault(prompt_id, [])).append(_action(row))
+    return by_prompt, unprompted
 
 
 def _action(row: Row) -> dict[str, Any]:
@@ -138,31 +138,31 @@ def _action(row: Row) -> dict[str, Any]:
     }
 
 
-def _interleaved(
-    prompts: list[dict[str, Any]], moments: list[tuple[int, int]], orphans: list[dict[str, Any]]
+def _interleave(
+    prompts: list[dict[str, Any]], moments: list[tuple[int, int]], unprompted: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What nobody asked for stands between the prompts, gathered under one entry of the system for each gap. A moment
-    is a time and an
-    observation's id, which orders what happened within one second: a session begins before its first prompt."""
+    """Put observations without a prompt between the prompts, one entry with source `system` for each gap. A moment is a
+    time and an observation's id, which orders what happened within one second: a session starts before its first
+    prompt."""
     gaps = {
         place: list(group)
-        for place, group in groupby(orphans, lambda orphan: bisect_right(moments, (orphan["timestamp"], orphan["id"])))
+        for place, group in groupby(unprompted, lambda row: bisect_right(moments, (row["timestamp"], row["id"])))
     }
-    told: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for place in range(len(prompts) + 1):
-        told += [prompts[place - 1]] if place else []
-        told += [_by_the_system(gaps[place])] if place in gaps else []
-    return told
+        entries += [prompts[place - 1]] if place else []
+        entries += [_system_entry(gaps[place])] if place in gaps else []
+    return entries
 
 
-def _by_the_system(orphans: list[dict[str, Any]]) -> dict[str, Any]:
+def _system_entry(unprompted: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "prompt_id": None,
-        "timestamp": orphans[0]["timestamp"],
+        "timestamp": unprompted[0]["timestamp"],
         "source": "system",
         "content": "",
-        "observation_count": len(orphans),
-        "observations": orphans,
+        "observation_count": len(unprompted),
+        "observations": unprompted,
     }
 
 
@@ -177,7 +177,7 @@ def _injections(connection: Connection, session_id: str, window: tuple[int, int]
 # One file
 
 
-# A file's own observations by their index, however many there are; changes of several files are few.
+# A file's own observations come from their index; changes of several files are few.
 _TOUCHES = """WITH touches(id) AS (
     SELECT * FROM (SELECT id FROM observations WHERE file_path = :path AND timestamp > :after AND timestamp < :before
         ORDER BY timestamp DESC, id DESC LIMIT :limit)
@@ -191,7 +191,7 @@ def file_history(
     after: int | None = None,
     limit: int = limits.DEFAULT_HISTORY_LIMIT,
 ) -> dict[str, Any]:
-    """The latest touches, by session: the session touched last comes first, its touches in the order of time."""
+    """The latest observations of a file, by session: the latest session first, its observations in order of time."""
     after, before = _window(before, after)
     rows = connection.execute(
         f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
@@ -203,10 +203,10 @@ def file_history(
     by_session: dict[str, list[Row]] = {}
     for row in rows:
         by_session.setdefault(row[0], []).insert(0, row)
-    return {"file_path": file_path, "sessions": [_touching(connection, *found) for found in by_session.items()]}
+    return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()]}
 
 
-def _touching(connection: Connection, session_id: str, rows: list[Row]) -> dict[str, Any]:
+def _touches(connection: Connection, session_id: str, rows: list[Row]) -> dict[str, Any]:
     project, started_at, summary = connection.execute(
         "SELECT project, started_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -243,7 +243,7 @@ def sessions(
     limit: int = limits.DEFAULT_SESSIONS_LIMIT,
     offset: int = 0,
 ) -> list[dict[str, Any]]:
-    """The latest started first, none of the projects `hidden`; `prefix` is the beginning of a session's id."""
+    """Sessions, the latest started first, without those of the projects in `hidden`. `prefix`: the start of an id."""
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
         " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM observations WHERE session_id = s.id)"
@@ -260,7 +260,7 @@ def _session(connection: Connection, row: Row) -> dict[str, Any]:
         **dict(zip(names, row, strict=False)),
         "last_event_at": row[9],
         "observation_count": row[8],
-        "summary": stored_or_made(connection, row[0], row[7]),
+        "summary": summary_of(connection, row[0], row[7]),
     }
 
 
@@ -283,33 +283,32 @@ _JSON_FIELDS = ("summary", "metadata", "items")
 
 
 def export(connection: Connection, after: str | None = None, limit: int = limits.EXPORT_PAGE) -> dict[str, Any]:
-    """One page of everything, and where the next begins: `kind:id` of the last row, or of the last kind that is
-    finished."""
-    kind, start = _place(after)
+    """One page of all rows, and `next`: what to pass as `after` for the following page, None at the end."""
+    kind, start = _parse_position(after)
     table, columns = _EXPORTED[kind]
     rows = connection.execute(
         f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit)
     ).fetchall()
-    following = f"{kind}:{rows[-1][0]}" if len(rows) == limit else _kind_after(kind)
-    return {"rows": [_exported(kind, columns.split(", "), row) for row in rows], "next": following}
+    next_page = f"{kind}:{rows[-1][0]}" if len(rows) == limit else _next_kind(kind)
+    return {"rows": [_exported(kind, columns.split(", "), row) for row in rows], "next": next_page}
 
 
-def _place(after: str | None) -> tuple[str, Any]:
+def _parse_position(after: str | None) -> tuple[str, Any]:
     kind, _, start = (after or "session:").partition(":")
     if kind not in _EXPORTED or (kind != "session" and not (start.isascii() and start.isdigit() and len(start) < 19)):
         raise Invalid("must be `next` of the page before", field="after")
     return kind, start if kind == "session" else int(start)
 
 
-def _kind_after(kind: str) -> str | None:
+def _next_kind(kind: str) -> str | None:
     kinds = list(_EXPORTED)
     following = kinds[kinds.index(kind) + 1 :]
     return f"{following[0]}:0" if following else None
 
 
 def _exported(kind: str, names: Sequence[str], row: Row) -> dict[str, Any]:
-    told = dict(zip(names, row, strict=True))
+    fields = dict(zip(names, row, strict=True))
     return {
         "kind": kind,
-        **{name: json.loads(told[name]) if name in _JSON_FIELDS and told[name] else told[name] for name in names},
+        **{name: json.loads(fields[name]) if name in _JSON_FIELDS and fields[name] else fields[name] for name in names},
     }

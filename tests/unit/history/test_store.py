@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nudge.errors import Invalid
-from nudge.history import store
+from nudge.history import store, summary, views
 from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
 
@@ -41,7 +41,7 @@ def test_every_field_comes_back() -> None:
     )
     identity = store.record(connection, told)
     assert identity is not None
-    assert store.get(connection, [identity]) == [
+    assert views.get(connection, [identity]) == [
         {
             "id": identity,
             "timestamp": NOW,
@@ -92,7 +92,7 @@ def test_a_malformed_event_is_refused_by_field(field: str, value: Any) -> None:
 def test_any_text_can_be_stored() -> None:
     """Halves of surrogate pairs and NULs, which JSON can spell, do not break the store."""
     connection = filled(event(content="a\ud800b\0c", metadata={"x": "\udfff"}))
-    assert store.get(connection, [1])[0]["content"] == "a?b�c"
+    assert views.get(connection, [1])[0]["content"] == "a?bc"
 
 
 def test_long_text_is_cut() -> None:
@@ -296,15 +296,15 @@ def test_a_living_session_is_summed_up_on_demand() -> None:
     """Whoever asks before the end sees what there is so far."""
     connection = filled(*A_SESSION[:-1])
     assert rows(connection, "summary", "sessions") == [None]
-    assert store.trace(connection, "s1")["summary"]["intent"] == "fix the login bug"
+    assert views.trace(connection, "s1")["summary"]["intent"] == "fix the login bug"
 
 
 def test_what_arrives_after_the_end_is_summed_up_too() -> None:
     """A late event, out of the spool, makes the summary anew."""
     connection = filled(*A_SESSION)
     store.record(connection, edit("/src/late.py", NOW + 8, prompt_id="p1"))
-    assert store.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
-    assert store.settle(connection, NOW) == 1
+    assert views.trace(connection, "s1")["summary"]["files"] == ["/src/auth.py", "/src/token.py", "/src/late.py"]
+    assert summary.settle(connection, NOW) == 1
     assert "/src/late.py" in rows(connection, "summary", "sessions")[0]
 
 
@@ -337,7 +337,7 @@ def test_pins_are_set_and_taken_back() -> None:
     """What does not exist is not among the answer."""
     connection = filled(event(), event())
     assert store.set_pinned(connection, [2, 99, 2], True) == [2]
-    assert [told["is_pinned"] for told in store.get(connection, [1, 2])] == [False, True]
+    assert [told["is_pinned"] for told in views.get(connection, [1, 2])] == [False, True]
     assert store.set_pinned(connection, [2], False) == [2]
     assert rows(connection, "is_pinned") == [0, 0]
 
@@ -345,8 +345,8 @@ def test_pins_are_set_and_taken_back() -> None:
 def test_what_a_session_was_told_is_kept_with_it() -> None:
     """An injection may come before the session's first event."""
     connection = empty()
-    store.note_injection(connection, "s1", NOW + 0.7, [{"id": 3, "kind": "observation"}], "# records")
+    store.store_injection(connection, "s1", NOW + 0.7, [{"id": 3, "kind": "observation"}], "# records")
     store.record(connection, event())
-    assert store.trace(connection, "s1")["injections"] == [
+    assert views.trace(connection, "s1")["injections"] == [
         {"id": 1, "timestamp": NOW, "items": [{"id": 3, "kind": "observation"}], "text": "# records"}
     ]

@@ -1,4 +1,4 @@
-"""Looking things up: ids, moments, sessions, files, and what was relevant lately."""
+"""Reading observations: by id, around one of them, by session, by file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from nudge.errors import Invalid, NotFound
-from nudge.history import store
+from nudge.history import store, summary, views
+from nudge.history.purge import Conditions, purge_observations
 from nudge.storage.sqlite import match_texts
-from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled, prompt, read, rows
+from tests.unit.history.stored import NOW, edit, empty, event, filled, prompt, read, rows
 
 
 def ids(found: list[dict[str, Any]]) -> list[int]:
@@ -23,22 +24,22 @@ def ids(found: list[dict[str, Any]]) -> list[int]:
 def test_observations_come_in_the_order_of_asking() -> None:
     """Those that are missing, retention may have deleted them, are left out."""
     connection = filled(event(), event(), event())
-    assert ids(store.get(connection, [3, 99, 1])) == [3, 1]
-    assert store.get(connection, [98, 99]) == []
+    assert ids(views.get(connection, [3, 99, 1])) == [3, 1]
+    assert views.get(connection, [98, 99]) == []
 
 
 def test_no_ids_are_an_error() -> None:
     """Whoever asks for nothing made a mistake."""
     with pytest.raises(Invalid) as refused:
-        store.get(empty(), [])
+        views.get(empty(), [])
     assert refused.value.message == "ids array must not be empty"
 
 
 def test_fifty_ids_are_the_most() -> None:
     """More are asked for in several calls."""
-    assert store.get(empty(), list(range(50))) == []
+    assert views.get(empty(), list(range(50))) == []
     with pytest.raises(Invalid, match="ids: must have at most 50 items"):
-        store.get(empty(), list(range(51)))
+        views.get(empty(), list(range(51)))
 
 
 # timeline
@@ -50,7 +51,7 @@ def test_a_timeline_is_in_the_order_of_time() -> None:
         *(event(content=f"{number}", timestamp=NOW + number) for number in (3, 1, 5, 2, 4)),
         event(content="x", timestamp=NOW + 2, session_id="s2"),
     )
-    around = store.timeline(connection, 1, 1, 5)
+    around = views.timeline(connection, 1, 1, 5)
     assert around["anchor"]["content"] == "3"
     assert [told["content"] for told in around["before"]] == ["2"]
     assert [told["content"] for told in around["after"]] == ["4", "5"]
@@ -58,14 +59,14 @@ def test_a_timeline_is_in_the_order_of_time() -> None:
 
 def test_an_anchor_alone_has_nothing_around_it() -> None:
     """Empty lists, not an error."""
-    around = store.timeline(filled(event()), 1)
+    around = views.timeline(filled(event()), 1)
     assert (around["anchor"]["id"], around["before"], around["after"]) == (1, [], [])
 
 
 def test_an_anchor_that_does_not_exist_is_an_error() -> None:
     """There is nothing to look around."""
     with pytest.raises(NotFound) as missing:
-        store.timeline(empty(), 7)
+        views.timeline(empty(), 7)
     assert missing.value.message == "anchor observation not found"
 
 
@@ -85,7 +86,7 @@ def traced() -> sqlite3.Connection:
 
 def test_a_trace_tells_each_prompt_with_its_actions() -> None:
     """What belongs to no prompt stands where it happened, under the system's name."""
-    told = store.trace(traced(), "s1")
+    told = views.trace(traced(), "s1")
     assert (told["session_id"], told["project"], told["started_at"], told["ended_at"]) == ("s1", "app", NOW, NOW + 50)
     shape = [
         (entry["source"], entry["prompt_id"], entry["content"], entry["observation_count"]) for entry in told["prompts"]
@@ -111,24 +112,24 @@ def test_a_trace_is_in_order_within_a_second() -> None:
     connection = filled(
         event("session_start", "startup", NOW), prompt("now", NOW, "p"), event("session_end", "other", NOW)
     )
-    assert [entry["source"] for entry in store.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
+    assert [entry["source"] for entry in views.trace(connection, "s1")["prompts"]] == ["system", "user", "system"]
 
 
 def test_a_window_holds_for_prompts_and_observations_alike() -> None:
     """A prompt inside stays, without the observations outside."""
-    told = store.trace(traced(), "s1", before=NOW + 30, after=NOW)
+    told = views.trace(traced(), "s1", before=NOW + 30, after=NOW)
     assert [(entry["content"], entry["observation_count"]) for entry in told["prompts"]] == [("Fix the login bug", 1)]
 
 
 def test_an_empty_window_has_no_prompts() -> None:
     """The session exists all the same."""
-    assert store.trace(traced(), "s1", after=NOW + 999)["prompts"] == []
+    assert views.trace(traced(), "s1", after=NOW + 999)["prompts"] == []
 
 
 def test_an_unknown_session_is_an_error() -> None:
     """It is named in the sentence."""
     with pytest.raises(NotFound) as missing:
-        store.trace(empty(), "nope")
+        views.trace(empty(), "nope")
     assert missing.value.message == "session not found: nope"
 
 
@@ -139,7 +140,7 @@ def test_a_file_has_a_biography() -> None:
     """By session, the latest first, each touch with the human wish behind it."""
     connection = traced()
     store.record(connection, edit("/src/auth.py", NOW + 500, session_id="s2", project="other"))
-    told = store.file_history(connection, "/src/auth.py")
+    told = views.file_history(connection, "/src/auth.py")
     assert [(found["session_id"], found["project"], found["summary_intent"]) for found in told["sessions"]] == [
         ("s2", "other", None),
         ("s1", "app", "Fix the login bug"),
@@ -158,9 +159,9 @@ def test_a_file_has_a_biography() -> None:
 def test_a_biography_is_bounded() -> None:
     """The latest touches count; both ends of the window are outside it."""
     connection = filled(*(edit("/a.py", NOW + number) for number in range(5)))
-    latest = store.file_history(connection, "/a.py", limit=2)["sessions"][0]["touches"]
+    latest = views.file_history(connection, "/a.py", limit=2)["sessions"][0]["touches"]
     assert [touch["timestamp"] for touch in latest] == [NOW + 3, NOW + 4]
-    inside = store.file_history(connection, "/a.py", before=NOW + 3, after=NOW)["sessions"][0]["touches"]
+    inside = views.file_history(connection, "/a.py", before=NOW + 3, after=NOW)["sessions"][0]["touches"]
     assert [touch["timestamp"] for touch in inside] == [NOW + 1, NOW + 2]
 
 
@@ -169,86 +170,26 @@ def test_a_change_of_several_files_is_in_the_biography_of_each() -> None:
     files = ["/a.py", "/b.py", "/b.py", "/c.py"]
     connection = filled(edit("/a.py", NOW, metadata={"files": files}), edit("/b.py", NOW + 1), event(timestamp=NOW + 2))
     found = {
-        path: store.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")
+        path: views.file_history(connection, path)["sessions"][0]["touches"] for path in ("/a.py", "/b.py", "/c.py")
     }
     assert {path: [touch["observation_id"] for touch in touches] for path, touches in found.items()} == {
         "/a.py": [1],
         "/b.py": [1, 2],
         "/c.py": [1],
     }
-    assert store.file_history(connection, "/c.py", after=NOW)["sessions"] == []
-    assert len(store.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
-    assert store.summarise(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
-    store.purge(connection, store.Purge(now=NOW, ids=[1]), NOW, match_texts)
+    assert views.file_history(connection, "/c.py", after=NOW)["sessions"] == []
+    assert len(views.file_history(connection, "/b.py", limit=1)["sessions"][0]["touches"]) == 1
+    assert summary.summarize(connection, "s1")["files"] == ["/a.py", "/b.py", "/c.py"]
+    purge_observations(connection, Conditions(now=NOW, ids=[1]), NOW, match_texts)
     assert (
-        store.file_history(connection, "/c.py")["sessions"] == []
+        views.file_history(connection, "/c.py")["sessions"] == []
         and rows(connection, "file_path", "touched_files") == []
     )
 
 
 def test_an_unknown_file_has_no_sessions() -> None:
     """Not an error: nobody touched it."""
-    assert store.file_history(traced(), "/nowhere") == {"file_path": "/nowhere", "sessions": []}
-
-
-# recent
-
-
-def test_recent_weighs_recency_and_kind() -> None:
-    """Without a project: 0.6 recency, 0.4 kind; half after seven days."""
-    connection = filled(
-        event("command", timestamp=NOW - 7 * DAY), event("mcp_call", timestamp=NOW), edit("/a.py", NOW - 14 * DAY)
-    )
-    found = store.recent(connection, project=None, now=NOW)
-    assert [(told["obs_type"], told["score"]) for told in found] == [
-        ("mcp_call", round(0.6 + 0.4 * 0.33, 6)),
-        ("command", round(0.3 + 0.4 * 0.67, 6)),
-        ("file_edit", round(0.15 + 0.4, 6)),
-    ]
-
-
-def test_recent_prefers_the_project_and_does_not_exclude_others() -> None:
-    """0.5 recency, 0.3 kind, 0.2 project; another project counts 0.3 of that."""
-    connection = filled(event(content="theirs", project="other"), event(content="mine", timestamp=NOW - DAY))
-    found = store.recent(connection, project="app", now=NOW)
-    assert [told["content"] for told in found] == ["mine", "theirs"]
-    assert found[0]["score"] == pytest.approx(0.5 * 2 ** (-1 / 7) + 0.3 * 0.67 + 0.2, abs=1e-6)
-    assert found[1]["score"] == pytest.approx(0.5 + 0.3 * 0.67 + 0.06, abs=1e-6)
-
-
-def test_recent_tells_each_file_once() -> None:
-    """By its best row; what has no file is never a duplicate."""
-    connection = filled(read("/a.py"), edit("/a.py", NOW - DAY), event(), event())
-    found = store.recent(connection, project="app", now=NOW)
-    assert [told["obs_type"] for told in found] == ["file_edit", "command", "command"]
-
-
-def test_recent_is_what_sorting_everything_would_give() -> None:
-    """Reading only what could win loses nothing."""
-    kinds = ("file_edit", "command", "search", "session_compact", "mcp_call", "git_commit")
-    projects, paths = ("app", "other", None), (None, "/a", "/b", None, "/c")
-    told = [
-        event(kinds[n % 6], f"{n}", NOW - (n * 7_919) % (40 * DAY), project=projects[n % 3], file_path=paths[n % 5])
-        for n in range(300)
-    ]
-    connection = filled(*told)
-    everything = [found for number in range(1, 301) for found in store.get(connection, [number])]
-    everything.sort(key=lambda row: (-_score(row), -row["timestamp"], -row["id"]))
-    best = {row["file_path"] or row["id"]: row for row in reversed(everything)}
-    expected = [row for row in everything if best[row["file_path"] or row["id"]] is row]
-    assert ids(store.recent(connection, project="app", now=NOW, limit=50)) == ids(expected[:50])
-
-
-def _score(row: dict[str, Any]) -> float:
-    weight = {"file_edit": 1.0, "command": 0.67, "session_compact": 0.5, "mcp_call": 0.33}.get(row["obs_type"], 0.17)
-    recency: float = 2 ** (-(NOW - row["timestamp"]) / (7 * DAY))
-    return 0.5 * recency + 0.3 * weight + 0.2 * (1.0 if row["project"] == "app" else 0.3)
-
-
-def test_a_project_without_observations_has_no_recent_context() -> None:
-    """Nothing, rather than what happened elsewhere."""
-    assert store.recent(filled(event()), project="unheard-of", now=NOW) == []
-    assert store.recent(empty(), project=None, now=NOW) == []
+    assert views.file_history(traced(), "/nowhere") == {"file_path": "/nowhere", "sessions": []}
 
 
 # sessions, stats, export
@@ -259,18 +200,18 @@ def test_sessions_are_listed_latest_first() -> None:
     connection = filled(
         event(session_id="abc"), event(session_id="abd", timestamp=NOW + 9, project="other"), event(session_id="abc")
     )
-    found = store.sessions(connection)
+    found = views.sessions(connection)
     assert [told["session_id"] for told in found] == ["abd", "abc"]
     assert (found[1]["observation_count"], found[1]["last_event_at"], found[1]["client"]) == (2, NOW, "claude-code")
-    assert [told["session_id"] for told in store.sessions(connection, project="app")] == ["abc"]
-    assert [told["session_id"] for told in store.sessions(connection, prefix="abd")] == ["abd"]
-    assert store.sessions(connection, prefix="ab_") == []
-    assert [told["session_id"] for told in store.sessions(connection, limit=1, offset=1)] == ["abc"]
+    assert [told["session_id"] for told in views.sessions(connection, project="app")] == ["abc"]
+    assert [told["session_id"] for told in views.sessions(connection, prefix="abd")] == ["abd"]
+    assert views.sessions(connection, prefix="ab_") == []
+    assert [told["session_id"] for told in views.sessions(connection, limit=1, offset=1)] == ["abc"]
 
 
 def test_the_store_counts_itself() -> None:
     """Totals, and by type."""
-    told = store.stats(traced())
+    told = views.stats(traced())
     assert (told["observations"], told["sessions"], told["prompts"], told["injections"]) == (6, 1, 2, 0)
     assert told["by_type"]["user_prompt"] == 2
 
@@ -278,11 +219,11 @@ def test_the_store_counts_itself() -> None:
 def test_an_export_page_by_page_holds_everything_once() -> None:
     """Every row of every kind, whatever the size of a page."""
     connection = traced()
-    store.note_injection(connection, "s1", NOW, [1], "told")
+    store.store_injection(connection, "s1", NOW, [1], "told")
     told: list[dict[str, Any]] = []
     place: str | None = None
     while True:
-        page = store.export(connection, place, 2)
+        page = views.export(connection, place, 2)
         told += page["rows"]
         place = page["next"]
         if place is None:
@@ -297,4 +238,4 @@ def test_an_export_page_by_page_holds_everything_once() -> None:
 def test_an_export_goes_on_only_from_a_place_it_named(place: str) -> None:
     """Anything else is an error, not a page."""
     with pytest.raises(Invalid, match="after: "):
-        store.export(empty(), place)
+        views.export(empty(), place)

@@ -11,8 +11,9 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.history import store
+from nudge.history import store, views
 from nudge.history.model import OBS_TYPES, RETENTION_DAYS
+from nudge.history.purge import Conditions, count_observations, purge_observations, sweep_observations
 from nudge.storage import migrations
 from nudge.storage.sqlite import check, match_texts, open_writable, scrub
 from tests.unit.history.stored import DAY, NOW, edit, event, filled, prompt, rows
@@ -21,7 +22,7 @@ MARKER = "xyzzyplugh"
 
 
 def purged(connection: sqlite3.Connection, **conditions: Any) -> dict[str, Any]:
-    return store.purge(connection, store.Purge(now=NOW, **conditions), NOW, match_texts)
+    return purge_observations(connection, Conditions(now=NOW, **conditions), NOW, match_texts)
 
 
 def varied() -> sqlite3.Connection:
@@ -52,7 +53,7 @@ def varied() -> sqlite3.Connection:
 def test_a_purge_takes_what_meets_all_conditions(conditions: dict[str, Any], left: list[int]) -> None:
     """Counted first, in the same words."""
     connection = varied()
-    counted = store.count(connection, store.Purge(now=NOW, **conditions), match_texts)
+    counted = count_observations(connection, Conditions(now=NOW, **conditions), match_texts)
     assert rows(connection, "id") == [1, 2, 3, 4]
     assert purged(connection, **conditions) == counted
     assert counted["total"] == 4 - len(left) == sum(counted["counts"].values())
@@ -63,7 +64,7 @@ def test_a_purge_takes_what_meets_all_conditions(conditions: dict[str, Any], lef
 def test_a_purge_without_a_condition_is_refused() -> None:
     """It would mean everything."""
     with pytest.raises(Invalid, match="at least one of"):
-        store.Purge(now=NOW)
+        Conditions(now=NOW)
 
 
 def test_a_purge_counts_pins_and_takes_them() -> None:
@@ -106,7 +107,7 @@ def test_what_sessions_were_told_of_it_goes_too() -> None:
     """Whether it is named among the items or by its number in the text."""
     connection = filled(event(), event(), event())
     for items, text in (([{"id": 1}], ""), ([2], ""), ([{"id": "api/test"}], "- #3 now"), ([{"id": 4}], "#44")):
-        store.note_injection(connection, "s2", NOW, items, text)
+        store.store_injection(connection, "s2", NOW, items, text)
     purged(connection, ids=[1, 2, 3])
     assert rows(connection, "text", "injections") == ["#44"]
 
@@ -123,10 +124,10 @@ def test_a_purge_by_words_finds_what_no_search_shows(query: str) -> None:
         edit("/a", NOW + 1, session_id="s2"),
         event("session_end", "other", NOW + 2, session_id="s2"),
     )
-    store.note_injection(connection, "s3", NOW, [{"id": "api/test"}], f"- api/test: say {MARKER}")
-    store.note_injection(connection, "s3", NOW, [], "other words")
+    store.store_injection(connection, "s3", NOW, [{"id": "api/test"}], f"- api/test: say {MARKER}")
+    store.store_injection(connection, "s3", NOW, [], "other words")
     connection.execute("DELETE FROM observations WHERE obs_type = 'user_prompt'")
-    counted = store.count(connection, store.Purge(now=NOW, search=query), match_texts)
+    counted = count_observations(connection, Conditions(now=NOW, search=query), match_texts)
     assert counted == {
         "total": 3,
         "counts": {"command_error": 1, "git_commit": 1, "mcp_call": 1},
@@ -150,7 +151,7 @@ def test_a_purge_by_words_heeds_its_other_conditions() -> None:
     connection.execute("DELETE FROM observations")
 
     def prompts(**conditions: Any) -> int:
-        counted: int = store.count(connection, store.Purge(now=NOW, search=MARKER, **conditions), match_texts)[
+        counted: int = count_observations(connection, Conditions(now=NOW, search=MARKER, **conditions), match_texts)[
             "prompts"
         ]
         return counted
@@ -163,7 +164,7 @@ def test_what_is_no_word_of_anybody_is_not_searched() -> None:
     """Names of fields and numbers are in every observation: a purge of `error` or `2` must not take them all."""
     connection = filled(event(metadata={"error": "broken", "exit_code": 2, "arguments": {"path": "x"}}))
     assert [
-        store.count(connection, store.Purge(now=NOW, search=word), match_texts)["total"]
+        count_observations(connection, Conditions(now=NOW, search=word), match_texts)["total"]
         for word in ("error", "2", "path", "broken")
     ] == [
         0,
@@ -176,7 +177,7 @@ def test_what_is_no_word_of_anybody_is_not_searched() -> None:
 def test_a_session_of_which_nothing_is_left_goes() -> None:
     """With all that it was told."""
     connection = varied()
-    store.note_injection(connection, "s2", NOW, [], "told")
+    store.store_injection(connection, "s2", NOW, [], "told")
     purged(connection, session="s2")
     assert rows(connection, "id", "sessions") == ["s1"]
     assert rows(connection, "id", "injections") == []
@@ -213,7 +214,7 @@ def test_what_was_purged_is_gone_from_the_bytes(
     ]
     for told in [*fillers[:150], *secret, *fillers[150:]]:
         store.record(connection, told)
-    store.note_injection(connection, "s9", NOW, [{"id": 153}], f"#153 {MARKER}")
+    store.store_injection(connection, "s9", NOW, [{"id": 153}], f"#153 {MARKER}")
     assert any(MARKER.encode() in file.read_bytes() for file in tmp_path.iterdir())
     purged(connection, search=MARKER)
     assert scrub(connection)
@@ -241,15 +242,15 @@ def test_a_sweep_takes_what_has_had_its_time(kind: str, days: int) -> None:
     )
     connection = filled(old, young, pinned)
     store.set_pinned(connection, [3], True)
-    assert store.sweep(connection, NOW, RETENTION_DAYS) == {kind: 1}
+    assert sweep_observations(connection, NOW, RETENTION_DAYS) == {kind: 1}
     assert rows(connection, "id") == [2, 3]
-    assert store.sweep(connection, NOW, RETENTION_DAYS) == {}
+    assert sweep_observations(connection, NOW, RETENTION_DAYS) == {}
 
 
 def test_a_sweep_is_done_in_portions() -> None:
     """So that nobody waits long for the writer; the last portion is smaller than asked for."""
     connection = filled(*(event(timestamp=NOW - 999 * DAY) for _ in range(5)))
-    assert [store.sweep(connection, NOW, RETENTION_DAYS, 2) for _ in range(3)] == [
+    assert [sweep_observations(connection, NOW, RETENTION_DAYS, 2) for _ in range(3)] == [
         {"command": 2},
         {"command": 2},
         {"command": 1},
@@ -270,17 +271,17 @@ def test_a_prompt_keeps_its_words_as_long_as_its_observation() -> None:
     )
     store.set_pinned(connection, [4], True)
     assert json.loads(rows(connection, "summary", "sessions")[0])["intent"] == "wish"
-    assert store.sweep(connection, NOW, RETENTION_DAYS) == {"user_prompt": 2}
+    assert sweep_observations(connection, NOW, RETENTION_DAYS) == {"user_prompt": 2}
     assert rows(connection, "content", "prompts") == ["", "pinned"]
-    (told,) = store.file_history(connection, "/a")["sessions"]
+    (told,) = views.file_history(connection, "/a")["sessions"]
     assert (told["touches"][0]["prompt_content"], told["summary_intent"]) == (None, "pinned")
-    traced = store.trace(connection, "s1")
+    traced = views.trace(connection, "s1")
     assert [(found["content"], found["observation_count"]) for found in traced["prompts"]] == [
         ("", 1),
         ("pinned", 1),
         ("", 1),
     ]
-    assert "wish" not in json.dumps(traced) and store.sweep(connection, NOW, RETENTION_DAYS) == {}
+    assert "wish" not in json.dumps(traced) and sweep_observations(connection, NOW, RETENTION_DAYS) == {}
 
 
 def test_a_summary_counts_what_is_there() -> None:
@@ -292,13 +293,13 @@ def test_a_summary_counts_what_is_there() -> None:
         event("file_read", "/r", then + 2, file_path="/r"),
         event("session_end", "other", then + 3),
     )
-    store.sweep(connection, NOW, RETENTION_DAYS, 1)
+    sweep_observations(connection, NOW, RETENTION_DAYS, 1)
     assert json.loads(rows(connection, "summary", "sessions")[0])["counts"] == {
         "file_edit": 1,
         "file_read": 1,
         "session_end": 1,
     }
-    store.sweep(connection, NOW, RETENTION_DAYS)
+    sweep_observations(connection, NOW, RETENTION_DAYS)
     summary = json.loads(rows(connection, "summary", "sessions")[0])
     assert (summary["counts"], summary["failed"], summary["files"]) == (
         {"file_edit": 1, "session_end": 1},
@@ -311,5 +312,5 @@ def test_a_summary_counts_what_is_there() -> None:
 def test_a_sweep_closes_sessions_that_fell_silent() -> None:
     """Also when no new one begins."""
     connection = filled(event(timestamp=NOW - DAY))
-    store.sweep(connection, NOW, RETENTION_DAYS)
+    sweep_observations(connection, NOW, RETENTION_DAYS)
     assert rows(connection, "ended_at", "sessions") == [NOW - DAY]

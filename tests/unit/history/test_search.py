@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from nudge.errors import Invalid
-from nudge.history import store
+from nudge.history import views
+from nudge.history.search import search_observations
 from tests.unit.history.stored import DAY, NOW, edit, empty, event, filled
 
 HISTORY = [
@@ -25,7 +26,7 @@ HISTORY = [
 
 
 def found(query: str, **options: Any) -> set[int]:
-    return {told["id"] for told in store.search(filled(*HISTORY), query, **options)}
+    return {told["id"] for told in search_observations(filled(*HISTORY), query, **options)}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_a_plain_phrase_just_works(query: str, expected: set[int]) -> None:
 def test_a_syntax_error_says_where(query: str, at: int) -> None:
     """The place is a character of the text as it was given."""
     with pytest.raises(Invalid) as refused:
-        store.search(empty(), query)
+        search_observations(empty(), query)
     assert refused.value.field == "query"
     assert refused.value.data["at"] == at
     assert f"at character {at}" in refused.value.message
@@ -135,18 +136,18 @@ def test_a_syntax_error_says_where(query: str, at: int) -> None:
 def test_a_query_has_some_words_and_not_too_many(query: str) -> None:
     """Nothing to look for is a mistake, and so is a whole file."""
     with pytest.raises(Invalid, match="query: "):
-        store.search(empty(), query)
+        search_observations(empty(), query)
 
 
 def test_nothing_found_is_not_an_error() -> None:
     """An empty list."""
-    assert store.search(filled(*HISTORY), "zebra") == []
+    assert search_observations(filled(*HISTORY), "zebra") == []
 
 
 def test_an_entry_is_enough_to_judge_by() -> None:
     """Six fields, of the content its first 120 characters."""
     connection = filled(event(content="cargo " + "x" * 500, file_path="/a"))
-    assert store.search(connection, "cargo") == [
+    assert search_observations(connection, "cargo") == [
         {
             "id": 1,
             "timestamp": NOW,
@@ -156,7 +157,7 @@ def test_an_entry_is_enough_to_judge_by() -> None:
             "session_id": "s1",
         }
     ]
-    assert store.search(connection, "cargo", full=True) == store.get(connection, [1])
+    assert search_observations(connection, "cargo", full=True) == views.get(connection, [1])
 
 
 def test_filters_narrow_together() -> None:
@@ -170,7 +171,7 @@ def test_filters_narrow_together() -> None:
 def test_an_unknown_type_is_refused() -> None:
     """With the types that there are."""
     with pytest.raises(Invalid, match="obs_type: must be one of file_read"):
-        store.search(empty(), "a", obs_type="file_reed")
+        search_observations(empty(), "a", obs_type="file_reed")
 
 
 def test_pages_follow_each_other() -> None:
@@ -178,7 +179,8 @@ def test_pages_follow_each_other() -> None:
     connection = filled(*(event(content=f"cargo {'x ' * number}", timestamp=NOW - number * DAY) for number in range(9)))
     for order in ("relevance", "blended"):
         pages = [
-            store.search(connection, "cargo", limit=4, offset=start, order_by=order, now=NOW) for start in (0, 4, 8, 12)
+            search_observations(connection, "cargo", limit=4, offset=start, order_by=order, now=NOW)
+            for start in (0, 4, 8, 12)
         ]
         assert [len(page) for page in pages] == [4, 4, 1, 0]
         assert {told["id"] for page in pages for told in page} == set(range(1, 10))
@@ -190,7 +192,7 @@ def test_relevance_does_not_mind_age() -> None:
         event(content="cargo and very many other words", timestamp=NOW),
         event(content="cargo", timestamp=NOW - 99 * DAY),
     )
-    assert [told["id"] for told in store.search(connection, "cargo")] == [2, 1]
+    assert [told["id"] for told in search_observations(connection, "cargo")] == [2, 1]
 
 
 def test_blended_prefers_the_newer_of_two_alike() -> None:
@@ -202,7 +204,7 @@ def test_blended_prefers_the_newer_of_two_alike() -> None:
         event(content="cargo " + "word " * 200, timestamp=NOW),
         event(content="unrelated", timestamp=NOW),
     )
-    assert [told["id"] for told in store.search(connection, "cargo", order_by="blended", now=NOW)] == [2, 1, 3]
+    assert [told["id"] for told in search_observations(connection, "cargo", order_by="blended", now=NOW)] == [2, 1, 3]
 
 
 def many(rows: int) -> sqlite3.Connection:
@@ -232,7 +234,7 @@ def test_search_costs_little_more_than_the_index_alone() -> None:
     connection = many(50_000)
     bare = "SELECT rowid FROM observations_fts WHERE observations_fts MATCH ? ORDER BY rank LIMIT 20"
     ratios = [
-        median(lambda word: store.search(connection, word, project="app"))
+        median(lambda word: search_observations(connection, word, project="app"))
         / median(lambda word: connection.execute(bare, (word,)).fetchall())
         for _ in range(3)
     ]

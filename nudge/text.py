@@ -1,0 +1,87 @@
+"""The one text sanitizer: control characters, characters that cannot be seen, single lines, quoting, cutting.
+
+Stored text is untrusted. Before it reaches a terminal or a model it passes `escape` or `single_line`, so that it can
+neither steer a terminal, nor hide a character, nor look like more than one line.
+"""
+
+from __future__ import annotations
+
+_PLAIN_NAME = frozenset("_.@+:~/-")
+# Printable for Unicode, and blank for a reader: Hangul fillers, the braille blank, the combining grapheme joiner.
+_BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
+_TAG_OPENER = "‹"
+
+
+def has_control(text: str, *, allowed: str = "") -> bool:
+    """Whether there is a control character, or half of a surrogate pair, which UTF-8 cannot carry."""
+    for char in allowed:
+        text = text.replace(char, "")
+    if text.isprintable():  # most texts, without a loop
+        return False
+    return any(char < " " or "\x7f" <= char <= "\x9f" or "\ud800" <= char <= "\udfff" for char in text)
+
+
+def to_unicode(text: str) -> str:
+    """The text as UTF-8 and SQLite can hold it: halves of surrogate pairs become `?`, NUL characters are removed."""
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()
+    return text.replace("\0", "")
+
+
+def is_visible(char: str) -> bool:
+    """Whether a reader can see the character."""
+    return char.isprintable() and char not in _BLANKS and not _is_selector(char)
+
+
+def _is_selector(char: str) -> bool:
+    """Whether it is a variation selector: printable for Unicode, but it only modifies the character before it."""
+    return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+
+
+def escape(text: str, *, keep_lines: bool = False) -> str:
+    """The text with every control, bidirectional or invisible character written as an escape sequence. With
+    `keep_lines` newline and tab stay. So does the selector that makes a symbol an emoji."""
+    if text.isascii() and text.isprintable():
+        return text
+    kept = "\n\t\ufe0f" if keep_lines else "\ufe0f"
+    return "".join(
+        char if char in kept or is_visible(char) else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def single_line(text: str, most: int) -> str:
+    """One line of visible characters, cut to `most`, in which nothing looks like a markup tag."""
+    start = text[: 4 * most]
+    visible = "".join(char if is_visible(char) else "" if _is_selector(char) else " " for char in start)
+    line = " ".join(visible.split())
+    if len(line) > most or len(text) > len(start):
+        line = line[: most - 3].rstrip() + "..."
+    return _without_tags(line)
+
+
+def quote(text: str, most: int) -> str:
+    """`single_line` in double quotes, which the text cannot close."""
+    return _in_quotes(single_line(text, most))
+
+
+def quote_name(name: str, most: int) -> str:
+    """A name that is one word stands for itself; one that could pass for a sentence is quoted."""
+    short = single_line(name, most)
+    plain = bool(short) and all(char.isalnum() or char in _PLAIN_NAME for char in short)
+    return short if plain else _in_quotes(short)
+
+
+def _in_quotes(line: str) -> str:
+    """As JSON writes it. By hand: a visible line needs no other escapes, and `json` costs a thin caller `re`."""
+    escaped = line.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _without_tags(line: str) -> str:
+    """A client wraps injected text in a tag of its own, which the text must not close."""
+    first, *rest = line.split("<")
+    return first + "".join((_TAG_OPENER if _begins_tag(part) else "<") + part for part in rest)
+
+
+def _begins_tag(text: str) -> bool:
+    return text[:1] in ("/", "!", "?") or (text[:1].isascii() and text[:1].isalpha())
