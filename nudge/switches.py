@@ -1,4 +1,5 @@
-"""Whether recording is wanted here. Off means off: nothing sent, nothing spooled, nothing injected."""
+"""Where recording is turned off, by `nudge off`, the environment or the settings. Off means that nothing is sent,
+spooled or injected."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ _TRUE = ("1", "true", "yes", "on")
 
 
 class Off:
-    """Why nothing is recorded, to follow a "since", and the command that changes it."""
+    """Why nothing is recorded (to follow a "since"), and the command that changes it."""
 
-    __slots__ = ("cure", "reason")
+    __slots__ = ("fix", "reason")
 
-    def __init__(self, reason: str, cure: str) -> None:
-        self.reason, self.cure = reason, cure
+    def __init__(self, reason: str, fix: str) -> None:
+        self.reason, self.fix = reason, fix
 
 
 class Switches:
-    """What has been turned off: everything, or some places (a repo's identity; a directory, with all below it)."""
+    """What is turned off: everything, or some projects (a repo's identity; a directory, with all below it)."""
 
     __slots__ = ("all", "projects")
 
@@ -39,41 +40,42 @@ class Switches:
         self.all, self.projects = all, list(projects)
 
     def covers(self, context: Context) -> bool:
-        return self.all or any(_is_here(place, context) for place in self.projects)
+        return self.all or any(_covers(key, context) for key in self.projects)
 
     def why(self, context: Context) -> Off | None:
-        """The switch that covers a place, and how to turn it from there."""
+        """The switch that covers a directory, and how to turn it on from there."""
         if self.all:
             return Off("it is off everywhere", "nudge on --all")
-        here = [place for place in self.projects if _is_here(place, context)]
-        above = sorted(place for place in here if not _is_own(place, context))
-        own = ["nudge on"] if len(here) > len(above) else []
+        covering = [key for key in self.projects if _covers(key, context)]
+        above = sorted(key for key in covering if not _is_own(key, context))
+        own = ["nudge on"] if len(covering) > len(above) else []
         if not above:
             return Off("it is off for this project", *own) if own else None
         return Off(
             f"it is off for all of {above[0]}",
-            " && ".join([*(f"(cd {_quoted(place)} && nudge on)" for place in above), *own]),
+            " && ".join([*(f"(cd {_quoted(directory)} && nudge on)" for directory in above), *own]),
         )
 
     def without(self, context: Context) -> Switches:
-        return Switches(self.all, (place for place in self.projects if not _is_own(place, context)))
+        return Switches(self.all, (key for key in self.projects if not _is_own(key, context)))
 
     def to_wire(self) -> dict[str, object]:
         return {"all": self.all, "projects": self.projects}
 
 
-def place_of(context: Context) -> str | None:
-    """The name by which this project is switched."""
+def project_key(context: Context) -> str | None:
+    """The name under which a project is turned off."""
     return context.repo or context.cwd
 
 
 def load(directory: str) -> Switches:
-    """A file that cannot be read is an error: to record what somebody turned off would be worse."""
+    """The switches as saved. A file that cannot be read is an error: to record what somebody turned off would be
+    worse."""
     path = os.path.join(directory, FILE)
     try:
         with open(path, "rb") as file:
             fields = json.loads(file.read())
-        return Switches(bool(fields["all"]), [str(place) for place in fields["projects"]])
+        return Switches(bool(fields["all"]), [str(key) for key in fields["projects"]])
     except FileNotFoundError:
         return Switches()
     except (OSError, ValueError, TypeError, KeyError):
@@ -83,64 +85,50 @@ def load(directory: str) -> Switches:
 
 
 def turn_off(directory: str, context: Context | None) -> Switches:
-    """For one project, or with None for all."""
-    with _Changing(directory) as switches:
+    """Turn recording off for one project, or with None everywhere."""
+    with _lock(directory):
+        switches = load(directory)
         if context is None:
             switches.all = True
-        elif (place := place_of(context)) and place not in switches.projects:
-            switches.projects.append(place)  # also below one that is off: that one may be turned on again
-    return switches
+        elif (key := project_key(context)) and key not in switches.projects:
+            switches.projects.append(key)  # also below a directory that is off: that one may be turned on again
+        return _save(directory, switches)
 
 
 def turn_on(directory: str, context: Context | None) -> Switches:
-    """For one project, or with None for all of them. A switch of a directory above stays, since it is for more than
-    this project;
-    then nothing is turned at all."""
-    with _Changing(directory) as switches:
+    """Turn recording on for one project, or with None everywhere. A project below a directory that is off stays off,
+    and is an error: turning that on is for more than this project."""
+    with _lock(directory):
+        switches = load(directory)
         left = Switches() if context is None else switches.without(context)
         if context is not None and left.covers(context) and (off := switches.why(context)):
-            raise stays(off)
-        switches.all, switches.projects = left.all, left.projects
+            raise still_off(off)
+        return _save(directory, left)
+
+
+def still_off(off: Off) -> Invalid:
+    return Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.fix}")
+
+
+def _lock(directory: str) -> files.Lock:
+    """Two projects may be turned off at once."""
+    paths.ensure_private_dir(directory)
+    return files.Lock(os.path.join(directory, FILE + ".lock"))
+
+
+def _save(directory: str, switches: Switches) -> Switches:
+    files.replace(os.path.join(directory, FILE), json.dumps(switches.to_wire()).encode())
     return switches
 
 
-def stays(off: Off) -> Invalid:
-    return Invalid(f"recording stays off here, since {off.reason}; turn it on with: {off.cure}")
+def _is_own(key: str, context: Context) -> bool:
+    return key in (context.repo, context.cwd)
 
 
-class _Changing:
-    """Read, changed and written under a lock: two projects may be turned off at once."""
-
-    __slots__ = ("_directory", "_lock", "_switches")
-
-    def __init__(self, directory: str) -> None:
-        from nudge.ipc import lock  # late: a hook only reads
-
-        paths.ensure_private_dir(directory)
-        self._directory = directory
-        self._lock = lock.Flock(os.path.join(directory, FILE + ".lock"))
-
-    def __enter__(self) -> Switches:
-        self._lock.acquire(wait=True)
-        self._switches = load(self._directory)
-        return self._switches
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        try:
-            if kind is None:
-                files.replace(os.path.join(self._directory, FILE), json.dumps(self._switches.to_wire()).encode())
-        finally:
-            self._lock.release()
-
-
-def _is_own(place: str, context: Context) -> bool:
-    return place in (context.repo, context.cwd)
-
-
-def _is_here(place: str, context: Context) -> bool:
-    if place == context.repo:
+def _covers(key: str, context: Context) -> bool:
+    if key == context.repo:
         return True
-    return context.cwd is not None and (context.cwd == place or context.cwd.startswith(place.rstrip("/") + "/"))
+    return context.cwd is not None and (context.cwd == key or context.cwd.startswith(key.rstrip("/") + "/"))
 
 
 # The environment and the settings
@@ -150,8 +138,8 @@ def is_off_for_this_run(environ: Mapping[str, str]) -> bool:
     return environ.get("NUDGE_OFF", "").strip().lower() in _TRUE
 
 
-def is_off(environ: Mapping[str, str], directory: str, context: Context, touched: Iterable[str | None]) -> bool:
-    """Whether this place is switched off, or one of the paths that an event touched is one to ignore."""
+def is_off(environ: Mapping[str, str], directory: str, context: Context, event_paths: Iterable[str | None]) -> bool:
+    """Whether this directory is turned off, or one of an event's paths is one to ignore."""
     if load(directory).covers(context):
         return True
     if not _is_configured(environ):
@@ -159,11 +147,11 @@ def is_off(environ: Mapping[str, str], directory: str, context: Context, touched
     from nudge import config
 
     settings = config.load(environ)
-    return settings.off or any(is_ignored(path, settings.ignore) for path in touched if path)
+    return settings.off or any(is_ignored(path, settings.ignore) for path in event_paths if path)
 
 
 def why_off(environ: Mapping[str, str], directory: str, context: Context) -> Off | None:
-    """For a person who asks. None where events are recorded, though one that touches an ignored path is not."""
+    """Why nothing is recorded in a directory; None where events are recorded (but for those of an ignored path)."""
     return why_off_for_this_run(environ) or load(directory).why(context) or why_off_by_settings(environ, context)
 
 
@@ -192,7 +180,7 @@ def _quoted(path: str) -> str:
 
 
 def _is_configured(environ: Mapping[str, str]) -> bool:
-    """Only a file that speaks of it is worth parsing: `tomllib` costs as much as all else a hook does."""
+    """Only a file with these words is worth parsing: `tomllib` costs as much as all else a hook does."""
     if environ.get("NUDGE_IGNORE"):
         return True
     try:
@@ -204,18 +192,18 @@ def _is_configured(environ: Mapping[str, str]) -> bool:
 
 
 def is_ignored(path: str, globs: Iterable[str]) -> bool:
-    """As in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a pattern without a leading `/` or `~/`
-    matches
-    anywhere below the root, and one that matches a directory covers all that is in it."""
+    """Whether one of the globs matches, as in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a
+    pattern without a leading `/` or `~/` matches anywhere below the root, and one that matches a directory covers all
+    that is in it."""
     path = path.replace("\\", "/")
-    return any(re.match(_translated(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
+    return any(re.match(_regex(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
 
 
 @lru_cache
-def _translated(glob: str, home: str) -> str:
+def _regex(glob: str, home: str) -> str:
     """One regular expression for a glob: the rules of `security.globs` by hand, since a hook cannot afford the 35 ms
     that wcmatch takes to import."""
-    return "|".join(_translated_path(path, home) for path in _alternatives(glob.strip().replace("\\", "/")))
+    return "|".join(_path_regex(path, home) for path in _alternatives(glob.strip().replace("\\", "/")))
 
 
 def _alternatives(glob: str) -> list[str]:
@@ -227,26 +215,25 @@ def _alternatives(glob: str) -> list[str]:
     return [path for choice in choices for path in _alternatives(choice)]
 
 
-def _translated_path(glob: str, home: str) -> str:
-    glob = _covering(glob)
+def _path_regex(glob: str, home: str) -> str:
+    glob = _whole_directory(glob)
     if glob == "~" or glob.startswith("~/"):
         glob = home.replace("\\", "/") + glob[1:]
     if not glob.startswith("/") and glob[1:2] != ":":
         glob = "**/" + glob
-    return "(?s:" + _TOKEN.sub(_piece, glob) + r"(?:/.*)?\Z)"
+    return "(?s:" + re.sub(_TOKEN, _piece, glob) + r"(?:/.*)?\Z)"
 
 
-_TOKEN = re.compile(
-    r"(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*\Z)|(?P<name>(?:^|(?<=/))\*+(?=/|\Z))"
-    r"|(?P<part>\*+)|(?P<char>\?)|(?P<set>\[[^\]/]+\])|.",
-    re.DOTALL,
+# Compiled where a setting names a path to ignore: doing it here would cost every hook half a millisecond.
+_TOKEN = (
+    r"(?s)(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*\Z)|(?P<name>(?:^|(?<=/))\*+(?=/|\Z))"
+    r"|(?P<part>\*+)|(?P<char>\?)|(?P<set>\[[^\]/]+\])|."
 )
 _PIECES = {"any": "(?:.*/)?", "rest": ".*", "name": "[^/]+", "part": "[^/]*", "char": "[^/]"}
 
 
-def _covering(glob: str) -> str:
-    """All that is in a directory is asked for with the directory itself: whoever works in it has no other path to be
-    told by."""
+def _whole_directory(glob: str) -> str:
+    """`dir/**` covers `dir` itself too: an event in that directory may have no other path."""
     while (shorter := glob.rstrip("/").removesuffix("/**")) != glob:
         glob = shorter
     return glob
@@ -254,12 +241,12 @@ def _covering(glob: str) -> str:
 
 def _piece(token: re.Match[str]) -> str:
     if token.lastgroup == "set":
-        return _one_of(token[0])
+        return _character_set(token[0])
     return _PIECES[token.lastgroup] if token.lastgroup else re.escape(token[0])
 
 
-def _one_of(token: str) -> str:
-    """`[a-z]`, `[!ab]`; what is no set of characters, as `[z-a]`, stands for itself."""
+def _character_set(token: str) -> str:
+    """`[a-z]`, `[!ab]`; what is no valid set, as `[z-a]`, matches itself."""
     named = token[2:-1] if token[1] in "!^" else token[1:-1]
     characters = ("[^" if token[1] in "!^" else "[") + re.escape(named).replace(r"\-", "-") + "]"
     try:

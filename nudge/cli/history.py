@@ -486,7 +486,7 @@ def inject(
     if off is not None:
         console.result({"text": "", "items": []}, [])
         console.note(
-            visible(f"recording and injection are off here because {off.reason}; turn them on with: {off.cure}")
+            visible(f"recording and injection are off here because {off.reason}; turn them on with: {off.fix}")
         )
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}

@@ -91,7 +91,7 @@ _STATUS_FIELDS = (
 def status(invocation: Invocation) -> int:
     console = invocation.console
     answer, off = _ask_status(invocation.observer()), _why_off()
-    recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.cure}"
+    recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.fix}"
     if answer is not None:
         lines = _status_lines(console.pen, {**answer, "recording": recording})
         console.result({**answer, "recording": off is None}, lines)

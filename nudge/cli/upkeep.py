@@ -240,7 +240,7 @@ def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
     """What is switched off or ignored now is not recorded from transcripts either."""
     directory = paths.runtime_dir(os.environ)
     if off := switch.why_off(os.environ, directory, Context()):
-        raise Invalid(f"recording is off because {off.reason}; turn it on with: {off.cure}")
+        raise Invalid(f"recording is off because {off.reason}; turn it on with: {off.fix}")
     switches, settings = switch.load(directory), config.load(os.environ)
 
     def is_wanted(touched: Iterable[str], context: Context) -> bool:
@@ -282,11 +282,11 @@ def _backfill_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Itera
 def off(invocation: Invocation, everywhere: bool) -> int:
     """Nothing is recorded and nothing is injected until `nudge on`."""
     here = resolve()
-    if not everywhere and switch.place_of(here) is None:
+    if not everywhere and switch.project_key(here) is None:
         raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
     switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
     where = "everywhere" if everywhere else f"for {visible(here.project or 'this project')}"
-    undo = f"; turn it on with: {visible(reason.cure)}" if (reason := switches.why(here)) else ""
+    undo = f"; turn it on with: {visible(reason.fix)}" if (reason := switches.why(here)) else ""
     pen = invocation.console.pen
     result = {"recording": False, **switches.to_wire()}
     invocation.console.result(result, [pen.done(f"recording is off {where}{undo}")])
@@ -298,7 +298,7 @@ def off(invocation: Invocation, everywhere: bool) -> int:
 def on(invocation: Invocation, everywhere: bool) -> int:
     here = resolve()
     if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
-        raise switch.stays(off)
+        raise switch.still_off(off)
     switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
     where = "every project" if everywhere else visible(here.project or "this project")
     pen = invocation.console.pen
