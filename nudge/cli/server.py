@@ -11,7 +11,7 @@ from nudge import config, limits, paths
 from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NO_SERVER, EXIT_OK, EXIT_REFUSED, Console, Pen, visible
+from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, visible
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
 from nudge.context import resolve
@@ -22,7 +22,7 @@ from nudge.ipc.endpoint import Endpoint
 from nudge.usecases.measures import size, span
 
 if TYPE_CHECKING:
-    from nudge.doctor import Finding, Patient
+    from nudge.doctor import Finding
 
 Status = dict[str, Any]
 
@@ -397,71 +397,40 @@ _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"
 @verb("doctor", "nudge doctor", "nudge doctor --fix", "nudge doctor --json")
 @option("--fix", is_flag=True, help="Apply the safe fixes: modes of our own files, leftovers of dead servers.")
 def doctor(invocation: Invocation, fix: bool) -> int:
-    """Exit code 3 when a check fails."""
-    from nudge import doctor as checkup
+    """Exit code 3 when a check fails, 1 when --fix could not fix a warning."""
+    from nudge import doctor as checks
 
     console = invocation.console
-    findings = checkup.examine(_patient(invocation))
-    fixed = list(checkup.treat(findings)) if fix else []
+    findings = checks.run(checks.Snapshot.take(invocation.port))
+    fixed = checks.fix(findings) if fix else []
     if fixed:
-        findings = checkup.examine(_patient(invocation))
-    failed = any(finding.level == checkup.FAIL for finding in findings)
+        findings = checks.run(checks.Snapshot.take(invocation.port))
+    failed = any(finding.level == checks.FAIL for finding in findings)
     result = {
         "ok": not failed,
         "findings": [finding.to_wire() for finding in findings],
         "fixed": [{"check": check, "did": did} for check, did in fixed],
     }
     console.result(result, _doctor_lines(console.pen, findings, fixed))
-    return EXIT_REFUSED if failed else EXIT_OK
-
-
-def _patient(invocation: Invocation) -> Patient:
-    from nudge.doctor import Patient
-
-    settings, problem = config.load_or_default()
-    if invocation.port is not None:
-        settings.port = invocation.port
-    status: Status | None = None
-    silent: str | None = None
-    try:
-        status = Invocation().observer().status()
-    except Unavailable as error:
-        silent = error.message.partition(";")[0]
-    except NudgeError as error:
-        silent = error.message
-    return Patient(
-        directory=paths.runtime_dir(),
-        log_directory=paths.log_dir(),
-        home=paths.home(),
-        cwd=_current_directory(),
-        environ=os.environ,
-        settings=settings,
-        settings_problem=problem,
-        status=status,
-        silent=silent,
-    )
-
-
-def _current_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return os.sep
+    fixed_nothing = fix and not fixed and any(finding.level != checks.OK for finding in findings)
+    if fixed_nothing:
+        console.note("nothing was fixed: the problems above need you")
+    return EXIT_REFUSED if failed else EXIT_NOT_FOUND if fixed_nothing else EXIT_OK
 
 
 def _doctor_lines(pen: Pen, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:
     rows: list[tuple[str, str, str, str | None]] = [("fixed", check, did, None) for check, did in fixed]
-    rows += [(finding.level, finding.check, finding.message, finding.mend) for finding in findings]
+    rows += [(finding.level, finding.check, finding.message, finding.fix) for finding in findings]
     width = output.widest(check for _, check, _, _ in rows)
-    for level, check, message, mend in rows:
+    for level, check, message, fix in rows:
         yield f"{pen.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {visible(message)}"
-        if mend is not None:
-            yield f"{' ' * (width + 9)}{pen.paint('dim', 'fix:')} {visible(mend)}"
+        if fix is not None:
+            yield f"{' ' * (width + 9)}{pen.paint('dim', 'fix:')} {visible(fix)}"
     levels = [finding.level for finding in findings]
     failures, warnings = levels.count("fail"), levels.count("warn")
     if not failures and not warnings:
         yield pen.done("no problems found")
         return
     summary = f"{output.count(failures, 'failure')}, {output.count(warnings, 'warning')}"
-    fixable = any(finding.fix is not None for finding in findings)
+    fixable = any(finding.repair is not None for finding in findings)
     yield f"{summary}; apply the safe fixes with: nudge doctor --fix" if fixable else summary

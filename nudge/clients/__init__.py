@@ -5,4 +5,5 @@
 `executable`    the installed `nudge`, as clients start it
 `plan`          what connecting and disconnecting change in a client's files, and how that is undone
 `config_files`  the kinds of files that are changed; `json_edit`, `toml_edit` and `text_edit` change their text
+`entries`       the servers, hooks and plugins that a client has, ours and others'
 """

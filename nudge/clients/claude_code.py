@@ -11,9 +11,10 @@ from nudge.clients.client import NAME, Client, Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nudge.clients.config_files import ConfigFile
+    from nudge.clients.entries import Entry
     from nudge.clients.executable import Executable
     from nudge.clients.plan import Change, Command
 
@@ -59,6 +60,26 @@ class ClaudeCode(Client):
             JsonFile(self.settings_file(home), handlers=self.hook_handlers(executable)),
         ]
 
+    def entries(self, home: Home, cwd: str) -> Iterator[Entry]:
+        """Also the servers of the project alone, those that it shares, and plugins."""
+        from shlex import quote
+
+        from nudge.clients import entries
+
+        yield from super().entries(home, cwd)
+        settings = self.settings_file(home)
+        for name, is_enabled in entries.table(entries.read(settings), "enabledPlugins").items():
+            if is_enabled:
+                yield entries.Entry(entries.PLUGIN, name, "", settings, f"claude plugin disable {quote(name)}")
+        state = self.state_file(home)
+        projects = entries.table(entries.read(state), "projects")
+        for folder in _upward(cwd):
+            local = entries.table(entries.table(projects, folder), "mcpServers")
+            yield from entries.servers(state, local, "claude mcp remove {name} -s local")
+            shared = os.path.join(folder, ".mcp.json")
+            servers = entries.table(entries.read(shared), "mcpServers")
+            yield from entries.servers(shared, servers, "claude mcp remove {name} -s project")
+
     def own_commands(self, change: Change, home: Home, executable: Executable) -> Sequence[Command]:
         import shutil
 
@@ -71,6 +92,13 @@ class ClaudeCode(Client):
 
     def started(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get("CLAUDECODE")) or environ.get("AI_AGENT", "").startswith("claude-code")
+
+
+def _upward(folder: str) -> Iterator[str]:
+    yield folder
+    while (parent := os.path.dirname(folder)) != folder:
+        yield parent
+        folder = parent
 
 
 CLIENT = ClaudeCode()

@@ -12,10 +12,11 @@ from nudge import limits, paths
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from nudge.clients.config_files import ConfigFile
+    from nudge.clients.entries import Entry
     from nudge.clients.executable import Executable
     from nudge.clients.plan import Change, Command
 
@@ -91,6 +92,18 @@ class Client:
         """The client's own commands that make a change; empty when we write the file."""
         del change, home, executable
         return ()
+
+    def entries(self, home: Home, cwd: str) -> Iterator[Entry]:
+        """All servers, hooks and plugins in its configuration, as an agent in the directory `cwd` gets them."""
+        del cwd
+        from nudge.clients import entries
+        from nudge.clients.executable import Executable
+
+        for file in self.config_files(home, Executable(NAME)):
+            document = entries.read(file.path)
+            servers = entries.table(document, file.servers_key) if file.servers_key else {}
+            yield from entries.servers(file.path, servers, self.remove_server)
+            yield from entries.hooks(file.path, document)
 
     def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
         """What goes into its configuration for each event."""

@@ -33,6 +33,10 @@ class ConfigFile(Protocol):
     def parts(self) -> tuple[str, ...]:
         """What we put there: SERVER, HOOKS or both."""
 
+    @property
+    def servers_key(self) -> str:
+        """The name under which the document lists its servers; empty when it has none."""
+
     def find(self, text: str) -> set[str]:
         """Those of the parts that it has, of this installation or another."""
 
@@ -60,6 +64,10 @@ class JsonFile:
     @property
     def parts(self) -> tuple[str, ...]:
         return tuple(part for part, wanted in ((SERVER, self.server), (HOOKS, self.handlers)) if wanted)
+
+    @property
+    def servers_key(self) -> str:
+        return self.server_path[0] if self.server_path else ""
 
     def find(self, text: str) -> set[str]:
         server = {SERVER} if self.server and self._entry(text) is not None else set()
@@ -101,7 +109,7 @@ class TomlFile:
     """Settings in TOML: one table for the server."""
 
     path: str
-    parent: str
+    servers_key: str
     name: str
     server: Mapping[str, Any]
     parts: tuple[str, ...] = (SERVER,)
@@ -116,14 +124,14 @@ class TomlFile:
     def wire(self, base: str, old: str) -> Draft:
         del old
         draft = Draft(base)
-        toml_edit.add(draft, self.parent, self.name, toml_edit.lines(self.server))
+        toml_edit.add(draft, self.servers_key, self.name, toml_edit.lines(self.server))
         return draft
 
     def clean(self, text: str) -> str | None:
-        return toml_edit.remove(text, self.parent, self.name)
+        return toml_edit.remove(text, self.servers_key, self.name)
 
     def _entry(self, text: str) -> dict[str, Any] | None:
-        return toml_edit.table(toml_edit.parse(text), self.parent, self.name)
+        return toml_edit.table(toml_edit.parse(text), self.servers_key, self.name)
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,7 @@ class WholeFile:
     content: str
     mark: str
     parts: tuple[str, ...] = (HOOKS,)
+    servers_key: str = ""
 
     def find(self, text: str) -> set[str]:
         return {HOOKS} if self.mark in text else set()

@@ -1,55 +1,63 @@
-"""`nudge doctor`: everything that has to be right around a server, looked at from outside. It starts nothing and needs
-no server."""
+"""`nudge doctor`: checks of everything around a server, from outside. It starts nothing and needs no server.
+
+`Snapshot.take()` collects what is looked at, `run(snapshot)` returns one `Finding` or more for each check, and
+`fix(findings)` repairs what can be repaired without asking. The checks are in `files` (directories, modes, disk),
+`server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database, spool), `installation` (versions,
+PATH, Python) and `clients` (what else is wired into the agent clients).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from nudge.doctor import changes, endpoints, files, installation, machine, neighbours, past, ports, server
-from nudge.doctor.finding import FAIL, OK, WARN, Finding, Patient
+from nudge.doctor import clients, data, files, installation, server
+from nudge.doctor.model import FAIL, OK, WARN, Finding, Snapshot
 from nudge.errors import NudgeError
 
-__all__ = ["FAIL", "OK", "WARN", "Finding", "Patient", "examine", "treat"]
+__all__ = ["FAIL", "OK", "WARN", "Finding", "Snapshot", "fix", "run"]
 
-# Directories first: a fix of one of their files may count on them.
-CHECKS: tuple[Callable[[Patient], Iterable[Finding]], ...] = (
+# Directories first: the repair of one of their files may count on them.
+CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     server.check_settings,
     files.check_directories,
     files.check_files,
-    endpoints.check_lock,
-    endpoints.check_endpoint,
-    endpoints.check_socket,
+    server.check_lock,
+    server.check_endpoint,
+    server.check_socket,
     files.check_token,
     files.check_leftovers,
-    ports.check_port,
+    server.check_port,
     server.check_server,
-    changes.check_log,
-    changes.check_clock,
-    past.check_history,
-    past.check_spool,
+    data.check_change_log,
+    data.check_clock,
+    data.check_history,
+    data.check_spool,
     installation.check_versions,
-    installation.check_installations,
+    installation.check_programs,
     installation.check_python,
     installation.check_sqlite,
     installation.check_environment,
-    machine.check_disk,
-    neighbours.check_neighbours,
-    neighbours.check_wiring,
+    files.check_disk,
+    clients.check_memory_tools,
+    clients.check_wiring,
 )
 
 
-def examine(patient: Patient) -> list[Finding]:
-    return [finding for check in CHECKS for finding in check(patient)]
+def run(snapshot: Snapshot) -> list[Finding]:
+    return [finding for check in CHECKS for finding in check(snapshot)]
 
 
-def treat(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
-    """Do what is safe; each check with what was done. What cannot be done stays a finding of the next examination."""
+def fix(findings: Sequence[Finding]) -> list[tuple[str, str]]:
+    """Run the repairs, and return the check and what was done for each that did something. What could not be repaired
+    is a finding of the next run."""
+    fixed = []
     for finding in findings:
-        if finding.fix is None:
+        if finding.repair is None:
             continue
         try:
-            did = finding.fix()
+            done = finding.repair()
         except (OSError, NudgeError):
             continue
-        if did:
-            yield finding.check, did
+        if done:
+            fixed.append((finding.check, done))
+    return fixed

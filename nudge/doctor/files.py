@@ -1,81 +1,76 @@
-"""Directories and files: that they are there, ours, and nobody else's."""
+"""Checks of our directories and files: they are there, owned by the user, closed to others, with room on the disk."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
 from shlex import quote
 
-from nudge import paths
-from nudge.doctor import mending
-from nudge.doctor.finding import Finding, Patient, fail, ok, warn
-from nudge.ipc import endpoint, lock
+from nudge import limits, paths
+from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
+from nudge.ipc import endpoint
+from nudge.usecases.measures import size
 
 _OTHERS = 0o077
 _OTHERS_WRITE = 0o022
-# The endpoint and the token are looked at where they are understood.
+# The endpoint and the token have checks of their own.
 _PLAIN_FILES = (paths.LOCK, paths.MEMBERS, paths.CHANGE_LOG, paths.PREVIOUS, paths.START_REPORT)
 
 
-def check_directories(patient: Patient) -> Iterator[Finding]:
-    yield _directory("directory", patient.directory, "set NUDGE_RUNTIME_DIR to a directory of yours")
-    yield _directory("log directory", patient.log_directory, f"chmod 700 {quote(patient.log_directory)}")
+def check_directories(snapshot: Snapshot) -> Iterator[Finding]:
+    yield _directory("directory", snapshot.directory, "set NUDGE_RUNTIME_DIR to a directory of yours")
+    yield _directory("log directory", snapshot.log_directory, f"chmod 700 {quote(snapshot.log_directory)}")
 
 
-def _directory(check: str, path: str, elsewhere: str) -> Finding:
+def _directory(check: str, path: str, alternative: str) -> Finding:
     try:
         status = os.lstat(path)
     except OSError:
-        return _missing_directory(check, path, elsewhere)
+        return _missing_directory(check, path, alternative)
     if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a directory"
-        return fail(check, f"{path} is {kind}; it is refused", f"rm {quote(path)}")
+        return fail(check, f"{path} is {kind}; Nudge refuses it", f"rm {quote(path)}")
     if not _is_ours(status):
-        return fail(check, f"{path} belongs to another user; it is refused", elsewhere)
-    return _mode_of_directory(check, path, stat.S_IMODE(status.st_mode))
-
-
-def _mode_of_directory(check: str, path: str, mode: int) -> Finding:
-    command, fix = f"chmod 700 {quote(path)}", mending.chmod(path, 0o700)
+        return fail(check, f"{path} belongs to another user; Nudge refuses it", alternative)
+    mode = stat.S_IMODE(status.st_mode)
+    command, repair = f"chmod 700 {quote(path)}", chmod(path, 0o700)
     if mode & _OTHERS_WRITE:
-        return fail(check, f"{path} is writable by others ({mode:04o}); it is refused", command, fix)
+        return fail(check, f"{path} is writable by others ({mode:04o}); Nudge refuses it", command, repair)
     if mode & 0o700 != 0o700:
-        return fail(check, f"{path} cannot be used by its owner ({mode:04o})", command, fix)
+        return fail(check, f"{path} cannot be used by its owner ({mode:04o})", command, repair)
     if mode & _OTHERS:
-        return warn(check, f"{path} is open to others ({mode:04o})", command, fix)
-    return ok(check, f"{path} is yours alone")
+        return warn(check, f"{path} can be read by others ({mode:04o})", command, repair)
+    return ok(check, f"{path} is accessible to you only")
 
 
-def _missing_directory(check: str, path: str, elsewhere: str) -> Finding:
-    """Whoever needs it makes it, if the nearest directory above lets us."""
-    above = nearest(path)
-    if os.access(above, os.W_OK | os.X_OK):
-        return ok(check, f"{path} is not there yet; the first server makes it")
-    return fail(check, f"{path} is not there, and cannot be made in {above}", elsewhere)
+def _missing_directory(check: str, path: str, alternative: str) -> Finding:
+    parent = _nearest(path)
+    if os.access(parent, os.W_OK | os.X_OK):
+        return ok(check, f"{path} does not exist yet; the first server creates it")
+    return fail(check, f"{path} does not exist, and cannot be created in {parent}", alternative)
 
 
-def nearest(path: str) -> str:
+def _nearest(path: str) -> str:
     """The path itself, or the first directory above it that exists."""
     while not os.path.lexists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
 
 
-def check_files(patient: Patient) -> Iterator[Finding]:
-    """One line when all is well; otherwise one for each file that is not."""
-    if not os.path.isdir(patient.directory):
+def check_files(snapshot: Snapshot) -> Iterator[Finding]:
+    """One finding when all is well; otherwise one for each file that is not."""
+    if not os.path.isdir(snapshot.directory):
         return
-    wrong = [
-        finding
-        for name in _PLAIN_FILES
-        if (finding := _file("files", os.path.join(patient.directory, name))) is not None
-    ]
-    yield from wrong or [ok("files", "what is in the directory is yours alone")]
+    results = (_file("files", snapshot.path(name)) for name in _PLAIN_FILES)
+    problems = [finding for finding in results if finding is not None]
+    yield from problems or [ok("files", "all files in the directory are accessible to you only")]
 
 
 def _file(check: str, path: str) -> Finding | None:
+    """None when there is nothing wrong with it, or no such file."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -86,44 +81,81 @@ def _file(check: str, path: str) -> Finding | None:
     mode = stat.S_IMODE(status.st_mode)
     if not mode & _OTHERS:
         return None
-    return warn(check, f"{path} is open to others ({mode:04o})", f"chmod 600 {quote(path)}", mending.chmod(path, 0o600))
+    return warn(check, f"{path} can be read by others ({mode:04o})", f"chmod 600 {quote(path)}", chmod(path, 0o600))
 
 
-def check_token(patient: Patient) -> Iterator[Finding]:
-    path = os.path.join(patient.directory, paths.TOKEN)
-    wrong = _file("token", path)
-    if wrong is None and os.path.lexists(path):
-        yield ok("token", f"{path} is yours alone")
-    elif wrong is None and patient.status is not None:
-        yield fail(
-            "token", "the file is gone, and scripts cannot learn the token of the running server", "nudge stop --force"
-        )
-    elif wrong is None:
-        yield ok("token", "none yet; the first server makes one")
+def check_token(snapshot: Snapshot) -> Iterator[Finding]:
+    path = snapshot.path(paths.TOKEN)
+    problem = _file("token", path)
+    if problem is not None:
+        yield _bad_token(snapshot, path, problem)
+    elif os.path.lexists(path):
+        yield ok("token", f"{path} is accessible to you only")
+    elif snapshot.status is not None:
+        message = "the file is gone: scripts cannot read the token of the running server"
+        yield fail("token", message, "nudge stop --force")
     else:
-        yield _open_token(patient, path, wrong)
+        yield ok("token", "none yet; the first server creates one")
 
 
-def _open_token(patient: Patient, path: str, wrong: Finding) -> Finding:
-    """One that others could write may be somebody else's word: it is not trusted, and made anew rather than
-    repaired."""
-    if wrong.fix is None or not os.lstat(path).st_mode & _OTHERS_WRITE:
-        return fail("token", wrong.message, wrong.mend or "", wrong.fix)
-    fix = mending.remove(path) if lock.is_free(os.path.join(patient.directory, paths.LOCK)) else None
-    return fail(
-        "token", f"{path} is writable by others; it is not trusted", f"nudge stop --force; rm {quote(path)}", fix
-    )
+def _bad_token(snapshot: Snapshot, path: str, problem: Finding) -> Finding:
+    """A token that others could write may be somebody else's: it is removed rather than repaired."""
+    if problem.repair is None or not os.lstat(path).st_mode & _OTHERS_WRITE:
+        return fail("token", problem.message, problem.fix or "", problem.repair)
+    repair = remove(path) if snapshot.has_no_server else None
+    message = f"{path} is writable by others; it is not trusted"
+    return fail("token", message, f"nudge stop --force; rm {quote(path)}", repair)
 
 
-def check_leftovers(patient: Patient) -> Iterator[Finding]:
-    """While a server holds the lock, what lies there is its own."""
-    if not lock.is_free(os.path.join(patient.directory, paths.LOCK)):
-        return
-    left = endpoint.leftovers(patient.directory)
-    if left:
-        message = f"a server that was killed left {', '.join(left)}"
-        yield warn("leftovers", message, "nudge doctor --fix", mending.clear(patient.directory))
+def check_leftovers(snapshot: Snapshot) -> Iterator[Finding]:
+    """Files of a server that was killed; while a server holds the lock, they are its own."""
+    names = endpoint.leftovers(snapshot.directory) if snapshot.has_no_server else []
+    if names:
+        message = f"a server that was killed left {', '.join(names)}"
+        yield warn("leftovers", message, "nudge doctor --fix", clear_leftovers(snapshot.directory))
+
+
+def check_disk(snapshot: Snapshot) -> Iterator[Finding]:
+    path = _nearest(snapshot.directory)
+    free = shutil.disk_usage(path).free
+    if free < limits.DISK_FULL_BYTES:
+        yield fail("disk", f"{size(free)} free: changes will soon be refused", f"df -h {quote(path)}")
+    elif free < limits.DISK_LOW_BYTES:
+        yield warn("disk", f"{size(free)} free", f"df -h {quote(path)}")
+    else:
+        yield ok("disk", f"{size(free)} free")
 
 
 def _is_ours(status: os.stat_result) -> bool:
     return sys.platform == "win32" or status.st_uid == os.getuid()
+
+
+# Repairs that need no question: closing our own files to others, and removing what no living server needs
+
+
+def chmod(path: str, mode: int) -> Repair:
+    def repair() -> str:
+        status = os.lstat(path)  # again: somebody may have put a link there since the check
+        if stat.S_ISLNK(status.st_mode) or status.st_uid != os.getuid():
+            raise PermissionError(path)
+        os.chmod(path, mode)
+        return f"chmod {mode:o} {path}"
+
+    return repair
+
+
+def remove(path: str) -> Repair:
+    def repair() -> str:
+        os.unlink(path)
+        return f"removed {path}"
+
+    return repair
+
+
+def clear_leftovers(directory: str) -> Repair:
+    def repair() -> str:
+        """Endpoint, sockets and unfinished files at once; a second finding with this repair then does nothing."""
+        names = endpoint.clear_leftovers(directory)
+        return f"removed {', '.join(names)}" if names else ""
+
+    return repair

@@ -1,4 +1,4 @@
-"""The program itself: which versions meet, which one a shell finds, and what its Python can do."""
+"""Checks of the program itself: its version and the server's, the one on PATH, its Python and SQLite."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 
 from nudge import __version__
-from nudge.doctor.finding import Finding, Patient, ok, warn
+from nudge.doctor.model import Finding, Snapshot, ok, warn
 from nudge.ipc.endpoint import is_newer
 
 _PROGRAM = "nudge"
@@ -16,12 +16,12 @@ _DISTRIBUTION = "nudge-mcp"
 _INSTALL = f"uv tool install {_DISTRIBUTION}"
 
 
-def check_versions(patient: Patient) -> Iterator[Finding]:
-    if patient.status is None:
+def check_versions(snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.status is None:
         yield ok("versions", f"this is {__version__}; no server answers")
         return
-    running = str(patient.status.get("version"))
-    others = sorted({str(member.get("version")) for member in patient.status.get("members") or ()} - {running})
+    running = str(snapshot.status.get("version"))
+    others = sorted({str(member.get("version")) for member in snapshot.status.get("members") or ()} - {running})
     if is_newer(__version__, running):
         yield warn("versions", f"the server is {running}, this is {__version__}", "nudge stop --force")
     elif is_newer(running, __version__):
@@ -33,38 +33,36 @@ def check_versions(patient: Patient) -> Iterator[Finding]:
         yield ok("versions", f"server and command are both {__version__}{beside}")
 
 
-def check_installations(patient: Patient) -> Iterator[Finding]:
-    found = _programs(patient.environ)
-    if not found:
-        yield warn(
-            "installation",
-            "no nudge on PATH: a client that is told to start it will not find it",
-            _on_path(sys.executable),
-        )
-    elif len(found) > 1:
-        yield warn("installation", f"several on PATH, the first is used: {', '.join(found)}", _uninstall(found[1]))
+def check_programs(snapshot: Snapshot) -> Iterator[Finding]:
+    programs = _programs(snapshot.environ)
+    if not programs:
+        message = "no nudge on PATH: clients that are configured to start it cannot find it"
+        yield warn("installation", message, _add_to_path(sys.executable))
+    elif len(programs) > 1:
+        message = f"several on PATH, the first is used: {', '.join(programs)}"
+        yield warn("installation", message, _uninstall(programs[1]))
     else:
-        yield ok("installation", found[0])
+        yield ok("installation", programs[0])
 
 
-def _on_path(executable: str) -> str:
-    """This very installation has a script beside its Python, if it was installed at all."""
+def _add_to_path(executable: str) -> str:
+    """This installation has a script beside its Python, if it was installed at all."""
     folder = os.path.dirname(executable)
     return f'export PATH={quote(folder)}:"$PATH"' if os.path.exists(os.path.join(folder, _PROGRAM)) else _INSTALL
 
 
 def _programs(environ: Mapping[str, str]) -> list[str]:
     """Every `nudge` that a shell could find, each file once, in the order of the search."""
-    found: dict[str, str] = {}
+    programs: dict[str, str] = {}
     for folder in environ.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, _PROGRAM)
         if folder and os.path.isfile(path) and os.access(path, os.X_OK):
-            found.setdefault(os.path.realpath(path), path)
-    return list(found.values())
+            programs.setdefault(os.path.realpath(path), path)
+    return list(programs.values())
 
 
 def _uninstall(program: str) -> str:
-    """With the tool that put it there: its place, or the first line of the script, tells."""
+    """The command of the tool that installed it, as its path or the first line of the script tells."""
     real = os.path.realpath(program)
     if f"{os.sep}uv{os.sep}tools{os.sep}" in real:
         return f"uv tool uninstall {_DISTRIBUTION}"
@@ -84,14 +82,14 @@ def _first_line(path: str) -> str:
         return ""
 
 
-def check_python(patient: Patient) -> Iterator[Finding]:
-    del patient
+def check_python(snapshot: Snapshot) -> Iterator[Finding]:
+    del snapshot
     yield ok("python", f"{sys.version.split()[0]} ({sys.executable})")
 
 
-def check_sqlite(patient: Patient) -> Iterator[Finding]:
-    """Hints need none; history will."""
-    del patient
+def check_sqlite(snapshot: Snapshot) -> Iterator[Finding]:
+    """Hints do not need it; history does."""
+    del snapshot
     try:
         import sqlite3
     except ImportError:
@@ -120,18 +118,18 @@ def _has_full_text_search() -> bool:
     return True
 
 
-def check_environment(patient: Patient) -> Iterator[Finding]:
-    slow = list(_slow(patient.environ))
-    yield from slow or [ok("environment", "nothing in it slows a start")]
+def check_environment(snapshot: Snapshot) -> Iterator[Finding]:
+    warnings = list(_slow_starts(snapshot.environ))
+    yield from warnings or [ok("environment", "nothing in it slows a start")]
 
 
-def _slow(environ: Mapping[str, str]) -> Iterator[Finding]:
+def _slow_starts(environ: Mapping[str, str]) -> Iterator[Finding]:
     if environ.get("PYTHONDONTWRITEBYTECODE"):
         message = "PYTHONDONTWRITEBYTECODE is set: every start compiles the program again"
         yield warn("environment", message, "unset PYTHONDONTWRITEBYTECODE")
-    found = _programs(environ)
-    if found and _is_shim(found[0]):
-        yield warn("environment", f"{found[0]} is a pyenv shim, which adds about 100 ms to every start", _INSTALL)
+    programs = _programs(environ)
+    if programs and _is_shim(programs[0]):
+        yield warn("environment", f"{programs[0]} is a pyenv shim, which adds about 100 ms to every start", _INSTALL)
 
 
 def _is_shim(program: str) -> bool:

@@ -1,60 +1,204 @@
-"""The settings, and the server's own word about itself."""
+"""Checks of the settings, and of the server as seen from outside: lock, endpoint, socket, port, its own status."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
+import socket
+import stat
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from typing import Any
 
-from nudge import paths
-from nudge.doctor.finding import Finding, Patient, edit, fail, ok, warn
-from nudge.ipc import lock
+from nudge import limits, paths
+from nudge.doctor.files import chmod, clear_leftovers, remove
+from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
+from nudge.ipc import endpoint, holder
+from nudge.ipc.endpoint import Endpoint
+
+# The settings
 
 
-def check_settings(patient: Patient) -> Iterator[Finding]:
-    if patient.settings_problem is not None:
-        yield fail(
-            "settings", patient.settings_problem, _where_it_is_set(patient, patient.settings_problem.partition(":")[0])
-        )
+def check_settings(snapshot: Snapshot) -> Iterator[Finding]:
+    problem = snapshot.settings_problem
+    if problem is not None:
+        yield fail("settings", problem, _where_set(snapshot, problem.partition(":")[0]))
         return
-    odd = list(_odd_settings(patient))
-    yield from odd or [ok("settings", "readable")]
+    warnings = list(_setting_warnings(snapshot))
+    yield from warnings or [ok("settings", "readable")]
 
 
-def _odd_settings(patient: Patient) -> Iterator[Finding]:
-    if not patient.settings.autostart:
-        yield warn(
-            "settings", "autostart is off: no command starts a server", _where_it_is_set(patient, "NUDGE_AUTOSTART")
-        )
-    if patient.settings.unknown:
-        file = paths.config_file(patient.environ)
-        yield warn("settings", f"{file} sets what is no setting: {', '.join(patient.settings.unknown)}", edit(file))
+def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
+    if not snapshot.settings.autostart:
+        message = "autostart is off: no command starts a server"
+        yield warn("settings", message, _where_set(snapshot, "NUDGE_AUTOSTART"))
+    if snapshot.settings.unknown:
+        file = paths.config_file(snapshot.environ)
+        message = f"{file} has names that are no settings: {', '.join(snapshot.settings.unknown)}"
+        yield warn("settings", message, edit_command(file))
 
 
-def _where_it_is_set(patient: Patient, variable: str) -> str:
-    return f"unset {variable}" if variable in patient.environ else edit(paths.config_file(patient.environ))
+def _where_set(snapshot: Snapshot, variable: str) -> str:
+    """The command that changes a setting: in the environment, or else in the file."""
+    return f"unset {variable}" if variable in snapshot.environ else edit_command(paths.config_file(snapshot.environ))
 
 
-def check_server(patient: Patient) -> Iterator[Finding]:
-    if patient.silent is not None:
-        yield fail("server", patient.silent, "nudge stop --force")
-    elif patient.status is None and not lock.is_free(os.path.join(patient.directory, paths.LOCK)):
+# Lock, endpoint and socket
+
+
+def check_lock(snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.has_no_server:
+        yield ok("lock", "free: no server runs")
+        return
+    published = endpoint.read(snapshot.directory)
+    if published is None:
+        yield warn("lock", "held, but no endpoint says by whom; a server may be starting", "nudge doctor")
+    elif (doubt := holder.doubt_about(snapshot.directory, published)) is not None:
+        command = f"lsof {quote(snapshot.path(paths.LOCK))}"
+        yield fail("lock", f"held, but not by the process that the endpoint names: {doubt}", command)
+    else:
+        yield ok("lock", f"held by the server (pid {published.pid})")
+
+
+def check_endpoint(snapshot: Snapshot) -> Iterator[Finding]:
+    published = endpoint.read(snapshot.directory)
+    path = snapshot.path(paths.ENDPOINT)
+    if published is None and os.path.lexists(path):
+        yield _untrusted_endpoint(snapshot, path)
+    elif published is None or published.state == endpoint.STOPPED:
+        yield ok("endpoint", "names no server")
+    elif snapshot.has_no_server:
+        yield _stale_endpoint(snapshot, published)
+    else:
+        yield ok("endpoint", f"names pid {published.pid}, {published.state}, generation {published.generation}")
+
+
+def _untrusted_endpoint(snapshot: Snapshot, path: str) -> Finding:
+    """A running server replaces it within a second; without one it is of no use."""
+    message = f"{path} is damaged, or others could have written it; it is not trusted"
+    repair = remove(path) if snapshot.has_no_server and not os.path.isdir(path) else None
+    return warn("endpoint", message, f"rm {quote(path)}", repair)
+
+
+def _stale_endpoint(snapshot: Snapshot, published: Endpoint) -> Finding:
+    """Harmless, since nothing trusts a pid, but it would mislead a reader."""
+    is_alive = holder.look_at(published.pid) is not None
+    state = "now another program" if is_alive else "gone"
+    message = f"stale: its server, generation {published.generation}, is {state} (pid {published.pid})"
+    return warn("endpoint", message, "nudge doctor --fix", clear_leftovers(snapshot.directory))
+
+
+def check_socket(snapshot: Snapshot) -> Iterator[Finding]:
+    published = endpoint.read(snapshot.directory)
+    if published is None or published.state != endpoint.READY or snapshot.has_no_server:
+        return
+    if not published.socket:
+        yield ok("socket", "none: the directory's path is too long for one; TCP is used")
+        return
+    yield _socket(published.socket)
+
+
+def _socket(path: str) -> Finding:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return warn("socket", f"{path} is gone; the server creates it again within a second", "nudge doctor")
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid():
+        return fail("socket", f"{path} is not a socket of yours", f"rm {quote(path)}")
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & 0o077:
+        message = f"{path} can be used by others ({mode:04o})"
+        return warn("socket", message, f"chmod 600 {quote(path)}", chmod(path, 0o600))
+    return ok("socket", f"{path} is accessible to you only")
+
+
+# The port
+
+
+def check_port(snapshot: Snapshot) -> Iterator[Finding]:
+    wanted = snapshot.settings.port
+    listening = None if snapshot.status is None else snapshot.status.get("port")
+    published = endpoint.read(snapshot.directory) if snapshot.silent is not None else None
+    if published is not None and published.port is not None:
+        yield ok("port", f"{published.port} is held by the server that does not answer (pid {published.pid})")
+    elif snapshot.status is None and is_free(wanted):
+        yield ok("port", f"{wanted} is free")
+    elif snapshot.status is None:
+        message = f"{wanted} is held by another program; a server will take the next free one"
+        yield warn("port", message, _list_listeners(wanted))
+    elif listening is None:
+        message = f"the server found no free port from {wanted} on; only the socket is served"
+        yield warn("port", message, _list_listeners(wanted))
+    elif not proves_itself(listening, endpoint.read_token(snapshot.directory)):
+        message = f"the program that answers on {listening} cannot prove that it knows the token"
+        yield warn("port", message, _list_listeners(listening))
+    elif listening == wanted or is_free(wanted):
+        yield ok("port", f"{listening} is held by the server")
+    else:
+        message = f"{wanted} is held by another program; the server listens on {listening}"
+        yield warn("port", message, _list_listeners(wanted))
+
+
+def _list_listeners(port: int) -> str:
+    return f"lsof -nP -iTCP:{port} -sTCP:LISTEN"
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could bind it; the kernel is asked, so that no other program hears from us."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def proves_itself(port: int, token: str | None) -> bool:
+    """Whether the program there knows the token; it is sent a random number only."""
+    if not token:
+        return False
+    nonce = os.urandom(16).hex()
+    expected = hmac.new(token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
+    return hmac.compare_digest(_get(port, f"/proof/{nonce}"), expected)
+
+
+def _get(port: int, path: str) -> str:
+    from http.client import HTTPConnection, HTTPException
+
+    connection = HTTPConnection("127.0.0.1", port, timeout=limits.CALL_TIMEOUT)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read(128).decode("ascii", "replace").encode("ascii", "replace").decode()
+    except (OSError, HTTPException):
+        return ""
+    finally:
+        connection.close()
+
+
+# The server
+
+
+def check_server(snapshot: Snapshot) -> Iterator[Finding]:
+    if snapshot.silent is not None:
+        yield fail("server", snapshot.silent, "nudge stop --force")
+    elif snapshot.status is None and not snapshot.has_no_server:
         yield warn("server", "one is starting and does not answer yet", "nudge stop --force")
-    elif patient.status is None:
+    elif snapshot.status is None:
         yield ok("server", "none runs; one starts with the next command that needs it")
     else:
-        troubles = list(_troubles(patient.status))
-        yield from troubles or [
-            ok("server", f"answers (pid {patient.status.get('pid')}, {patient.status.get('owner')})")
-        ]
+        warnings = list(_server_warnings(snapshot.status))
+        answer = f"answers (pid {snapshot.status.get('pid')}, {snapshot.status.get('owner')})"
+        yield from warnings or [ok("server", answer)]
 
 
-def _troubles(status: Mapping[str, Any]) -> Iterator[Finding]:
+def _server_warnings(status: Mapping[str, Any]) -> Iterator[Finding]:
     read_only = (status.get("session") or {}).get("read_only")
     if read_only:
         yield warn("server", f"takes no changes: {read_only}", "nudge stop --forget")
     elif status.get("durability") == "none" and not status.get("warnings"):
-        yield warn("server", "keeps hints in its memory only", "nudge stop --force")
+        yield warn("server", "keeps hints in memory only", "nudge stop --force")
     for warning in status.get("warnings") or ():
         yield warn("server", warning, "nudge status")
     if status.get("last_error"):

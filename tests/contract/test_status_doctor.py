@@ -220,16 +220,16 @@ def test_doctor_of_a_healthy_machine(machine: Machine) -> None:
     assert findings(machine)["endpoint"]["level"] == "ok"
 
 
-def test_doctor_mends_modes(machine: Machine) -> None:
-    """A directory that others may write to and a token that they may read: failures with the command that mends them,
+def test_doctor_fixes_modes(machine: Machine) -> None:
+    """A directory that others may write to and a token that they may read: failures with the command that fixes them,
     or --fix."""
     token = Path(machine.runtime, paths.TOKEN)
     machine.http_only()
     Path(machine.runtime).chmod(0o777)
     token.chmod(0o644)
     found = findings(machine, code=3)
-    assert (found["directory"]["level"], found["directory"]["mend"]) == ("fail", f"chmod 700 {machine.runtime}")
-    assert (found["token"]["level"], found["token"]["mend"]) == ("fail", f"chmod 600 {token}")
+    assert (found["directory"]["level"], found["directory"]["fix"]) == ("fail", f"chmod 700 {machine.runtime}")
+    assert (found["token"]["level"], found["token"]["fix"]) == ("fail", f"chmod 600 {token}")
     fixed = json.loads(machine.cli("doctor", "--fix", "--json").stdout)
     assert fixed["ok"] and {entry["check"] for entry in fixed["fixed"]} == {"directory", "token"}
     assert stat.S_IMODE(os.stat(machine.runtime).st_mode) == 0o700 and stat.S_IMODE(token.stat().st_mode) == 0o600
@@ -243,7 +243,7 @@ def test_doctor_of_a_stopped_primary(machine: Machine) -> None:
     done = machine.cli("doctor", "--fix", "--json")
     found = {finding["check"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert done.returncode == 3 and str(published.pid) in found["server"]["message"]
-    assert found["server"]["mend"] == "nudge stop --force"
+    assert found["server"]["fix"] == "nudge stop --force"
     assert is_alive(published.pid) and os.path.exists(str(published.socket))
     os.kill(published.pid, signal.SIGCONT)
     assert machine.cli("status").returncode == 0
@@ -267,7 +267,7 @@ def test_doctor_clears_after_a_killed_server(machine: Machine) -> None:
 def test_doctor_tells_a_recycled_pid(machine: Machine, innocent: subprocess.Popen[bytes]) -> None:
     """The number belongs to another program: said, and left alone by --fix."""
     name_stranger(machine, innocent.pid)
-    assert f"another program now (pid {innocent.pid})" in findings(machine)["endpoint"]["message"]
+    assert f"now another program (pid {innocent.pid})" in findings(machine)["endpoint"]["message"]
     assert findings(machine, "--fix")["endpoint"]["level"] == "ok"
     assert innocent.poll() is None
 
@@ -281,11 +281,11 @@ def test_doctor_sees_a_stranger_on_the_port(make_machine: Callable[..., Machine]
         listening = machine.http_only().port
         found = findings(machine)["port"]
         assert found["message"] == f"{wanted} is held by another program; the server listens on {listening}"
-        assert str(wanted) in found["mend"]
+        assert str(wanted) in found["fix"]
 
 
 def test_doctor_with_settings_that_cannot_be_read(make_machine: Callable[..., Machine]) -> None:
     """It says so, and where; what needs them is refused, what only looks for a server is not."""
     machine = make_machine(NUDGE_PORT="eighty")
     assert [machine.cli(verb).returncode for verb in ("ls", "status", "stop")] == [3, 4, 0]
-    assert findings(machine, code=3)["settings"]["mend"] == "unset NUDGE_PORT"
+    assert findings(machine, code=3)["settings"]["fix"] == "unset NUDGE_PORT"

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from nudge import doctor as checkup
-from nudge import limits, paths
+from nudge import doctor, limits, paths
 from nudge import switches as switch
 from nudge.config import HOOK, SETTINGS
-from nudge.doctor.finding import Finding, Patient, fail, ok, warn
+from nudge.doctor.model import Finding, Snapshot, fail, ok, warn
 from nudge.errors import NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.storage import spool
 
@@ -381,10 +380,10 @@ def test_the_successor_flag_is_hidden(nudge: Nudge) -> None:
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch, server: Server) -> list[list[Finding]]:
-    """What each examination finds, one after the other; the last one stays."""
+    """What each run finds, one after the other; the last one stays."""
     rounds: list[list[Finding]] = [[ok("lock", "free")]]
     server.answers["nudge.status"] = None
-    monkeypatch.setattr(checkup, "examine", lambda _patient: rounds.pop(0) if len(rounds) > 1 else rounds[0])
+    monkeypatch.setattr(doctor, "run", lambda _snapshot: rounds.pop(0) if len(rounds) > 1 else rounds[0])
     return rounds
 
 
@@ -395,8 +394,8 @@ def test_all_well(nudge: Nudge, found: list[list[Finding]]) -> None:
     assert (outcome.code, outcome.out) == (0, "ok     lock  free\n✔ no problems found\n")
 
 
-def test_what_is_wrong_comes_with_what_mends_it(nudge: Nudge, found: list[list[Finding]]) -> None:
-    """A failure is exit 3; the mend stands under its line; a stranger's text cannot steer the terminal."""
+def test_what_is_wrong_comes_with_its_fix(nudge: Nudge, found: list[list[Finding]]) -> None:
+    """A failure is exit 3; the fix stands under its line; untrusted text cannot steer the terminal."""
     found[:] = [
         [
             warn("port", "held by \x1b[31m", "lsof"),
@@ -424,7 +423,7 @@ def test_a_warning_is_no_failure(nudge: Nudge, found: list[list[Finding]]) -> No
 
 
 def test_fix(nudge: Nudge, found: list[list[Finding]]) -> None:
-    """What was mended is said, then how things are now; the exit code is about now."""
+    """What was fixed is said, then how things are now; the exit code is about now."""
     broken = [fail("token", "open", "chmod 600 token", lambda: "chmod 600 token")]
     found[:] = [broken, [ok("token", "closed")]]
     outcome = nudge("doctor", "--fix")
@@ -435,20 +434,31 @@ def test_fix(nudge: Nudge, found: list[list[Finding]]) -> None:
     found[:] = [broken, [ok("token", "closed")]]
     assert json.loads(nudge("doctor", "--fix", "--json").out) == {
         "ok": True,
-        "findings": [{"check": "token", "level": "ok", "message": "closed", "mend": None, "fixable": False}],
+        "findings": [{"check": "token", "level": "ok", "message": "closed", "fix": None, "fixable": False}],
         "fixed": [{"check": "token", "did": "chmod 600 token"}],
     }
 
 
-def test_the_patient(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Settings that cannot be read, and a server that hangs, are findings and no errors; nothing is started."""
-    seen: list[Patient] = []
+def test_a_fix_that_fixed_nothing_is_not_exit_0(nudge: Nudge, found: list[list[Finding]]) -> None:
+    """1 when only warnings are left, 3 with a failure; 0 when there was nothing to fix."""
+    found[:] = [[warn("port", "held", "lsof")]]
+    outcome = nudge("doctor", "--fix")
+    assert outcome.code == 1 and "nothing was fixed" in outcome.err
+    found[:] = [[fail("token", "open", "rm token", lambda: "")]]
+    assert nudge("doctor", "--fix").code == 3
+    found[:] = [[ok("lock", "free")]]
+    assert nudge("doctor", "--fix").code == 0
 
-    def examine(patient: Patient) -> list[Finding]:
-        seen.append(patient)
+
+def test_the_snapshot(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Settings that cannot be read, and a server that hangs, are findings and no errors; nothing is started."""
+    seen: list[Snapshot] = []
+
+    def run(snapshot: Snapshot) -> list[Finding]:
+        seen.append(snapshot)
         return []
 
-    monkeypatch.setattr(checkup, "examine", examine)
+    monkeypatch.setattr(doctor, "run", run)
     monkeypatch.setenv("NUDGE_PORT", "none")
     server.answers["nudge.status"] = Unavailable("pid 41 does not answer; end it with: nudge stop --force", pid=41)
     assert nudge("doctor").code == 0

@@ -1,7 +1,8 @@
-"""A machine to examine, made of a few files."""
+"""A machine to check, made of a few files."""
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 
 from nudge import paths
 from nudge.config import Settings
-from nudge.doctor.finding import Finding, Patient
+from nudge.doctor.model import Finding, Snapshot
+from nudge.ipc import endpoint
+from nudge.ipc.endpoint import Endpoint
 from nudge.ipc.lock import Flock
 from tests.harness import free_port
 
-Make = Callable[..., Patient]
+Make = Callable[..., Snapshot]
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make(tmp_path: Path, run: Path) -> Make:
-    def patient(**changed: Any) -> Patient:
+    def snapshot(**changed: Any) -> Snapshot:
         fields: dict[str, Any] = {
             "directory": str(run),
             "log_directory": str(run / "log"),
@@ -36,9 +39,9 @@ def make(tmp_path: Path, run: Path) -> Make:
             "environ": {},
             "settings": Settings({"port": free_port()}),
         }
-        return Patient(**{**fields, **changed})
+        return Snapshot(**{**fields, **changed})
 
-    return patient
+    return snapshot
 
 
 @pytest.fixture
@@ -56,3 +59,11 @@ def levels(findings: Iterable[Finding]) -> list[str]:
 def only(findings: Iterable[Finding]) -> Finding:
     [finding] = findings
     return finding
+
+
+def publish(run: Path, *, pid: int = 4_000_000, state: str = "ready", path: str | None = None) -> None:
+    endpoint.publish(str(run), Endpoint(pid, 8765, path, "2026-11-16T08:30:00.000000Z", "g1", "0.1.0", state))
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)

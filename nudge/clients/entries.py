@@ -1,0 +1,66 @@
+"""Which servers, hooks and plugins are in a client's configuration, ours and others', as `nudge doctor` looks at them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
+
+from nudge.clients import json_edit
+from nudge.clients.text_edit import Malformed
+from nudge.limits import MAX_CONFIG_BYTES
+
+SERVER, HOOK, PLUGIN = "server", "hook", "plugin"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One of them. `remove` is the command that removes it, empty when only an editor does."""
+
+    kind: str
+    name: str
+    command: str
+    file: str
+    remove: str = ""
+
+
+def read(path: str) -> dict[str, Any]:
+    """The document in a configuration file; empty when it cannot be read, which is the client's to report."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_CONFIG_BYTES).decode()
+        document = tomllib.loads(text) if path.endswith(".toml") else json_edit.load(text)
+    except (OSError, ValueError, Malformed, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def servers(path: str, entries: Mapping[str, Any], remove: str) -> Iterator[Entry]:
+    """The servers of one table; `remove` is a command with {name} in it."""
+    for name, server in entries.items():
+        if isinstance(server, dict):
+            words = [*_words(server.get("command")), *_words(server.get("args")), *_words(server.get("url"))]
+            yield Entry(SERVER, name, " ".join(words), path, remove.format(name=quote(name)))
+
+
+def hooks(path: str, document: Mapping[str, Any]) -> Iterator[Entry]:
+    """`{"hooks": {EVENT: [{"hooks": [{"command": ...}]}]}}`, or without the groups."""
+    for event, groups in table(document, "hooks").items():
+        for group in groups if isinstance(groups, list) else ():
+            handlers = group.get("hooks", [group]) if isinstance(group, dict) else []
+            for handler in handlers if isinstance(handlers, list) else ():
+                command = handler.get("command") if isinstance(handler, dict) else None
+                if isinstance(command, str):
+                    yield Entry(HOOK, event, command, path)
+
+
+def _words(value: object) -> list[str]:
+    words = value if isinstance(value, list) else [value]
+    return [word for word in words if isinstance(word, str)]

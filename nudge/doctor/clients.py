@@ -1,0 +1,74 @@
+"""Checks of what is wired into the agent clients: other memory tools, which inject text too, and Nudge more than once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from nudge.clients import registry
+from nudge.clients.client import Client, Home
+from nudge.clients.entries import HOOK, PLUGIN, Entry
+from nudge.doctor.model import Finding, Snapshot, edit_command, ok, warn
+
+_TOOLS = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|serena|byterover|server-memory"
+_IN_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS})(?![a-z0-9])", re.IGNORECASE)
+# Not in a command: `memory` may be a limit there.
+_IN_NAME = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS}|memory)(?![a-z0-9])", re.IGNORECASE)
+_OUR_NAMES = ("nudge", "nudge-mcp")
+
+
+def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
+    others = [
+        (client, entry, tool) for client, entry in _entries(snapshot) if (tool := _memory_tool(entry)) is not None
+    ]
+    for client, entry, tool in others:
+        name = f"{entry.kind} {entry.name} ({tool})" if tool != entry.name else f"{entry.kind} {tool}"
+        message = (
+            f"{client.title} also has the {name}, which looks like a memory tool; with two, text is injected twice"
+        )
+        yield warn("memory tools", f"{message} ({entry.file})", _remove_command(entry))
+    if not others:
+        yield ok("memory tools", "no other memory tool in the clients' settings")
+
+
+def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
+    """The same name in two places is one server to a client; two names are two."""
+    ours: dict[str, dict[str, Entry]] = {}
+    for client, entry in _entries(snapshot):
+        if entry.kind != HOOK and _is_nudge(entry):
+            ours.setdefault(client.title, {})[entry.name] = entry
+    for title, by_name in ours.items():
+        if len(by_name) > 1:
+            *_, last = by_name.values()
+            message = f"{title} starts Nudge more than once: {', '.join(by_name)} ({last.file})"
+            yield warn("wiring", message, _remove_command(last))
+        else:
+            yield ok("wiring", f"{title} starts it as {next(iter(by_name))}")
+    if not ours:
+        yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
+
+
+def _entries(snapshot: Snapshot) -> Iterator[tuple[Client, Entry]]:
+    home = Home(snapshot.home, snapshot.environ)
+    for client in registry.all_clients():
+        yield from ((client, entry) for entry in client.entries(home, snapshot.cwd))
+
+
+def _remove_command(entry: Entry) -> str:
+    return entry.remove or edit_command(entry.file)
+
+
+def _memory_tool(entry: Entry) -> str | None:
+    """The name that gave it away. The command itself is not repeated: it may hold a credential."""
+    if _is_nudge(entry):
+        return None
+    in_name = None if entry.kind == HOOK else _IN_NAME.search(entry.name)
+    match = in_name or _IN_COMMAND.search(entry.command)
+    return match.group() if match else None
+
+
+def _is_nudge(entry: Entry) -> bool:
+    words = [os.path.basename(word) for word in entry.command.split()]
+    is_our_plugin = entry.kind == PLUGIN and entry.name.partition("@")[0] in _OUR_NAMES
+    return is_our_plugin or any(word in _OUR_NAMES for word in words)

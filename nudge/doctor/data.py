@@ -1,0 +1,170 @@
+"""Checks of what is stored: the change log, the clock of its session, the database of the history, the spool."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from shlex import quote
+
+from nudge import limits, paths
+from nudge.clock import boot_id, boot_seconds
+from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
+from nudge.errors import StorageFailed
+from nudge.ipc.lock import OwnerLock
+from nudge.storage import spool
+from nudge.storage.changelog import LogContents, damaged_copies, read_log
+from nudge.storage.sqlite import check, open_readonly, open_writable, scrub
+from nudge.usecases.measures import size, span
+
+_LOG = "change log"
+_HISTORY = "history"
+
+
+# The change log
+
+
+def check_change_log(snapshot: Snapshot) -> Iterator[Finding]:
+    path = snapshot.path(paths.CHANGE_LOG)
+    try:
+        contents = read_log(path)
+    except StorageFailed as error:
+        yield fail(_LOG, f"{path} cannot be read: {error.message}", f"ls -l {quote(path)}")
+        return
+    if contents is None:
+        yield ok(_LOG, "none: there is no session")
+    else:
+        yield _log_finding(snapshot, path, contents)
+
+
+def _log_finding(snapshot: Snapshot, path: str, contents: LogContents) -> Finding:
+    length = os.path.getsize(path) if os.path.exists(path) else 0
+    is_at_rest = snapshot.has_no_server  # a running server may be in the middle of a write
+    name = os.path.basename(path)
+    if contents.newer:
+        message = f"a newer Nudge wrote {name}; this one accepts no changes until it is upgraded"
+        return warn(_LOG, message, "uv tool upgrade nudge-mcp")
+    if contents.damaged and is_at_rest:
+        unreadable, readable = size(contents.damaged_bytes), len(contents.records)
+        message = f"{path} is damaged: {unreadable} cannot be read, {readable} records can"
+        fix = "nothing to do: the next start recovers these records and keeps the damaged file beside it"
+        return fail(_LOG, message, fix)
+    if contents.torn and is_at_rest:
+        message = f"{name} ends in an incomplete record (written during a crash, never acknowledged)"
+        return warn(_LOG, message, "nothing to do: the next start drops it")
+    if copies := damaged_copies(path):
+        message = f"{name} was damaged; what could be read was recovered, and the damaged file is kept"
+        return warn(_LOG, f"{message}: {', '.join(copies)}", f"rm {' '.join(map(quote, copies))}")
+    if length > limits.LARGE_LOG_BYTES:
+        message = f"{size(length)} is more than compaction leaves"
+        return warn(_LOG, message, "nudge export > hints.json; nudge stop --forget")
+    return ok(_LOG, f"intact, {size(length)}")
+
+
+def check_clock(snapshot: Snapshot) -> Iterator[Finding]:
+    """Lifetimes run on a clock that ignores steps, but the times that are shown may then look wrong."""
+    if time.time() < limits.EARLIEST_CLOCK:
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        yield fail("clock", f"the system clock says {date}", "timedatectl set-ntp true")
+        return
+    step = _clock_step(snapshot)
+    if abs(step) > limits.CLOCK_STEP_NOTED:
+        moved = f"moved {'forward' if step > 0 else 'back'} by {span(abs(step))} since the session began"
+        yield warn("clock", f"{moved}; lifetimes ignore that, shown times are the session's", "nudge stop --forget")
+    else:
+        yield ok("clock", "steady since the session began")
+
+
+def _clock_step(snapshot: Snapshot) -> float:
+    """How far the wall clock has moved from the session's, in whole seconds, since both are read one after the other;
+    0 without a session of this boot."""
+    try:
+        contents = read_log(snapshot.path(paths.CHANGE_LOG))
+    except StorageFailed:
+        return 0.0
+    header = {} if contents is None or contents.header is None else contents.header
+    if header.get("boot_id") != boot_id() or not isinstance(header.get("offset"), int | float):
+        return 0.0
+    return float(round(time.time() - boot_seconds() - float(header["offset"])))
+
+
+# The database
+
+
+def check_history(snapshot: Snapshot) -> Iterator[Finding]:
+    path = paths.database_file(snapshot.environ)
+    if not os.path.exists(path):
+        yield ok(_HISTORY, "none yet: nothing was recorded")
+        return
+    read_only = ((snapshot.status or {}).get("history") or {}).get("read_only")
+    if read_only:
+        yield fail(_HISTORY, f"nothing can be recorded: {read_only}", "nudge stop; nudge doctor")
+        return
+    yield _integrity(path)
+    yield _write_ahead_log(path)
+
+
+def _integrity(path: str) -> Finding:
+    try:
+        with closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
+            problems = check(connection)
+    except (StorageFailed, sqlite3.Error) as error:
+        return fail(_HISTORY, f"{path} cannot be read: {error}", f"ls -l {quote(path)}")
+    if problems:
+        fix = f"nudge stop; mv {quote(path)} {quote(path + '.damaged')}  # then restore a backup, or begin anew"
+        return fail(_HISTORY, f"{path} is damaged: {problems[0]}", fix)
+    return ok(_HISTORY, f"intact, {size(os.path.getsize(path))}")
+
+
+def _write_ahead_log(path: str) -> Finding:
+    """SQLite checkpoints its log while somebody writes; a large one means that nobody does, or that a reader never
+    ends."""
+    log = f"{path}-wal"
+    length = os.path.getsize(log) if os.path.exists(log) else 0
+    if length > limits.LARGE_LOG_BYTES:
+        return warn(
+            "history log", f"{size(length)} not checkpointed", "nudge stop; nudge doctor --fix", _checkpoint(path)
+        )
+    return ok("history log", size(length))
+
+
+def _checkpoint(path: str) -> Repair:
+    def repair() -> str:
+        """Only without a server: the lock that it would hold is ours meanwhile."""
+        lock = OwnerLock(f"{path}.lock")
+        if not lock.acquire():
+            return ""
+        try:
+            with closing(open_writable(path)) as connection:
+                return "checkpointed, and free pages returned" if not check(connection) and scrub(connection) else ""
+        finally:
+            lock.release()
+
+    return repair
+
+
+# The spool
+
+
+def check_spool(snapshot: Snapshot) -> Iterator[Finding]:
+    counts = spool.counts(snapshot.directory)
+    if counts["files"] and snapshot.status is None and snapshot.silent is None:
+        start = "nudge ls" if snapshot.settings.autostart else "nudge serve"
+        message = f"{counts['files']} events wait for a server, which starts with any command that needs one"
+        yield warn("spool", message, start)
+    else:
+        yield ok("spool", f"{counts['files']} events wait")
+    if counts["dropped"]:
+        message = f"{counts['dropped']} events were dropped: the spool was full, or they could not be understood"
+        yield warn("dropped events", message, "nudge doctor --fix", _reset_dropped(snapshot.directory))
+
+
+def _reset_dropped(directory: str) -> Repair:
+    def repair() -> str:
+        """Dropped events cannot be recovered; the count starts again, so that new ones are noticed."""
+        spool.forget_dropped(directory)
+        return "reset the count of dropped events"
+
+    return repair

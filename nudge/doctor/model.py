@@ -1,0 +1,116 @@
+"""What a check looks at (`Snapshot`) and what it finds (`Finding`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from shlex import quote
+from typing import Any
+
+from nudge import config, paths
+from nudge.config import Settings
+from nudge.errors import NudgeError, Unavailable
+from nudge.ipc import lock
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+
+Repair = Callable[[], str]
+"""Repairs what is safe to repair without asking; returns what it did, empty when there was nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check, and for what is not well the fix: a command, or a sentence."""
+
+    check: str
+    level: str
+    message: str
+    fix: str | None = None
+    repair: Repair | None = field(default=None, compare=False, repr=False)
+
+    def to_wire(self) -> dict[str, Any]:
+        return {
+            "check": self.check,
+            "level": self.level,
+            "message": self.message,
+            "fix": self.fix,
+            "fixable": self.repair is not None,
+        }
+
+
+def ok(check: str, message: str) -> Finding:
+    return Finding(check, OK, message)
+
+
+def warn(check: str, message: str, fix: str, repair: Repair | None = None) -> Finding:
+    return Finding(check, WARN, message, fix, repair)
+
+
+def fail(check: str, message: str, fix: str, repair: Repair | None = None) -> Finding:
+    return Finding(check, FAIL, message, fix, repair)
+
+
+def edit_command(path: str) -> str:
+    """The command for what only the user can decide."""
+    return f"${{EDITOR:-vi}} {quote(path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that the checks look at: none of them asks the process that it runs in."""
+
+    directory: str
+    log_directory: str
+    home: str
+    cwd: str
+    environ: Mapping[str, str]
+    settings: Settings
+    settings_problem: str | None = None
+    status: Mapping[str, Any] | None = None  # what PRIMARY says of itself, when there is one that answers
+    silent: str | None = None  # the error when there is one that does not answer
+
+    @classmethod
+    def take(cls, port: int | None = None) -> Snapshot:
+        """The state of this machine; `port` replaces the setting."""
+        settings, problem = config.load_or_default()
+        if port is not None:
+            settings.port = port
+        status, silent = _ask_server()
+        return cls(
+            directory=paths.runtime_dir(),
+            log_directory=paths.log_dir(),
+            home=paths.home(),
+            cwd=_working_directory(),
+            environ=os.environ,
+            settings=settings,
+            settings_problem=problem,
+            status=status,
+            silent=silent,
+        )
+
+    def path(self, name: str) -> str:
+        """Of a file in the runtime directory."""
+        return os.path.join(self.directory, name)
+
+    @property
+    def has_no_server(self) -> bool:
+        return lock.is_free(self.path(paths.LOCK))
+
+
+def _ask_server() -> tuple[dict[str, Any] | None, str | None]:
+    from nudge.ipc.client import Client
+
+    try:
+        return Client(autostart=False).status(), None
+    except Unavailable as error:
+        return None, error.message.partition(";")[0]
+    except NudgeError as error:
+        return None, error.message
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge.doctor import clients
+from nudge.doctor.model import Snapshot
+
+from .conftest import Make, levels, only
+
+
+def write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+def fixes(snapshot: Snapshot) -> list[str | None]:
+    return [finding.fix for finding in clients.check_memory_tools(snapshot) if finding.level == "warn"]
+
+
+def test_other_memory_tools(make: Make, tmp_path: Path) -> None:
+    """Servers, hooks and plugins of every client that is looked at, each with the command that removes it."""
+    hook = {
+        "hooks": [{"type": "command", "command": "npx claude-mem hook"}, {"type": "command", "command": "make fmt"}]
+    }
+    write(
+        tmp_path / ".claude/settings.json",
+        {"hooks": {"SessionStart": [hook]}, "enabledPlugins": {"claude-mem@x": True, "zep@x": False}},
+    )
+    work = str(tmp_path / "work")
+    local = {"mcpServers": {"notes": {"command": "uvx", "args": ["basic-memory", "mcp"]}}}
+    write(
+        tmp_path / ".claude.json",
+        {"mcpServers": {"memory": {"command": "npx"}}, "projects": {work: local, "/else": local}},
+    )
+    write(
+        tmp_path / "work/.mcp.json",
+        {"mcpServers": {"m": {"command": "npx", "args": ["@modelcontextprotocol/server-memory"]}}},
+    )
+    write(tmp_path / ".codex/config.toml", '[mcp_servers.mem0]\nurl = "https://mcp.mem0.ai"\n')
+    write(tmp_path / ".gemini/settings.json", {"mcpServers": {"serena": {"command": "uvx"}}})
+    assert fixes(make()) == [
+        "claude mcp remove memory -s user",
+        f"${{EDITOR:-vi}} {tmp_path / '.claude/settings.json'}",
+        "claude plugin disable claude-mem@x",
+        "claude mcp remove notes -s local",
+        "claude mcp remove m -s project",
+        "codex mcp remove mem0",
+        "gemini mcp remove serena",
+    ]
+
+
+def test_a_neighbours_command_is_not_repeated(make: Make, tmp_path: Path) -> None:
+    """It may hold a credential, and what doctor prints is pasted into public places."""
+    servers = {"notes": {"command": "uvx", "args": ["mem0-mcp", "--key", "sk-1234"], "env": {"KEY": "sk-1234"}}}
+    write(tmp_path / ".claude.json", {"mcpServers": servers})
+    found = only(clients.check_memory_tools(make()))
+    assert "server notes (mem0)" in found.message and "sk-1234" not in found.message + str(found.fix)
+
+
+def test_what_is_no_memory_tool(make: Make, tmp_path: Path) -> None:
+    """A word inside another, a limit of memory on a command line, and Nudge itself are none."""
+    servers = {
+        "nudge": {"command": "/opt/memory/bin/nudge", "args": ["serve"]},
+        "java": {"command": "java", "args": ["--max-memory", "4096"]},
+        "zeppelin": {"command": "zeppelin"},
+        "memoryless": {"command": "x"},
+    }
+    write(tmp_path / ".claude.json", {"mcpServers": servers})
+    assert fixes(make()) == []
+
+
+ODD = '{"mcpServers": {"a": 1, "b": {"args": 3}}, "hooks": {"x": [1, {"hooks": [2]}]}}'
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"mcpServers": [1]}', ODD])
+def test_a_clients_broken_file(make: Make, tmp_path: Path, content: str) -> None:
+    """It is the client's to report: here it says nothing and breaks nothing."""
+    for name in (
+        ".claude/settings.json",
+        ".claude.json",
+        ".gemini/settings.json",
+        ".codex/config.toml",
+        "work/.mcp.json",
+    ):
+        write(tmp_path / name, content)
+    assert levels(clients.check_memory_tools(make())) == ["ok"]
+    assert levels(clients.check_wiring(make())) == ["ok"]
+
+
+def test_nudge_wired_twice(make: Make, tmp_path: Path) -> None:
+    """Two names are two servers; one name in two places is one."""
+    write(tmp_path / ".claude.json", {"mcpServers": {"nudge": {"command": "nudge", "args": ["serve"]}}})
+    write(tmp_path / "work/.mcp.json", {"mcpServers": {"nudge": {"command": "uvx", "args": ["nudge-mcp", "serve"]}}})
+    assert levels(clients.check_wiring(make())) == ["ok"]
+    write(
+        tmp_path / "work/.mcp.json", {"mcpServers": {"hints": {"command": "python", "args": ["-m", "nudge", "serve"]}}}
+    )
+    found = only(clients.check_wiring(make()))
+    assert (found.level, found.fix) == ("warn", "claude mcp remove hints -s project")
+    write(tmp_path / ".claude/settings.json", {"enabledPlugins": {"nudge@market": True}})
+    assert "nudge@market" in only(clients.check_wiring(make())).message
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "content", "fix"),
+    [
+        ("CODEX_HOME", "config.toml", '[mcp_servers.mem0]\ncommand = "mem0"\n', "codex mcp remove mem0"),
+        ("CLAUDE_CONFIG_DIR", ".claude.json", {"mcpServers": {"mem0": {}}}, "claude mcp remove mem0 -s user"),
+        ("GEMINI_CLI_HOME", ".gemini/settings.json", {"mcpServers": {"mem0": {}}}, "gemini mcp remove mem0"),
+        ("XDG_CONFIG_HOME", "opencode/opencode.json", {"mcp": {"mem0": {"command": ["mem0"]}}}, None),
+    ],
+)
+def test_a_client_that_was_moved_is_checked_where_it_is(
+    make: Make, tmp_path: Path, variable: str, file: str, content: Any, fix: str | None
+) -> None:
+    """A memory tool below CODEX_HOME or another client's variable is found, and none where the client does not look."""
+    path = tmp_path / "moved" / file
+    write(path, content)
+    assert fixes(make()) == []
+    assert fixes(make(environ={variable: str(tmp_path / "moved")})) == [fix or f"${{EDITOR:-vi}} {path}"]
+
+
+def test_every_client_is_checked(make: Make, tmp_path: Path) -> None:
+    """Those that are connected by hand too, and files with comments."""
+    write(tmp_path / ".cursor/mcp.json", {"mcpServers": {"mem0": {"command": "mem0"}}})
+    write(tmp_path / ".codex/hooks.json", {"hooks": {"Stop": [{"hooks": [{"command": "claude-mem save"}]}]}})
+    write(tmp_path / ".config/zed/settings.json", '{ // mine\n "context_servers": {"letta": {"command": "letta"}}}')
+    assert fixes(make()) == [
+        f"${{EDITOR:-vi}} {tmp_path / name}"
+        for name in (".codex/hooks.json", ".cursor/mcp.json", ".config/zed/settings.json")
+    ]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import doctor, paths
+from nudge.clock import boot_id, boot_seconds
+from nudge.config import Settings
+from nudge.doctor import data
+from nudge.storage import spool
+from nudge.storage.changelog import ChangeLog
+from nudge.storage.database import Database
+
+from .conftest import Make, levels, only
+
+# The change log and the clock
+
+
+def write_log(run: Path, **header: Any) -> Path:
+    path = run / paths.CHANGE_LOG
+    here = {"format": 1, "session": "s", "created": 0.0, "boot_id": boot_id(), "offset": time.time() - boot_seconds()}
+    ChangeLog.create(str(path), {**here, **header}, [{"t": 1.0}]).close()
+    return path
+
+
+def test_the_change_log(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None, whole, torn, damaged, newer, large, unreadable: each is told from the others."""
+    seen = [only(data.check_change_log(make())).level]
+    path = write_log(run)
+    seen.append(only(data.check_change_log(make())).level)
+    monkeypatch.setattr("nudge.limits.LARGE_LOG_BYTES", 10)
+    seen.append(only(data.check_change_log(make())).fix or "")
+    with path.open("ab") as file:
+        file.write(b"\0\0\0")
+    seen.append(only(data.check_change_log(make())).message)
+    path.write_bytes(b"rubbish")
+    seen.append(only(data.check_change_log(make())).fix or "")
+    write_log(run, format=99)
+    seen.append(only(data.check_change_log(make())).message)
+    path.unlink()
+    path.mkdir()
+    seen.append(only(data.check_change_log(make())).level)
+    assert seen[:3] == ["ok", "ok", "nudge export > hints.json; nudge stop --forget"]
+    assert seen[3].startswith("changes.log ends in an incomplete record") and seen[4].startswith("nothing to do")
+    assert "newer Nudge" in seen[5] and seen[6] == "fail"
+
+
+@pytest.mark.usefixtures("held")
+def test_a_living_server_may_be_writing(make: Make, run: Path) -> None:
+    """Half a record at the end is then no sign of anything."""
+    with write_log(run).open("ab") as file:
+        file.write(b"\0\0\0")
+    assert only(data.check_change_log(make())).level == "ok"
+
+
+@pytest.mark.parametrize(
+    ("stepped", "level", "words"),
+    [(0.0, "ok", "steady"), (-86_400.0, "warn", "forward by 1d"), (86_400.0, "warn", "back by")],
+)
+def test_a_clock_that_was_moved(make: Make, run: Path, stepped: float, level: str, words: str) -> None:
+    """A step since the session began is said, with its size; another boot's session says nothing about this clock."""
+    write_log(run, offset=time.time() - boot_seconds() + stepped)
+    found = only(data.check_clock(make()))
+    assert found.level == level and words in found.message
+    write_log(run, offset=0.0, boot_id="another")
+    assert only(data.check_clock(make())).level == "ok"
+
+
+def test_a_clock_that_was_never_set(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1970 is a failure: every time that is shown would be wrong."""
+    monkeypatch.setattr("nudge.limits.EARLIEST_CLOCK", time.time() + 1_000)
+    assert only(data.check_clock(make())).level == "fail"
+
+
+# The spool and the database
+
+
+def test_what_waits_is_taken_in_by_a_server(make: Make, run: Path) -> None:
+    """Any command that needs one starts it, unless that is turned off."""
+    assert levels(data.check_spool(make())) == ["ok"]
+    spool.write(str(run), {"event_id": "1"})
+    assert only(data.check_spool(make())).fix == "nudge ls"
+    assert only(data.check_spool(make(settings=Settings({"autostart": False})))).fix == "nudge serve"
+    assert levels(data.check_spool(make(status={"pid": 41}))) == ["ok"]
+
+
+def test_what_was_dropped_is_told_until_somebody_knows(make: Make, run: Path) -> None:
+    """It cannot be had back: the fix is to have read it."""
+    spool.count_dropped(str(run))
+    _, dropped = data.check_spool(make())
+    assert (
+        dropped.level == "warn"
+        and dropped.message.startswith("1 events were dropped")
+        and dropped.fix == "nudge doctor --fix"
+    )
+    assert (doctor.fix([dropped])) == [("dropped events", "reset the count of dropped events")]
+    assert levels(data.check_spool(make())) == ["ok"]
+
+
+def test_history_is_checked(tmp_path: Path, make: Make) -> None:
+    """A damaged database is named with what to do; a whole one is fine; none is fine too."""
+    path = tmp_path / "nudge.db"
+    here = make(environ={"NUDGE_DB": str(path)})
+    assert levels(data.check_history(here)) == ["ok"]
+    Database.open(str(path)).close()
+    assert levels(data.check_history(here)) == ["ok", "ok"]
+    path.write_bytes(path.read_bytes()[:3_000] + b"\xff" * 9_000)
+    assert "fail" in levels(data.check_history(here))

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nudge import doctor, paths
+from nudge.doctor import files
+from nudge.ipc.lock import Flock
+
+from .conftest import Make, levels, mode_of, only
+
+
+@pytest.mark.parametrize(
+    ("mode", "level"),
+    [(0o700, "ok"), (0o750, "warn"), (0o755, "warn"), (0o770, "fail"), (0o777, "fail"), (0o500, "fail")],
+)
+def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str) -> None:
+    """Others may neither write nor look; the owner must be able to use it."""
+    run.chmod(mode)
+    found = next(iter(files.check_directories(make())))
+    assert found.level == level
+    assert found.fix == (None if level == "ok" else f"chmod 700 {run}")
+    run.chmod(0o700)
+
+
+def test_a_directory_that_is_none_of_ours(
+    make: Make, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link, a file, another user's: refused, and never mended by itself."""
+    (tmp_path / "link").symlink_to(run)
+    (tmp_path / "file").touch()
+    for name in ("link", "file"):
+        found = next(iter(files.check_directories(make(directory=str(tmp_path / name)))))
+        assert (found.level, found.repair, found.fix) == ("fail", None, f"rm {tmp_path / name}")
+    monkeypatch.setattr(os, "getuid", lambda: 12_345)
+    found = next(iter(files.check_directories(make())))
+    assert (found.level, found.repair) == ("fail", None) and "another user" in found.message
+
+
+def test_a_directory_that_is_not_there(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fine where it can be made; a failure where it cannot."""
+    snapshot = make(directory=str(tmp_path / "a" / "b"))
+    assert levels(files.check_directories(snapshot)) == ["ok", "ok"]
+    assert list(files.check_files(snapshot)) == []
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "cannot be created" in next(iter(files.check_directories(snapshot))).message
+
+
+def test_files(make: Make, run: Path) -> None:
+    """Each file that others could read is named; a link in a file's place is a failure."""
+    assert levels(files.check_files(make())) == ["ok"]
+    (run / paths.CHANGE_LOG).touch(0o644)
+    (run / paths.LOCK).symlink_to(run / "elsewhere")
+    wrong = list(files.check_files(make()))
+    assert sorted(levels(wrong)) == ["fail", "warn"]
+
+
+def test_the_fix_looks_again(make: Make, run: Path, tmp_path: Path) -> None:
+    """Between look and fix somebody put a link there: what it points at keeps its mode."""
+    victim = tmp_path / "victim"
+    victim.touch(0o644)
+    (run / paths.CHANGE_LOG).touch(0o644)
+    findings = list(files.check_files(make()))
+    (run / paths.CHANGE_LOG).unlink()
+    (run / paths.CHANGE_LOG).symlink_to(victim)
+    assert (doctor.fix(findings)) == []
+    assert mode_of(victim) == 0o644
+
+
+@pytest.mark.parametrize(("mode", "level"), [(0o600, "ok"), (0o400, "ok"), (0o640, "fail"), (0o604, "fail")])
+def test_the_mode_of_the_token(make: Make, run: Path, mode: int, level: str) -> None:
+    """Whoever can read the token can use the port."""
+    (run / "token").write_text("t0k3n")
+    (run / "token").chmod(mode)
+    assert only(files.check_token(make())).level == level
+
+
+def test_a_token_that_others_could_write(make: Make, run: Path, held: Flock) -> None:
+    """It may be somebody else's word: made anew, not repaired; and not taken from under a living server."""
+    (run / "token").write_text("planted")
+    (run / "token").chmod(0o666)
+    assert only(files.check_token(make())).repair is None
+    held.release()
+    found = only(files.check_token(make()))
+    assert found.level == "fail" and (doctor.fix([found])) == [("token", f"removed {run / 'token'}")]
+
+
+def test_no_token(make: Make) -> None:
+    """The first server makes one; a running one whose token is gone cannot be asked by scripts."""
+    assert only(files.check_token(make())).level == "ok"
+    assert only(files.check_token(make(status={"pid": 1}))).level == "fail"
+
+
+def test_leftovers(make: Make, run: Path, held: Flock) -> None:
+    """Only what lies there while nobody holds the lock."""
+    (run / "s-0a.sock").touch()
+    assert list(files.check_leftovers(make())) == []
+    held.release()
+    assert only(files.check_leftovers(make())).message == "a server that was killed left s-0a.sock"
+
+
+@pytest.mark.parametrize(("free", "level"), [(1_000, "fail"), (100 * 1024**2, "warn"), (10 * 1024**3, "ok")])
+def test_the_disk(make: Make, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
+    """Before the disk is full, it is low."""
+
+    class Usage:
+        pass
+
+    usage = Usage()
+    usage.free = free  # type: ignore[attr-defined]
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    assert only(files.check_disk(make())).level == level

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import doctor, paths
+from nudge.config import Settings
+from nudge.doctor import server
+from nudge.ipc import holder
+from nudge.ipc.lock import Flock
+from tests.harness import free_port
+
+from .conftest import Make, levels, only, publish
+
+# Lock, endpoint, socket
+
+
+def test_a_lock_that_nobody_holds(make: Make) -> None:
+    """Free is well: the next command starts a server."""
+    assert only(server.check_lock(make())).level == "ok"
+
+
+@pytest.mark.usefixtures("held")
+def test_a_lock_that_somebody_holds(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The endpoint must name the holder."""
+    assert only(server.check_lock(make())).level == "warn"
+    publish(run)
+    assert only(server.check_lock(make())).level == "fail"
+    monkeypatch.setattr(holder, "doubt_about", lambda *_: None)
+    assert only(server.check_lock(make())).level == "ok"
+
+
+def test_a_stale_endpoint(make: Make, run: Path) -> None:
+    """It names a server, and nobody holds the lock: said with the pid, whether gone or somebody else's by now;
+    withdrawn by --fix."""
+    publish(run)
+    assert "gone (pid 4000000)" in only(server.check_endpoint(make())).message
+    publish(run, pid=os.getppid())
+    found = only(server.check_endpoint(make()))
+    assert found.level == "warn" and "now another program" in found.message
+    assert (doctor.fix([found])) == [("endpoint", "removed server.pid")]
+    assert only(server.check_endpoint(make())).message == "names no server"
+
+
+@pytest.mark.usefixtures("held")
+def test_an_endpoint_of_a_living_server(make: Make, run: Path) -> None:
+    """Its generation is shown."""
+    publish(run)
+    assert only(server.check_endpoint(make())).message == "names pid 4000000, ready, generation g1"
+
+
+def test_an_endpoint_that_is_not_trusted(make: Make, run: Path) -> None:
+    """Damaged, or writable by others: removed rather than repaired, since nobody knows who wrote it."""
+    for content, mode in (("{", 0o600), ('{"pid": 7}', 0o666)):
+        (run / paths.ENDPOINT).write_text(content)
+        (run / paths.ENDPOINT).chmod(mode)
+        found = only(server.check_endpoint(make()))
+        assert found.level == "warn" and (doctor.fix([found])) == [("endpoint", f"removed {run / paths.ENDPOINT}")]
+
+
+@pytest.mark.usefixtures("held")
+def test_the_socket(make: Make, run: Path) -> None:
+    """There, a socket, ours, closed to others."""
+    path = run / "s-0a.sock"
+    publish(run, path=str(path))
+    assert only(server.check_socket(make())).level == "warn"
+    path.touch()
+    assert only(server.check_socket(make())).level == "fail"
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o666)
+        found = only(server.check_socket(make()))
+        assert found.level == "warn" and (doctor.fix([found])) == [("socket", f"chmod 600 {path}")]
+        assert only(server.check_socket(make())).level == "ok"
+    publish(run, path=None)
+    assert "TCP" in only(server.check_socket(make())).message
+
+
+def test_no_server_no_socket(make: Make) -> None:
+    """Without a server there is nothing to say about one."""
+    assert list(server.check_socket(make())) == []
+
+
+# The port
+
+
+def test_a_port_before_a_server(make: Make) -> None:
+    """Free, or held by a stranger: then the next one will be taken."""
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.listen()
+        snapshot = make(settings=Settings({"port": stranger.getsockname()[1]}))
+        found = only(server.check_port(snapshot))
+        assert found.level == "warn" and found.fix == f"lsof -nP -iTCP:{snapshot.settings.port} -sTCP:LISTEN"
+    assert only(server.check_port(make())).level == "ok"
+
+
+def test_a_port_with_a_server(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours when it proves that it knows the token; told when it is not the one that was wanted."""
+    (run / "token").touch(0o600)
+    monkeypatch.setattr(server, "proves_itself", lambda port, _token: port != 666)
+    wanted = make().settings.port
+    snapshot = make(settings=Settings({"port": wanted}), status={"port": wanted})
+    assert only(server.check_port(snapshot)).message == f"{wanted} is held by the server"
+    for listening, words in ((None, "no free port"), (666, "cannot prove")):
+        assert words in only(server.check_port(make(status={"port": listening}))).message
+    monkeypatch.setattr(server, "is_free", lambda _port: False)
+    assert "another program" in only(server.check_port(make(status={"port": 4_242}))).message
+
+
+def test_a_stranger_never_sees_the_token() -> None:
+    """What is sent to a port is a random number; an answer that is not its proof is no proof."""
+    import threading
+
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+
+        def answer() -> None:
+            link, _ = stranger.accept()
+            with link:
+                heard.append(link.recv(65_536))
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\xff\xfe!")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert not server.proves_itself(stranger.getsockname()[1], "t0k3n")
+        thread.join()
+    assert b"/proof/" in heard[0] and b"t0k3n" not in heard[0]
+    assert not server.proves_itself(free_port(), "t0k3n") and not server.proves_itself(free_port(), None)
+
+
+# Settings and server
+
+
+def test_settings(make: Make, tmp_path: Path) -> None:
+    """A setting that cannot be read is named with where it is set."""
+    assert only(server.check_settings(make())).level == "ok"
+    wrong = "NUDGE_PORT: must be 1 to 65535"
+    assert (
+        only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_PORT": "x"}))).fix == "unset NUDGE_PORT"
+    )
+    config = str(tmp_path / "config.toml")
+    found = only(server.check_settings(make(settings_problem=wrong, environ={"NUDGE_CONFIG": config})))
+    assert (found.level, found.fix) == ("fail", f"${{EDITOR:-vi}} {config}")
+    assert only(server.check_settings(make(settings=Settings({"autostart": False})))).level == "warn"
+    found = only(server.check_settings(make(settings=Settings({}, ["max_hint"]), environ={"NUDGE_CONFIG": config})))
+    assert found.level == "warn" and "max_hint" in found.message and config in str(found.fix)
+
+
+WELL = {"pid": 41, "owner": "client", "durability": "process", "session": {"read_only": None}, "last_error": None}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (WELL, ["ok"]),
+        ({**WELL, "durability": "none"}, ["warn"]),
+        ({**WELL, "durability": "none", "session": {"read_only": "a newer log"}}, ["warn"]),
+        ({**WELL, "last_error": "the disk is full"}, ["warn"]),
+        (None, ["ok"]),
+    ],
+)
+def test_the_servers_own_word(make: Make, status: dict[str, Any] | None, expected: list[str]) -> None:
+    """What a server says about its troubles is repeated."""
+    assert levels(server.check_server(make(status=status))) == expected
+
+
+def test_a_server_that_says_nothing(make: Make, held: Flock) -> None:
+    """One that hangs is a failure; one that is starting is not there yet."""
+    assert only(server.check_server(make(silent="pid 41 does not answer"))).level == "fail"
+    assert "starting" in only(server.check_server(make())).message
+    held.release()
