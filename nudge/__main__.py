@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words == ["record"]:
         return _run_hook() if argv is not None else _run_only_hook()
-    values = _parse(words)
+    values = parse_plain(words)
     if values is None:
         from nudge.cli import app
 
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parse(words: Sequence[str]) -> dict[str, Any] | None:
+def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
     """Return the values of a plain line by their names; None for a line that click must see."""
     line = _PLAIN.get(words[0]) if words else None
     if line is None or "--" in words:

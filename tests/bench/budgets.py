@@ -3,7 +3,8 @@ differ."""
 
 from __future__ import annotations
 
-COMMAND = 3.5  # x a bare interpreter
+COMMAND = 3.5  # x a bare interpreter: a plain get, set or bump line
+CLICK_COMMAND = 8.0  # x a bare interpreter: any other verb
 PROXY_START = 4.0  # x a bare interpreter, to the first `tools/list`
 PROXY_MEMORY = 25.0  # MB
 PRIMARY_START = 1.5  # x a minimal server of the `mcp` SDK, to the first `tools/list`

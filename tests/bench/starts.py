@@ -19,19 +19,24 @@ _COMMANDS = {
     "get": ("get", "api", "test"),
     "set": ("set", "api", "test", "pytest -q", "--global"),
     "bump": ("bump", "api", "test"),
+    "ls": ("ls", "api"),
+    "recent": ("recent", "--limit", "5"),
+    "status": ("status",),
 }
+_PLAIN = ("get", "set", "bump")
 _COMMAND_ROUNDS, _PROXY_ROUNDS, _PRIMARY_ROUNDS = 25, 15, 9
 _MINIMAL_SERVER = str(Path(__file__).with_name("minimal_server.py"))
 
 
 def commands(machine: Machine) -> Iterator[Row]:
-    """`nudge get`, `set` and `bump` with a PRIMARY up."""
+    """`nudge get`, `set` and `bump` as plain lines, and verbs on click, with a PRIMARY up."""
     machine.http_only()
     machine.json(*_COMMANDS["set"])
     for installed in _installations(machine):
         samples = _command_samples(machine, installed)
         for verb in _COMMANDS:
-            yield _start_row("get", f"nudge {verb}, {installed.label}", samples, verb, budgets.COMMAND)
+            budget = budgets.COMMAND if verb in _PLAIN else budgets.CLICK_COMMAND
+            yield _start_row("get", f"nudge {verb}, {installed.label}", samples, verb, budget)
 
 
 def _installations(machine: Machine) -> tuple[Installation, Installation]:

@@ -94,7 +94,7 @@ def recycled_pid() -> Figures:
             gone = os.path.join(machine.runtime, "s-gone.sock")
             stale = endpoint.Endpoint(bystander.pid, 1, gone, "2026-01-01T00:00:00Z", "stale", "0.1.0", endpoint.READY)
             endpoint.publish(machine.runtime, stale)
-            assert machine.cli("stop", "--force").stdout == "no server runs\n"
+            assert machine.cli("stop", "--force").stdout == "no server is running\n"
             assert is_alive(bystander.pid)
             machine.json("set", "a", "b", "c", "--global")
             assert machine.ready().pid != bystander.pid and is_alive(bystander.pid)
