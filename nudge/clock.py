@@ -9,9 +9,12 @@ After a reboot the wall clock decides again.
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from functools import lru_cache
+
+from nudge import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,6 +57,34 @@ def iso(seconds: float) -> str:
     """`2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{micros:06d}Z"
+
+
+SESSION = "session"
+
+_NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+_DURATION = rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?"
+_UNIT_SECONDS = (7 * 86_400, 86_400, 3_600, 60, 1)
+
+
+def parse_lifetime(text: object) -> float | None:
+    """Seconds of an ISO-8601 duration; None for `session`. Raises ValueError with the rule.
+
+    Months and years have no fixed length, so they are refused, as is a fraction before the last part.
+    """
+    if text == SESSION:
+        return None
+    match = re.fullmatch(_DURATION, text.replace(",", ".")) if isinstance(text, str) else None
+    parts = (
+        [(number, unit) for number, unit in zip(match.groups(), _UNIT_SECONDS, strict=True) if number] if match else []
+    )
+    if not parts or any("." in number for number, _ in parts[:-1]):
+        raise ValueError(
+            'must be "session" or a duration in weeks, days, hours, minutes and seconds such as PT2H or P1DT12H'
+        )
+    seconds = sum(float(number) * unit for number, unit in parts)
+    if not 0 < seconds <= limits.MAX_TTL_SECONDS:
+        raise ValueError(f"must be more than nothing and at most {limits.MAX_TTL_SECONDS // 86_400} days")
+    return seconds
 
 
 def ago(seconds: float) -> str:

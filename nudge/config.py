@@ -1,23 +1,31 @@
-"""Settings: environment first, then `config.toml`, then the default. One table: the README prints it, `nudge serve` has
-its flags."""
+"""Settings. One table: the README prints it, and `nudge serve` has a flag for each.
+
+Flag, then variable, then `config.toml`, then default. The server's settings belong to its session: what the first server
+was told, by flag or by variable, is stored in the runtime directory with the session's id, and every later server of the
+session goes by that, whoever starts it and why (`Sources`).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 
-from nudge import limits, paths
-from nudge.errors import Invalid, SettingInvalid
+from nudge import clock, files, limits, paths
+from nudge.errors import SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 SERVER, CALLER, HOOK = "server", "caller", "hook"
-"""Who goes by a setting: the server, from its start on; whoever talks to one, a PROXY too; a hook."""
+"""Who uses a setting: the server, from its start on; whoever talks to one, a PROXY too; a hook."""
+
+_DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
+_DAMAGED = "(damaged)"  # no session has this id: what is stored is not used
 
 
-def _whole(low: int, high: int) -> Callable[[Any], int]:
+def _parse_whole(low: int, high: int) -> Callable[[Any], int]:
     def parse(raw: Any) -> int:
         text = str(raw).strip()
         if not text.isdecimal() or not low <= int(text) <= high:
@@ -27,7 +35,7 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
     return parse
 
 
-def _seconds(raw: Any) -> float:
+def _parse_seconds(raw: Any) -> float:
     try:
         number = float(raw)
     except (ValueError, TypeError):
@@ -37,7 +45,7 @@ def _seconds(raw: Any) -> float:
     return number
 
 
-def _switch(raw: Any) -> bool:
+def _parse_switch(raw: Any) -> bool:
     text = str(raw).strip().lower()
     if text in ("1", "true", "yes", "on"):
         return True
@@ -46,14 +54,14 @@ def _switch(raw: Any) -> bool:
     raise ValueError("must be 1 or 0")
 
 
-def _level(raw: Any) -> str:
+def _parse_level(raw: Any) -> str:
     text = str(raw).strip().lower()
     if text not in ("debug", "info", "warn", "error"):
         raise ValueError("must be debug, info, warn or error")
     return text
 
 
-def _names(raw: Any) -> tuple[str, ...]:
+def _parse_names(raw: Any) -> tuple[str, ...]:
     """A list in `config.toml`; in the environment, separated by commas."""
     parts = raw if isinstance(raw, list) else str(raw).split(",")
     if not all(isinstance(part, str) for part in parts):
@@ -61,42 +69,46 @@ def _names(raw: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def _tools(raw: Any) -> str:
-    """Which names there are, PRIMARY knows; none at all are the usual ones."""
-    return ",".join(_names(raw)) or "default"
+def _parse_tools(raw: Any) -> str:
+    """PRIMARY checks the names; an empty list means the default ones."""
+    return ",".join(_parse_names(raw)) or "default"
 
 
-def _projects(raw: Any) -> tuple[str, ...]:
-    """A project's name has one spelling, whoever writes it."""
-    return tuple(name.casefold() for name in _names(raw))
+def _parse_projects(raw: Any) -> tuple[str, ...]:
+    """Project names are compared in lower case."""
+    return tuple(name.casefold() for name in _parse_names(raw))
 
 
-def _days(raw: Any) -> dict[str, int]:
+def _parse_days(raw: Any) -> dict[str, int]:
     """A table in `config.toml`; in the environment, `command=30,file_read=7`."""
-    pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _names(raw))
+    pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _parse_names(raw))
     if not all(str(days).strip().isdecimal() for days in pairs.values()):
         raise ValueError("must be days by type, such as command=30,file_read=7")
     return {name.strip(): int(days) for name, days in pairs.items()}
 
 
-def _ttl(raw: Any) -> str:
-    from nudge.hints.ttl import parse_ttl  # late: few set it, and every hook comes by here
-
-    try:
-        parse_ttl(raw)
-    except Invalid as error:
-        raise ValueError(error.rule) from None
+def _parse_ttl(raw: Any) -> str:
+    clock.parse_lifetime(raw)
     return str(raw)
 
 
+def _parse_path(raw: Any) -> str:
+    """An absolute path, or one below the home; empty means the default place."""
+    path = paths.expanded(str(raw))
+    if path and not os.path.isabs(path):
+        raise ValueError("must be an absolute path, or one below ~/")
+    return path
+
+
 class Setting:
-    """One line of the table: its name in `config.toml` (the environment has it as `NUDGE_NAME`), default, parser and
-    meaning."""
+    """One line of the table. Its name in `config.toml` is `max_hints`; the environment has it as `NUDGE_MAX_HINTS`."""
 
-    __slots__ = ("default", "meaning", "name", "parse", "whose")
+    __slots__ = ("default", "description", "name", "parse", "used_by")
 
-    def __init__(self, name: str, default: Any, parse: Callable[[Any], Any], meaning: str, whose: str = SERVER) -> None:
-        self.name, self.default, self.parse, self.meaning, self.whose = name, default, parse, meaning, whose
+    def __init__(
+        self, name: str, default: Any, parse: Callable[[Any], Any], description: str, used_by: str = SERVER
+    ) -> None:
+        self.name, self.default, self.parse, self.description, self.used_by = name, default, parse, description, used_by
 
     @property
     def variable(self) -> str:
@@ -116,37 +128,44 @@ SETTINGS = (
     Setting(
         "port",
         limits.DEFAULT_PORT,
-        _whole(1, 65_535),
+        _parse_whole(1, 65_535),
         "TCP port to try first; the next free one is taken when it is in use",
     ),
-    Setting("max_hints", limits.MAX_HINTS, _whole(1, 100_000), "hints held at once"),
-    Setting("secret_guard", True, _switch, "refuse values that look like credentials"),
     Setting(
-        "default_ttl", "session", _ttl, "lifetime of a hint that is set without one: `session` or an ISO-8601 duration"
+        "auth", True, _parse_switch, "require the token over TCP (without it, any program on this machine is accepted)"
+    ),
+    Setting("max_hints", limits.MAX_HINTS, _parse_whole(1, 100_000), "hints held at once"),
+    Setting("secret_guard", True, _parse_switch, "refuse values that look like credentials"),
+    Setting(
+        "default_ttl",
+        "session",
+        _parse_ttl,
+        "lifetime of a hint that is set without one: `session` or an ISO-8601 duration",
     ),
     Setting(
         "session_grace",
         limits.SESSION_GRACE,
-        _seconds,
+        _parse_seconds,
         "seconds a session outlives its last process; 0 ends it with the process",
     ),
     Setting(
         "idle_exit",
         limits.IDLE_EXIT,
-        _seconds,
+        _parse_seconds,
         "seconds without members and requests after which a detached server ends",
     ),
-    Setting("autostart", True, _switch, "start a server when a command needs one and none runs", CALLER),
-    Setting("log_level", "warn", _level, "debug, info, warn or error"),
-    Setting("off", False, _switch, "record and inject nothing", HOOK),
-    Setting("ignore", (), _names, "globs of paths and directories about which nothing is recorded", HOOK),
-    Setting("cross_project", True, _switch, "tell an agent that starts also about other projects"),
-    Setting("private_projects", (), _projects, "projects that are never told about elsewhere"),
-    Setting("retention", {}, _days, "days that observations are kept, by type, where the defaults do not suit"),
+    Setting("autostart", True, _parse_switch, "start a server when a command needs one and none runs", CALLER),
+    Setting("log_level", "warn", _parse_level, "debug, info, warn or error"),
+    Setting("off", False, _parse_switch, "record and inject nothing", HOOK),
+    Setting("ignore", (), _parse_names, "globs of paths and directories about which nothing is recorded", HOOK),
+    Setting("cross_project", True, _parse_switch, "tell an agent that starts also about other projects"),
+    Setting("private_projects", (), _parse_projects, "projects that are never told about elsewhere"),
+    Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
+    Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting(
         "tools",
         "default",
-        _tools,
+        _parse_tools,
         "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable",
         CALLER,
     ),
@@ -157,6 +176,7 @@ class Settings:
     """The settings in force, as attributes."""
 
     port: int
+    auth: bool
     max_hints: int
     secret_guard: bool
     default_ttl: str
@@ -168,49 +188,85 @@ class Settings:
     ignore: tuple[str, ...]
     cross_project: bool
     private_projects: tuple[str, ...]
+    db: str
     retention: dict[str, int]
     tools: str
 
-    def __init__(self, values: Mapping[str, Any], unknown: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        unknown: Iterable[str] = (),
+        *,
+        session: Mapping[str, str] | None = None,
+        warnings: Iterable[str] = (),
+    ) -> None:
         for setting in SETTINGS:
             setattr(self, setting.name, values.get(setting.name, setting.default))
-        self.given = frozenset(values)
+        self.explicit = frozenset(values)
         """Those that somebody set; the others have their default."""
         self.unknown = tuple(unknown)
         """Keys of `config.toml` that are no setting."""
+        self.session = dict(session or {})
+        """What the session was told, as text by name: what is stored of these settings."""
+        self.warnings = tuple(warnings)
 
 
-def load(environ: Mapping[str, str] = os.environ) -> Settings:
-    """Read what is set; a value that does not parse says where it stands."""
-    paths.check_named(environ)
-    chosen: dict[str, Any] = {}
-    path = paths.config_file(environ)
-    filed = _read_file(path)
-    for setting in SETTINGS:
-        if setting.variable in environ:
-            chosen[setting.name] = _parsed(setting, environ[setting.variable], setting.variable)
-        elif setting.name in filed:
-            chosen[setting.name] = _parsed(setting, filed[setting.name], f"{setting.name} in {path}")
-    return Settings(chosen, sorted(filed.keys() - {setting.name for setting in SETTINGS}))
+def load(environ: Mapping[str, str] = os.environ, flags: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this process; the server's among them are those that the session's server goes by.
+
+    A value that does not parse raises SettingInvalid, which names where it stands.
+    """
+    source = Sources(paths.runtime_dir(environ), flags, environ, continues=True)
+    return source.resolve(source.stored_session)
+
+
+def from_variables(environ: Mapping[str, str]) -> Settings:
+    """What variables alone say: those of another process, whose `config.toml` is not ours to read."""
+    return Settings({setting.name: _parse(setting, text, source) for setting, text, source in _told(environ, {})})
 
 
 def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, str | None]:
-    """For whoever must go on in any case: the defaults stand in for settings that cannot be read, and why they
-    cannot."""
+    """For whoever must go on in any case: the defaults in place of settings that cannot be read, and the reason."""
     try:
         return load(environ), None
     except SettingInvalid as error:
-        return Settings({}), error.message
+        return _load_what_parses(environ), error.message
 
 
-def _parsed(setting: Setting, raw: Any, where: str) -> Any:
+def _load_what_parses(environ: Mapping[str, str]) -> Settings:
+    """Without `config.toml`: each stored setting, or else each variable, that parses by itself."""
+    try:
+        stored = read_stored(paths.runtime_dir(environ))
+    except SettingInvalid:
+        stored = None
+    texts = stored.values if stored else {setting.name: text for setting, text, _ in _told(environ, {})}
+    values = {}
+    for setting in SETTINGS:
+        try:
+            if setting.name in texts:
+                values[setting.name] = setting.parse(texts[setting.name])
+        except ValueError:
+            continue
+    return Settings(values)
+
+
+def _told(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[Setting, str, str]]:
+    """Each setting that a flag or a variable sets: its text, and the flag or variable; a flag wins."""
+    for setting in SETTINGS:
+        if setting.name in flags:
+            yield setting, flags[setting.name], setting.flag
+        elif setting.variable in environ:
+            yield setting, environ[setting.variable], setting.variable
+
+
+def _parse(setting: Setting, raw: Any, source: str) -> Any:
     try:
         return setting.parse(raw)
     except ValueError as error:
-        raise SettingInvalid(str(error), field=where) from None
+        raise SettingInvalid(str(error), field=source) from None
 
 
-def _read_file(path: str) -> dict[str, Any]:
+def _read_toml(path: str) -> dict[str, Any]:
     if not os.path.exists(path):
         return {}
     import tomllib  # late: 15 ms that most machines, having no such file, need not pay
@@ -220,3 +276,152 @@ def _read_file(path: str) -> dict[str, Any]:
             return tomllib.load(file)
     except (OSError, ValueError) as error:  # no TOML, or no UTF-8
         raise SettingInvalid(f"cannot be read: {error}", field=path) from None
+
+
+# Settings of the session
+
+
+class Stored:
+    """What the runtime directory keeps of a session's settings: text by name."""
+
+    __slots__ = ("session", "values", "warnings")
+
+    def __init__(self, session: str | None, values: dict[str, str], warnings: Iterable[str] = ()) -> None:
+        self.session, self.values, self.warnings = session, values, tuple(warnings)
+
+
+def read_stored(directory: str) -> Stored | None:
+    """The stored settings; None when there are none. What cannot be read or is unknown is left out, with a warning."""
+    raw = files.read_owned(os.path.join(directory, paths.SETTINGS))
+    if raw is None:
+        return None
+    try:
+        record = json.loads(raw)
+        session, stored = record["session"], dict(record["settings"])
+    except (ValueError, TypeError, KeyError):
+        return Stored(_DAMAGED, {}, [f"{paths.SETTINGS} is damaged; the session's settings are lost"])
+    values, warnings = {}, []
+    for name, text in stored.items():
+        setting = next((setting for setting in SETTINGS if setting.name == name and setting.used_by == SERVER), None)
+        try:
+            if setting is None:
+                raise ValueError("is not a setting of this version")
+            setting.parse(text)
+            values[name] = str(text)
+        except ValueError as error:
+            warnings.append(f"{name} in {paths.SETTINGS} {error}; it is ignored")
+    return Stored(session, values, warnings)
+
+
+def store(directory: str, session: str | None, values: Mapping[str, str]) -> None:
+    """Keep what the session was told. Raises StorageFailed."""
+    record = {"session": session, "settings": dict(values)}
+    files.replace(os.path.join(directory, paths.SETTINGS), json.dumps(record).encode())
+
+
+def end_cleanly(directory: str) -> None:
+    """A clean end turns authentication and the secret guard on again."""
+    stored = read_stored(directory)
+    if stored is not None and any(name in stored.values for name in _DROPPED_AT_A_CLEAN_END):
+        store(directory, stored.session, _kept(stored.values))
+
+
+def _kept(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in values.items() if name not in _DROPPED_AT_A_CLEAN_END}
+
+
+class Sources:
+    """Where the settings of a process come from: flags, variables, what the session has stored, `config.toml`.
+
+    After a crash or a hand-over (`continues`) what the session has stored replaces what this process was told about the
+    server; after a clean end what it was told comes first, and what is stored below it.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        flags: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        continues: bool = False,
+    ) -> None:
+        paths.check_named(environ)
+        self.directory, self._continues = directory, continues
+        self._config_file = paths.config_file(environ)
+        told = list(_told(environ, flags or {}))
+        self._parsed = {setting.name: _parse(setting, text, source) for setting, text, source in told}
+        self.told = {setting.name: text for setting, text, _ in told if setting.used_by == SERVER}
+        """The server's settings among flags and variables, as text by name."""
+        self.stored = read_stored(directory)
+
+    @property
+    def stored_session(self) -> str | None:
+        """The session that settings are stored for; None when there are none, or none that can be read."""
+        return None if self.stored is None or self.stored.session == _DAMAGED else self.stored.session
+
+    def resolve(self, session: str | None) -> Settings:
+        """The settings of a process in `session`, or of a server that begins one (None)."""
+        stored = self.stored if self.stored is not None and self.stored.session == session else None
+        if stored is not None and self._continues:
+            texts = stored.values
+        else:
+            texts = {**_kept(stored.values if stored else {}), **self.told}
+        file = _read_toml(self._config_file)
+        values = {}
+        for setting in SETTINGS:
+            if setting.name in texts:
+                values[setting.name] = setting.parse(texts[setting.name])
+            elif setting.used_by != SERVER and setting.name in self._parsed:
+                values[setting.name] = self._parsed[setting.name]
+            elif setting.name in file:
+                values[setting.name] = _parse(setting, file[setting.name], f"{setting.name} in {self._config_file}")
+        settings = Settings(
+            values,
+            sorted(file.keys() - {setting.name for setting in SETTINGS}),
+            session=texts,
+            warnings=self.stored.warnings if self.stored else (),
+        )
+        if self._continues:
+            settings.explicit -= {"port"}  # scripts look for the server where the last one was
+        return settings
+
+    def save(self, session: str, settings: Settings) -> str | None:
+        """Store them with the session's id; the reason when that fails (a full disk), which stops no server."""
+        stored = self.stored
+        if stored is not None and (stored.session, stored.values) == (session, settings.session):
+            return None
+        try:
+            store(self.directory, session, settings.session)
+        except StorageFailed as error:
+            return f"{error.message}; the next server will not know this one's settings"
+        return None
+
+
+def differences(
+    environ: Mapping[str, str], flags: Mapping[str, str] | None = None, port: int | None = None
+) -> list[str]:
+    """What this process was told and the session's server does not go by, as text for people; `port` is its port."""
+    flags = flags or {}
+    in_force = load(environ)
+    lines = []
+    for setting, text, source in _told(environ, flags):
+        listens_there = setting.name == "port" and str(port) == text.strip()
+        if setting.used_by != SERVER or listens_there or setting.parse(text) == getattr(in_force, setting.name):
+            continue
+        given = source if setting.is_switch and setting.name in flags else f"{source}={text}"
+        current = in_force.session.get(setting.name, _shown(getattr(in_force, setting.name)))
+        lines.append(f"{given} (the server has {current or 'none'})")
+    return lines
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, dict):
+        return ",".join(f"{name}={days}" for name, days in value.items())
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def database_file(environ: Mapping[str, str] = os.environ, settings: Settings | None = None) -> str:
+    """The history's database: the session's, beside the runtime files when those were moved."""
+    return (settings or load_or_default(environ)[0]).db or paths.default_database_file(environ)

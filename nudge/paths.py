@@ -20,6 +20,7 @@ ENDPOINT = "server.pid"
 TOKEN = "token"
 CHANGE_LOG = "changes.log"
 PREVIOUS = "previous.json"
+SETTINGS = "settings.json"
 START_LOCK = "start.lock"
 START_REPORT = "start.err"
 
@@ -53,7 +54,7 @@ def _named(environ: Mapping[str, str], variable: str) -> str | None:
 
 def check_named(environ: Mapping[str, str]) -> None:
     """Refuse a path that cannot be meant here and now, not in a server that was started meanwhile."""
-    for variable in ("NUDGE_RUNTIME_DIR", "NUDGE_DB", "NUDGE_CONFIG"):
+    for variable in ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG"):
         _named(environ, variable)
 
 
@@ -92,11 +93,9 @@ def config_file(environ: Mapping[str, str] = os.environ) -> str:
     return _named(environ, "NUDGE_CONFIG") or os.path.join(_base("config"), "config.toml")
 
 
-def database_file(environ: Mapping[str, str] = os.environ) -> str:
+def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, as the log."""
-    return _named(environ, "NUDGE_DB") or os.path.join(
-        _named(environ, "NUDGE_RUNTIME_DIR") or _base("data"), "nudge.db"
-    )
+    return os.path.join(_named(environ, "NUDGE_RUNTIME_DIR") or _base("data"), "nudge.db")
 
 
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nudge import paths
+from nudge import config, paths
 from nudge.ipc import endpoint, lock
 from nudge.ipc.endpoint import Endpoint
 
@@ -187,15 +187,28 @@ class Machine:
             **environ,
         }
         self.processes: list[subprocess.Popen[bytes]] = []
+        self._prepared = False
 
     def use_default_directory(self) -> None:
         """Meet where `HOME` says: some clients hand their servers little more of the environment."""
         del self.environ["NUDGE_RUNTIME_DIR"]
         self.runtime = str(self.home / ".local/state/nudge" / paths.machine_tag())
 
+    def _prepare(self, environ: Mapping[str, str]) -> None:
+        """Store this machine's settings, since a server that a command starts takes none from its environment."""
+        if self._prepared or environ.get("NUDGE_RUNTIME_DIR", self.runtime) != self.runtime:
+            return
+        self._prepared = True
+        if not os.path.lexists(self.runtime):
+            server = [setting for setting in config.SETTINGS if setting.used_by == config.SERVER]
+            named = {setting.name: self.environ.get(setting.variable) for setting in server}
+            paths.ensure_private_dir(self.runtime)
+            config.store(self.runtime, None, {name: text for name, text in named.items() if text is not None})
+
     def spawn(
         self, *arguments: str, environ: Mapping[str, str], stdin: int = subprocess.PIPE, cwd: str | None = None
     ) -> subprocess.Popen[bytes]:
+        self._prepare(environ)
         process = subprocess.Popen(
             [*NUDGE, *arguments],
             stdin=stdin,
@@ -219,6 +232,7 @@ class Machine:
     def cli(
         self, *arguments: str, cwd: str | None = None, stdin: str = "", **environ: str
     ) -> subprocess.CompletedProcess[str]:
+        self._prepare(environ)
         return subprocess.run(
             [*NUDGE, *arguments],
             input=stdin,

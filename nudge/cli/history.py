@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from nudge import config, context, paths
+from nudge import context, paths
 from nudge import switches as switch
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
@@ -21,6 +21,7 @@ from nudge.clock import ago
 from nudge.errors import NotFound, RemoteError
 from nudge.ipc.client import Client
 from nudge.usecases.measures import span
+from nudge.usecases.visibility import visible_here
 
 Observation = dict[str, Any]
 
@@ -69,7 +70,7 @@ def project_params(project: str | None) -> dict[str, Any]:
 
 def _private_note() -> str | None:
     """What a question about all projects leaves out."""
-    private = set(config.load().private_projects) - {context.resolve().project}
+    private = visible_here().hidden_from(context.resolve().project)
     return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
 
 

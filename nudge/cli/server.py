@@ -35,9 +35,9 @@ _PAUSE = 0.01
 def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
     """The text is kept as it was given, as the variable would have it; a value that does not parse is a usage error."""
     section = {"section": "Settings (each is also a variable, such as NUDGE_MAX_HINTS)"}
-    help = setting.meaning[0].upper() + setting.meaning[1:] + "."
+    help = setting.description[0].upper() + setting.description[1:] + "."
     if setting.is_switch:
-        help = f"Do not {setting.meaning}." if setting.default else help
+        help = f"Do not {setting.description}." if setting.default else help
         return option(setting.flag, setting.name, flag_value=str(int(not setting.default)), help=help, **section)
 
     def check(text: str) -> str:
@@ -51,13 +51,12 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
 @verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
 @option("--http-only", is_flag=True, help="Serve HTTP until Ctrl-C, without MCP on stdio.")
 @option("--detach", is_flag=True, help="Serve without a client; ends when it is not needed.")
-@option("--no-auth", is_flag=True, help="Accept any program on this machine over TCP (not advised).")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(
     *(
         _setting_option(setting)
         for setting in config.SETTINGS
-        if setting.whose != config.HOOK and setting.name != "port"
+        if setting.used_by != config.HOOK and setting.name != "port"
     )
 )
 def serve(invocation: Invocation, **flags: Any) -> int:

@@ -219,7 +219,7 @@ def backfill(
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
     only = backfill.Only(since=since, project=project, wanted=_recording_filter())
-    state = backfill.State(paths.runtime_dir(os.environ), paths.database_file(os.environ))
+    state = backfill.State(paths.runtime_dir(os.environ), config.database_file(os.environ))
     transcripts = backfill.find(root, state, only.since)
     work = backfill.Backfill(transcripts, only, state, None if dry_run else invocation.client().call)
     try:

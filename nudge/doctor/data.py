@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from shlex import quote
 
-from nudge import limits, paths
+from nudge import config, limits, paths
 from nudge.clock import boot_id, boot_seconds
 from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
 from nudge.errors import StorageFailed
@@ -94,7 +94,7 @@ def _clock_step(snapshot: Snapshot) -> float:
 
 
 def check_history(snapshot: Snapshot) -> Iterator[Finding]:
-    path = paths.database_file(snapshot.environ)
+    path = config.database_file(snapshot.environ)
     if not os.path.exists(path):
         yield ok(_HISTORY, "none yet: nothing was recorded")
         return

@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 
 STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
-_SOCKET = re.compile(r"s-[0-9a-f]+\.sock")
-_TEMPORARY = re.compile(
-    rf"(?:{re.escape(paths.ENDPOINT)}|{re.escape(paths.TOKEN)}|{re.escape(paths.PREVIOUS)})\.\d+\.[0-9a-f]{{8}}"
-    rf"|{re.escape(paths.CHANGE_LOG)}\.[0-9a-f]{{16}}\.tmp"
-)
+_SOCKET = r"s-[0-9a-f]+\.sock"
+_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS)
+_TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
 _PORT_POLL = 0.01
 
 
@@ -126,32 +124,6 @@ def ensure_token(directory: str) -> str:
     return token
 
 
-class TokenFile:
-    """Returns the token in force, which is the one on disk; makes a new one when somebody removed the file."""
-
-    __slots__ = ("_directory", "_path", "_signature", "_token")
-
-    def __init__(self, directory: str) -> None:
-        self._directory, self._path = directory, os.path.join(directory, paths.TOKEN)
-        self._signature: tuple[int, int] | None = None
-        self._token = ""
-
-    def __call__(self) -> str:
-        """Empty when there is none and none can be written."""
-        try:
-            status = os.stat(self._path)
-            signature = status.st_ino, status.st_ctime_ns
-        except OSError:
-            signature = None
-        if signature is None or signature != self._signature:  # reading it takes ten times as long as the look
-            self._signature = signature
-            try:
-                self._token = ensure_token(self._directory)
-            except (OSError, StorageFailed):
-                self._token = ""
-        return self._token
-
-
 # What a killed server leaves behind
 
 
@@ -161,7 +133,9 @@ def leftovers(directory: str) -> list[str]:
         names = sorted(os.listdir(directory))
     except OSError:
         return []
-    return [name for name in names if _SOCKET.fullmatch(name) or _TEMPORARY.fullmatch(name)]
+    replaced = "|".join(map(re.escape, _REPLACED))
+    pattern = rf"{_SOCKET}|(?:{replaced}){_TEMPORARY}|{re.escape(paths.CHANGE_LOG)}\.[0-9a-f]{{16}}\.tmp"
+    return [name for name in names if re.fullmatch(pattern, name)]
 
 
 def clear_leftovers(directory: str) -> list[str]:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.025
 
-# What a server gets of its starter's environment. The rest stays behind: a detached process would keep it for hours.
-_PASSED = ("HOME", "LANG", "LOGNAME", "PATH", "SYSTEMROOT", "TZ", "USER", "USERPROFILE", "VIRTUAL_ENV")
-_PASSED_PREFIXES = ("LC_", "NUDGE_", "PYTHON")
+# What a server gets of its starter's environment. The rest stays behind: a detached process would keep it for hours,
+# and settings belong to the session, not to whoever happens to start its next server.
+_PASSED = ("HOME", "LANG", "LOGNAME", "NUDGE_CONFIG", "NUDGE_RUNTIME_DIR", "PATH", "SYSTEMROOT", "TZ", "USER")
+_PASSED_PREFIXES = ("LC_", "PYTHON", "USERPROFILE", "VIRTUAL_ENV")
 
 
 def ensure_primary(
@@ -149,6 +150,28 @@ def start_server(directory: str) -> None:
     starter.release()
 
 
+def start_successor(directory: str, generation: str) -> None:
+    """Start the server that takes over from an older version, unless one is being started, and do not wait for it."""
+    starter = Starter(directory)
+    if not starter.hold():
+        return
+    child = spawn_detached(directory, successor_of=generation)
+
+    def watch() -> None:
+        """The start lock is ours until the successor has published, or is gone."""
+        until = boot_seconds() + limits.START_TIMEOUT
+        while child.poll() is None and boot_seconds() < until:
+            published = endpoint.read(directory)
+            if published is not None and published.generation != generation and published.state == endpoint.READY:
+                break
+            time.sleep(_LONGEST_PAUSE)
+        starter.release()
+
+    import threading
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _refuse_if_taken(port: int | None) -> None:
     """A command that names a port has no use for a server on the next one."""
     if port is None:
@@ -169,7 +192,6 @@ def spawn_detached(
     *,
     successor_of: str | None = None,
     port: int | None = None,
-    auth: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start `nudge serve --detach`: own session, no descriptor of ours, root as directory, a bare environment.
 
@@ -185,7 +207,6 @@ def spawn_detached(
         environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
     command = [executable, "-P", "-m", "nudge", "serve", "--detach"]
     command += [] if port is None else ["--port", str(port)]
-    command += [] if auth else ["--no-auth"]
     command += [] if successor_of is None else ["--successor", successor_of]
     _touch(os.path.join(directory, paths.START_LOCK))
     with open(os.devnull, "rb") as nothing, _open_start_report(directory) as report:

@@ -12,22 +12,21 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nudge import __version__, limits, paths
+from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds
-from nudge.config import Settings
 from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock
+from nudge.server.http import HttpServer
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
 from nudge.server.self_report import SelfReport
-from nudge.server.socket_http import HttpServer
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.server.tool_choice import chosen_tools
 from nudge.usecases.app import App
-from nudge.usecases.session import Session, end_without_next, open_in_memory, open_session
+from nudge.usecases.session import Session, end_without_next
 from nudge.usecases.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
@@ -59,18 +58,20 @@ class Primary:
         self,
         directory: str,
         lock: OwnerLock | None,
-        settings: Settings,
+        session: Session,
         announced: Endpoint,
         *,
         owner: str,
         pipe: Pipe | None = None,
-        auth: bool = True,
         on_ready: Callable[[Endpoint], None] = lambda _: None,
     ) -> None:
-        self._directory, self._lock, self._settings, self._announced = directory, lock, settings, announced
-        self._owner, self._pipe, self._auth, self._on_ready = owner, pipe, auth, on_ready
+        self._directory, self._lock, self._session, self._announced = directory, lock, session, announced
+        self._settings = session.settings
+        self._owner, self._pipe, self._on_ready = owner, pipe, on_ready
         if pipe is not None:
-            chosen_tools(settings.tools)  # raises for a name that is none: our client would only see a list without it
+            chosen_tools(
+                self._settings.tools
+            )  # raises for a name that is none: our client would only see a list without it
         self._starter = spawn.Starter(directory)
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._parent = os.getppid()
@@ -89,16 +90,20 @@ class Primary:
     def run(self) -> bool:
         if self._settings.unknown:
             _log.warning("config.toml sets what is no setting: %s", ", ".join(self._settings.unknown))
+        for warning in filter(None, (self._session.warning, *self._settings.warnings)):
+            _log.warning("%s", warning)
         return asyncio.run(self._main())
 
     async def _main(self) -> bool:
         self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._app = App(self._open_session(), OPERATIONS, self._confirm_role)
+        self._app = App(self._session, OPERATIONS, self._confirm_role)
         self._app.request_stop = self._stop_asked
+        if self._lock is not None:
+            self._membership.acquire(shared=True, wait=True)
         self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = LateMcp(self._app)
-        self._http = HttpServer(self._app, mcp, self._token(), auth=self._auth)
+        self._http = HttpServer(self._app, mcp, self._token(), auth=self._settings.auth)
         self._app.describe = self._self_report().to_wire
         self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
         self._listen_to_signals()
@@ -133,15 +138,6 @@ class Primary:
 
     # Taking the role
 
-    def _open_session(self) -> Session:
-        if self._lock is None:
-            return open_in_memory(self._settings)
-        session = open_session(self._directory, self._settings)
-        if session.warning:
-            _log.warning("%s", session.warning)
-        self._membership.acquire(shared=True, wait=True)
-        return session
-
     def _token(self) -> str:
         return endpoint.ensure_token(self._directory) if self._lock is not None else os.urandom(32).hex()
 
@@ -166,7 +162,7 @@ class Primary:
         """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free
         one."""
         first, last = self._settings.port, self._announced.port
-        if last is not None and last in _PORTS and "port" not in self._settings.given:
+        if last is not None and last in _PORTS and "port" not in self._settings.explicit:
             yield last
         yield from range(first, min(first + limits.PORTS_TRIED, _PORTS.stop))
 
@@ -294,7 +290,7 @@ class Primary:
             await self._stdio.finish(_DRAIN)
         await self._drain()
         await self._http.close()
-        self._let_go(handing_over=self._role_asked.is_set() or demoted)
+        self._let_go(handing_over=self._awaiting_successor or demoted)
         return demoted
 
     def _exit_whatever_happens(self) -> None:
@@ -317,10 +313,7 @@ class Primary:
             _log.info("the successor is not ready yet; it will find the lock free")
 
     def _spawn_successor(self) -> None:
-        """With our settings, which are in the environment, and on our port, which need not be the one we were told."""
-        spawn.spawn_detached(
-            self._directory, successor_of=self._announced.generation, port=self._announced.port, auth=self._auth
-        )
+        spawn.spawn_detached(self._directory, successor_of=self._announced.generation)
 
     async def _drain(self) -> None:
         until = boot_seconds() + _DRAIN
@@ -337,6 +330,7 @@ class Primary:
             self._remove_socket()
             self._close_session(session)
             if not handing_over:
+                config.end_cleanly(self._directory)
                 endpoint.withdraw(self._directory, self._announced)
         self._membership.release()
         self._lock.release()

@@ -1,11 +1,12 @@
-"""`nudge serve`: find out whether to be PRIMARY or PROXY, and be it. Nothing heavy is imported before the lock is
-won."""
+"""`nudge serve`: decide whether this process is PRIMARY or PROXY, and run as that. Nothing heavy is imported before the
+lock is won."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from functools import partial
 
 from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds, iso
@@ -16,11 +17,11 @@ from nudge.ipc.endpoint import is_newer
 from nudge.ipc.lock import OwnerLock
 from nudge.server.lasting import LastingImports
 from nudge.server.proxy import Proxy
-from nudge.server.stdio import Pipe, take_over
+from nudge.server.stdio import take_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from nudge.config import Settings
     from nudge.ipc.endpoint import Endpoint
@@ -38,46 +39,35 @@ class ServeOptions:
         http_only: bool = False,
         detach: bool = False,
         successor: str | None = None,
-        no_auth: bool = False,
-        port: int | None = None,
-        **settings: str | None,
+        **settings: str | int | None,
     ) -> None:
-        self.http_only, self.detach, self.successor, self.no_auth = http_only, detach, successor, no_auth
-        self.port = port
-        self.__dict__.update(settings)
+        self.http_only, self.detach, self.successor = http_only, detach, successor
+        self.flags = {name: str(text) for name, text in settings.items() if text is not None}
 
 
 def serve(options: ServeOptions) -> int:
     """Be PRIMARY or PROXY until the client leaves, and return the exit code."""
-    settings = _settings(options)
     directory = paths.runtime_dir()
+    own = config.Sources(
+        directory, options.flags
+    )  # raises for a value that does not parse, whichever role this becomes
     try:
         paths.ensure_private_dir(directory)
     except StorageFailed as error:
-        return _serve_from_memory(directory, settings, options, error)
+        return _serve_from_memory(directory, own.resolve(None), options, error)
     if options.successor:
-        return _succeed(directory, settings, options)
-    link = _answering(directory)
+        return _succeed(directory, options)
+    link = _connect(directory)
     if link is not None:
-        return _second(link, directory, settings, options)
+        return _serve_beside(link, directory, options)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
     if not lock.acquire():
-        return 0 if options.detach else _follow(directory, settings, options)
-    return _lead(lock, directory, settings, options)
+        return 0 if options.detach else _follow(directory, options)
+    return _lead(lock, directory, options)
 
 
-def _settings(options: ServeOptions) -> Settings:
-    """A flag is the variable of its name, for this process and for every server that it starts."""
-    os.environ.update({setting.variable: str(getattr(options, setting.name)) for setting in _given(options)})
-    return config.load()
-
-
-def _given(options: ServeOptions) -> list[config.Setting]:
-    return [setting for setting in config.SETTINGS if getattr(options, setting.name, None) is not None]
-
-
-def _answering(directory: str) -> Connection | None:
-    """A connection to the PRIMARY that the sign-post names, if somebody listens there."""
+def _connect(directory: str) -> Connection | None:
+    """A connection to the PRIMARY that the endpoint names, if somebody listens there."""
     published = endpoint.read(directory)
     if published is None or published.state != endpoint.READY:
         return None
@@ -90,33 +80,21 @@ def _answering(directory: str) -> Connection | None:
 # There is a PRIMARY already
 
 
-def _second(link: Connection, directory: str, settings: Settings, options: ServeOptions) -> int:
+def _serve_beside(link: Connection, directory: str, options: ServeOptions) -> int:
     if is_newer(__version__, link.endpoint.version or ""):
-        spawn.spawn_detached(directory, successor_of=link.endpoint.generation, auth=not options.no_auth)
-    else:
-        _say_what_comes_late(link.endpoint, options)
+        spawn.start_successor(directory, link.endpoint.generation)
+    _report_differences(link.endpoint, options.flags)
     if options.detach:
         return 0
     if _at_terminal(options):
-        _say_where(link.endpoint, "A Nudge server is already running")
+        _print_endpoint(directory, "A Nudge server is already running")
         return 0
-    return Proxy(take_over(), settings, directory).run(link)
+    return Proxy(take_over(), config.load(flags=options.flags), directory).run(link)
 
 
-def _say_what_comes_late(running: Endpoint, options: ServeOptions) -> None:
-    """A server goes by what it was started with: what is asked of it now is not to be lost in silence."""
-    late = [setting.flag for setting in _given(options) if setting.whose == config.SERVER]
-    if options.port == running.port:
-        late = [flag for flag in late if flag != "--port"]
-    if options.no_auth:
-        late.append("--no-auth")
-    if late:
-        where = f"a server runs already (pid {running.pid}, port {running.port})"
-        sys.stderr.write(f"nudge: {where}, which {', '.join(late)} cannot change; end it first with: nudge stop\n")
-
-
-def _follow(directory: str, settings: Settings, options: ServeOptions) -> int:
-    """Somebody else is just becoming PRIMARY: wait for its sign-post."""
+def _follow(directory: str, options: ServeOptions) -> int:
+    """Another process is becoming PRIMARY: wait for its endpoint."""
+    settings = config.load(flags=options.flags)
     pipe = None if _at_terminal(options) else take_over()
     try:
         link = spawn.ensure_primary(directory, start=settings.autostart)
@@ -125,58 +103,60 @@ def _follow(directory: str, settings: Settings, options: ServeOptions) -> int:
             raise
         sys.stderr.write(f"nudge: {error.message}\n")
         return Proxy(pipe, settings, directory).run()
-    _say_what_comes_late(link.endpoint, options)
+    _report_differences(link.endpoint, options.flags)
     if pipe is None:
-        _say_where(link.endpoint, "A Nudge server is already running")
+        _print_endpoint(directory, "A Nudge server is already running")
         return 0
     return Proxy(pipe, settings, directory).run(link)
 
 
-# We are PRIMARY
+def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
+    """A server goes by its session's settings; whoever asks for others is told which do not apply."""
+    differences = config.differences(os.environ, flags, running.port)
+    if differences:
+        sys.stderr.write(
+            f"nudge: the running server (pid {running.pid}) has other settings: {', '.join(differences)}. "
+            "To apply yours: nudge stop, then start again\n"
+        )
 
 
-def _lead(lock: OwnerLock, directory: str, settings: Settings, options: ServeOptions) -> int:
-    announced = _announce(directory)
+# This process is PRIMARY
+
+
+def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
+    last = endpoint.read(directory)
+    announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
+    try:
+        endpoint.publish(directory, announced)
+    except StorageFailed as error:
+        lock.release()
+        return _serve_from_memory(directory, config.Sources(directory, options.flags).resolve(None), options, error)
     owner, pipe = "detached", None
     if not options.detach:
         owner, pipe = ("terminal", None) if _at_terminal(options) else ("client", take_over())
     if options.detach:
         os.chdir("/")
-    demoted = _run_primary(directory, lock, settings, announced, options, owner, pipe)
+    primary = _load_primary()
+    from nudge.usecases.session import open_session
+
+    continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
+    session = open_session(directory, config.Sources(directory, options.flags, continues=continues))
+    _configure(session.settings)
+    if continues:
+        _report_differences(announced, options.flags)
+    greet = partial(_greet, directory, session.settings) if owner == "terminal" else lambda _: None
+    demoted = primary(directory, lock, session, announced, owner=owner, pipe=pipe, on_ready=greet).run()
     if demoted and pipe is not None:
-        return Proxy(pipe, settings, directory).run()
+        return Proxy(pipe, config.load(flags=options.flags), directory).run()
     return 0
 
 
-def _announce(directory: str) -> Endpoint:
-    """Say that we are starting, before the second that the imports take; keep the last one's port in sight."""
-    last = endpoint.read(directory)
-    announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
-    endpoint.publish(directory, announced)
-    return announced
-
-
-def _run_primary(
-    directory: str,
-    lock: OwnerLock | None,
-    settings: Settings,
-    announced: Endpoint,
-    options: ServeOptions,
-    owner: str,
-    pipe: Pipe | None,
-) -> bool:
-    primary = _load_primary()
+def _configure(settings: Settings) -> None:
     from nudge.server import logs
 
     logs.configure(settings.log_level)
-    if options.no_auth:
+    if not settings.auth:
         sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
-    greet: Callable[[Endpoint], None] = (
-        (lambda ready: _greet(ready, options)) if owner == "terminal" else lambda _: None
-    )
-    return primary(
-        directory, lock, settings, announced, owner=owner, pipe=pipe, auth=not options.no_auth, on_ready=greet
-    ).run()
 
 
 def _load_primary() -> type[Primary]:
@@ -192,11 +172,11 @@ def _load_mcp() -> None:
     load()
 
 
-def _succeed(directory: str, settings: Settings, options: ServeOptions) -> int:
+def _succeed(directory: str, options: ServeOptions) -> int:
     """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
     _load_primary()
     _load_mcp()
-    link = _answering(directory)
+    link = _connect(directory)
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
@@ -207,7 +187,7 @@ def _succeed(directory: str, settings: Settings, options: ServeOptions) -> int:
             return 0
         time.sleep(0.001)
     options.detach = True
-    return _lead(lock, directory, settings, options)
+    return _lead(lock, directory, options)
 
 
 def _ask_for_role(link: Connection, generation: str) -> None:
@@ -222,12 +202,16 @@ def _ask_for_role(link: Connection, generation: str) -> None:
 
 
 def _serve_from_memory(directory: str, settings: Settings, options: ServeOptions, error: StorageFailed) -> int:
-    """No directory to meet in: our own client is still served, from memory alone; a server for others cannot be."""
+    """The directory cannot be used: our own client is still served, from memory; others could not find a server."""
     if options.detach or options.successor or _at_terminal(options):
         raise error
     sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
+    primary = _load_primary()
+    from nudge.usecases.session import open_in_memory
+
+    _configure(settings)
     announced = endpoint.announce(iso(time.time()), __version__)
-    _run_primary(directory, None, settings, announced, options, "client", take_over())
+    primary(directory, None, open_in_memory(settings), announced, owner="client", pipe=take_over()).run()
     return 0
 
 
@@ -238,15 +222,18 @@ def _at_terminal(options: ServeOptions) -> bool:
     return bool(options.http_only) or sys.stdin is None or sys.stdin.isatty()
 
 
-def _greet(published: Endpoint, options: ServeOptions) -> None:
-    _say_where(published, "Nudge is serving", "no token needed: --no-auth" if options.no_auth else None)
+def _greet(directory: str, settings: Settings, _published: Endpoint) -> None:
+    _print_endpoint(directory, "Nudge is serving", None if settings.auth else "no token needed: --no-auth")
     nudge = _command()
     sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")
 
 
-def _say_where(published: Endpoint, what: str, access: str | None = None) -> None:
+def _print_endpoint(directory: str, headline: str, access: str | None = None) -> None:
+    published = endpoint.wait_for_port(directory)
+    if published is None:
+        return
     access = access or f"token: {_command()} token"
-    sys.stderr.write(f"{what} (pid {published.pid}, version {published.version})\n")
+    sys.stderr.write(f"{headline} (pid {published.pid}, version {published.version})\n")
     sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {published.socket}\n")
 
 

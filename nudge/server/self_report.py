@@ -62,7 +62,8 @@ class SelfReport:
             "spool": history.pop("spool", None),
             "history": history or None,
             "last_error": self._app.last_error,
-            "warnings": [warning for warning in (session.warning, history.pop("warning", None)) if warning],
+            "warnings": [*filter(None, (session.warning, history.pop("warning", None))), *self._settings.warnings],
+            "settings": self._settings.session,
         }
 
     def _session(self) -> dict[str, Any]:

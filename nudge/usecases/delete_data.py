@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nudge import paths
+from nudge import config, paths
 from nudge.errors import StorageFailed
 from nudge.ipc import lock
 from nudge.usecases import restoring
@@ -52,8 +52,9 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
     """Whole directories where they are ours by name, single files where somebody has moved them among others."""
     yield paths.runtime_dir(environ)
     yield paths.log_dir(environ)
-    database, settings = paths.database_file(environ), paths.config_file(environ)
-    yield from _with_its_own(database) if environ.get("NUDGE_DB") else [_directory_or(database)]
+    database, settings = config.database_file(environ), paths.config_file(environ)
+    moved = database != paths.default_database_file(environ)
+    yield from _with_its_own(database) if moved else [_directory_or(database)]
     yield settings if environ.get("NUDGE_CONFIG") else _directory_or(settings)
 
 

@@ -208,7 +208,7 @@ class ExportPage(BaseModel):
 
 async def search(app: App, params: Search, call: Call) -> Any:
     project, now = _project(params, call), app.now()
-    hidden = frozenset[str]() if project is not None else _hidden(params, call)
+    hidden = frozenset[str]() if project is not None else _hidden(app, params, call)
     return await _read(
         app,
         lambda connection: search_observations(
@@ -236,7 +236,7 @@ async def timeline(app: App, params: Timeline, _call: Call) -> Any:
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
-    project, now, hidden = _project(params, call), app.now(), _hidden(params, call)
+    project, now, hidden = _project(params, call), app.now(), _hidden(app, params, call)
     return await _read(
         app,
         lambda connection: recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden),
@@ -257,7 +257,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
     """Whoever names a project or a session is told of it."""
-    hidden = frozenset[str]() if params.project or params.session else _hidden(params, call)
+    hidden = frozenset[str]() if params.project or params.session else _hidden(app, params, call)
     return await _read(
         app,
         lambda connection: views.sessions(
@@ -281,9 +281,9 @@ def _project(params: Search | RecentContext, call: Call) -> str | None:
     return params.project if "project" in params.model_fields_set else params.here(call)
 
 
-def _hidden(params: Search | RecentContext | Sessions, call: Call) -> frozenset[str]:
+def _hidden(app: App, params: Search | RecentContext | Sessions, call: Call) -> frozenset[str]:
     """The private projects of which this caller hears nothing."""
-    return visible_to(call).hidden_from(params.here(call), params.project)
+    return visible_to(call, app.session.settings).hidden_from(params.here(call), params.project)
 
 
 # Writing

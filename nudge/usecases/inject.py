@@ -60,7 +60,7 @@ async def note(app: App, session_id: str, timestamp: float, made: Digest, event_
 async def _made(app: App, params: Inject, call: Call) -> Digest:
     """Without a history, or with one that cannot be read, the hints are still worth telling."""
     names = app.session.store.env_names()
-    seen = visible_to(call, names)
+    seen = visible_to(call, app.session.settings, names)
     here = call.merge_context(Context.parse(params.context), names)
     asked: dict[str, Any] = {
         "project": project_here(here),

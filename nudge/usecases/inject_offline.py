@@ -19,7 +19,7 @@ from nudge.errors import NudgeError, StorageFailed
 from nudge.history import digest
 from nudge.history.digest import Digest
 from nudge.storage.sqlite import open_readonly
-from nudge.usecases.visibility import Visibility
+from nudge.usecases.visibility import Visibility, visible_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def offline(
         "now": time.time(),
         "source": source or digest.STARTUP,
         "hints": _hints(environ, settings, here),
-        **told_of(Visibility(settings)),
+        **told_of(visible_here(environ)),
     }
     try:
-        with closing(open_readonly(paths.database_file(environ))) as connection:
+        with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
             return digest.build(connection, **asked)
     except (sqlite3.Error, StorageFailed):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nudge import limits, paths
+from nudge import config, limits, paths
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.ipc.lock import OwnerLock
 from nudge.storage import backup
@@ -25,14 +25,18 @@ def copies(database: str) -> list[str]:
 
 def examine(path: str) -> dict[str, int]:
     """How many observations and sessions a backup holds, before anything is touched for it."""
-    if os.path.exists(paths.database_file()) and os.path.exists(path) and os.path.samefile(path, paths.database_file()):
+    if (
+        os.path.exists(config.database_file())
+        and os.path.exists(path)
+        and os.path.samefile(path, config.database_file())
+    ):
         raise Invalid(f"{path} is the history itself")
     return backup.examine(path)
 
 
 def restore(path: str) -> str | None:
     """Where the history before is kept, if there was one."""
-    directory, database = paths.runtime_dir(), paths.database_file()
+    directory, database = paths.runtime_dir(), config.database_file()
     paths.ensure_private_dir(directory)
     os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
     server = Unavailable("a server runs, or has started again; end your agents, then run: nudge restore")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from nudge import __version__, files, paths
 from nudge.clock import Clock, boot_id
-from nudge.config import Settings
+from nudge.config import Settings, Sources
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.hints.change import Change
 from nudge.hints.model import Hint
@@ -81,6 +81,7 @@ class Session:
     """Why nothing may be written, where that is so."""
     warning: str | None = None
     """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
+    settings: Settings = field(default_factory=lambda: Settings({}))
 
     @property
     def id(self) -> str:
@@ -116,30 +117,48 @@ def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -
     yield {"t": now}
 
 
-def open_session(directory: str, settings: Settings) -> Session:
-    """Continue the session that the directory holds, or begin a new one with what outlives the old. A log that cannot be
-    read or written costs durability, not the start: the session is then kept in memory, and its `warning` says so."""
+def open_session(directory: str, source: Sources) -> Session:
+    """Continue the session that the directory holds, or begin a new one with what outlives the old.
+
+    A log that cannot be read or written costs durability, not the start: the session is then kept in memory, and its
+    `warning` says so. The settings that it goes by are stored with it.
+    """
+    session = _open_session(directory, source)
+    if session.log is not None and (problem := source.save(session.id, session.settings)):
+        session.warning = session.warning or problem
+    return session
+
+
+def _open_session(directory: str, source: Sources) -> Session:
     path = os.path.join(directory, paths.CHANGE_LOG)
     try:
         contents = read_log(path)
     except StorageFailed as error:
-        return _keep_in_memory(open_in_memory(settings), error)
+        return _keep_in_memory(open_in_memory(source.resolve(source.stored_session)), error)
+    settings = source.resolve(_session_of(contents, source))
     if contents is not None and contents.newer:
         why = "the change log was written by a newer Nudge; upgrade this one, or run: nudge stop --forget"
-        return Session(_new_store(settings, Clock()), Clock(), None, read_only=why)
+        return Session(_new_store(settings, Clock()), Clock(), None, read_only=why, settings=settings)
     session = open_in_memory(settings) if contents is None else _restore(settings, contents)
     try:
         if contents is None:
             session.log = ChangeLog.create(path, session.header())
             return session
-        return _attach_log(directory, settings, session, contents)
+        return _attach_log(directory, source, session, contents)
     except StorageFailed as error:
         return _keep_in_memory(session, error)
 
 
+def _session_of(contents: LogContents | None, source: Sources) -> str | None:
+    """Whose log it is; the session that settings are stored for when the log cannot say so itself."""
+    if contents is None:
+        return None
+    return source.stored_session if contents.header is None or contents.newer else str(contents.header["session"])
+
+
 def open_in_memory(settings: Settings) -> Session:
     clock = Clock()
-    return Session(_new_store(settings, clock), clock, None)
+    return Session(_new_store(settings, clock), clock, None, settings=settings)
 
 
 def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
@@ -148,7 +167,7 @@ def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
     return session
 
 
-def _attach_log(directory: str, settings: Settings, session: Session, contents: LogContents) -> Session:
+def _attach_log(directory: str, source: Sources, session: Session, contents: LogContents) -> Session:
     """A damaged log is saved, then replaced by one that holds every record that could be read."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if contents.damaged:
@@ -156,8 +175,8 @@ def _attach_log(directory: str, settings: Settings, session: Session, contents: 
             f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read, {len(contents.records)} records"
             f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
         )
-    if contents.header is not None and not goes_on(contents, settings, directory):
-        return _end_and_begin(directory, settings, session)
+    if contents.header is not None and not goes_on(contents, session.settings, directory):
+        return _end_and_begin(directory, source.resolve(None), session)
     if contents.damaged:
         session.log = ChangeLog.create(path, session.header(), session.records())
     else:
@@ -182,14 +201,16 @@ def _restore(settings: Settings, contents: LogContents) -> Session:
     """The session that a log holds. When damage took the header, its hints go into a new session."""
     header = contents.header or open_in_memory(settings).header()
     same_boot = header.get("boot_id") == boot_id()
-    session = Session(_new_store(settings, Clock(), header["session"], header["created"]), Clock(), None)
+    session = Session(
+        _new_store(settings, Clock(), header["session"], header["created"]), Clock(), None, settings=settings
+    )
     session.clock = Clock(header["offset"]) if same_boot else Clock()
     session.replay(contents.records)
     return session
 
 
 def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Session:
-    session = Session(_new_store(settings, ended.clock), ended.clock, None, warning=ended.warning)
+    session = Session(_new_store(settings, ended.clock), ended.clock, None, warning=ended.warning, settings=settings)
     session.store.apply(Change(puts=tuple(_end(directory, ended))))
     session.log = ChangeLog.create(os.path.join(directory, paths.CHANGE_LOG), session.header(), session.records())
     return session

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from nudge import limits, paths
+from nudge import config, limits
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, Invalid, NudgeError
@@ -69,7 +69,7 @@ class Upkeep:
 
     def __init__(self, app: App, directory: str, settings: Settings) -> None:
         self._app, self._directory = app, directory
-        self._database = Database.open(paths.database_file())
+        self._database = Database.open(config.database_file(settings=settings))
         self._retention = Retention(self._database, retention_days(settings.retention))
         self._draining = asyncio.Lock()
         app.history, app.drain = self._database, self._drain

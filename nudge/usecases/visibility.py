@@ -1,4 +1,4 @@
-"""Whose rows may be told where: a private project is told of to nobody who stands elsewhere and does not name it."""
+"""Which projects' history a caller may see: a private project is shown only to callers in it, or who name it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from nudge.errors import Invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nudge.config import Settings
     from nudge.usecases.call import Call
 
@@ -16,31 +18,37 @@ _VARIABLES = frozenset(f"NUDGE_{name}" for name in ("CROSS_PROJECT", "PRIVATE_PR
 
 
 class Visibility:
+    """The session's settings, and a caller's own where they are stricter: a caller can hide more, never show more."""
+
     __slots__ = ("cross_project", "private")
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, caller: Settings | None = None) -> None:
         self.cross_project, self.private = settings.cross_project, frozenset(settings.private_projects)
+        if caller is not None:
+            self.cross_project = self.cross_project and caller.cross_project
+            self.private |= frozenset(caller.private_projects)
 
     def hidden_from(self, *projects: str | None) -> frozenset[str]:
         """The private projects, but for those where the caller stands or that it names."""
         return self.private - frozenset(projects)
 
 
-def visible_to(call: Call, also_asked: frozenset[str] = frozenset()) -> Visibility:
-    """By the caller's environment, which wins, not by that of whoever happened to start the server. `also_asked` are
-    variables that are
-    needed as well: a hook has the time to be asked once."""
-    told = call.env_values(_VARIABLES | also_asked)
-    if told is None:
-        return Visibility(config.load(os.environ))
-    own = {name: value for name, value in os.environ.items() if name not in _VARIABLES}
-    return Visibility(
-        config.load({**own, **{name: _whole(name, told[name]) for name in _VARIABLES if told[name] is not None}})
-    )
+def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = frozenset()) -> Visibility:
+    """What this caller may see. `also_needed`: variables to ask it for in the same round, since a hook has time for one."""
+    values = call.env_values(_VARIABLES | also_needed)
+    if values is None:
+        return Visibility(settings)
+    environ = {name: _whole(name, value) for name in _VARIABLES if (value := values[name]) is not None}
+    return Visibility(settings, config.from_variables(environ))
 
 
-def _whole(name: str, value: str | None) -> str:
-    """A longer one came cut: whom it would have hidden is not known."""
-    if value is None or len(value) > limits.MAX_ENV_VALUE_CHARS:
+def visible_here(environ: Mapping[str, str] = os.environ) -> Visibility:
+    """What this process may see, when there is no server to ask."""
+    return Visibility(config.load(environ), config.from_variables(environ))
+
+
+def _whole(name: str, value: str) -> str:
+    """A longer value came cut, so that the projects it hides are not known."""
+    if len(value) > limits.MAX_ENV_VALUE_CHARS:
         raise Invalid(f"must be at most {limits.MAX_ENV_VALUE_CHARS} characters; config.toml takes more", field=name)
     return value

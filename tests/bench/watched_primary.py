@@ -16,6 +16,7 @@ from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 from nudge.ipc.lock import OwnerLock
 from nudge.server.primary import DETACHED, Primary
+from nudge.usecases.session import open_session
 
 _BEAT = 0.001
 
@@ -57,7 +58,14 @@ def main() -> None:
     paths.ensure_private_dir(directory)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
     assert lock.acquire()
-    Primary(directory, lock, config.load(), _announcement(), owner=DETACHED, on_ready=_Watch().begin).run()
+    Primary(
+        directory,
+        lock,
+        open_session(directory, config.Sources(directory)),
+        _announcement(),
+        owner=DETACHED,
+        on_ready=_Watch().begin,
+    ).run()
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nudge import paths
+from nudge import config
 from tests.harness import Machine, eventually
 
 
@@ -52,7 +52,7 @@ def test_the_database_is_removed_under_a_server(machine: Machine) -> None:
     client.initialize()
     for number in range(3):
         assert isinstance(client.call("record", event=recorded(number))["id"], int)
-    for path in Path(paths.database_file(machine.environ)).parent.glob("nudge.db*"):
+    for path in Path(config.database_file(machine.environ)).parent.glob("nudge.db*"):
         path.unlink()
     assert isinstance(client.call("record", event=recorded(3))["id"], int)
     client.process.kill()
@@ -67,7 +67,7 @@ def test_status_tells_of_a_removed_database(machine: Machine) -> None:
     client = machine.serve()
     client.initialize()
     client.call("record", event=recorded(0))
-    database = paths.database_file(machine.environ)
+    database = config.database_file(machine.environ)
     os.unlink(database)
     eventually(lambda: machine.json("status")["warnings"], "status tells")
     assert "removed" in machine.json("status")["warnings"][0] and os.path.exists(database)

@@ -61,7 +61,7 @@ def test_transcripts(machine: Machine) -> None:
 
 
 def _default(setting: Setting) -> str:
-    if setting.default in ((), {}):
+    if setting.default in ((), {}, ""):
         return "none"
     if isinstance(setting.default, bool):
         return f"`{int(setting.default)}`"
@@ -70,7 +70,7 @@ def _default(setting: Setting) -> str:
 
 def test_settings_table() -> None:
     """The table of settings is the table in `nudge.config`, line for line."""
-    lines = [f"| `{setting.variable}` | {_default(setting)} | {setting.meaning} |" for setting in SETTINGS]
+    lines = [f"| `{setting.variable}` | {_default(setting)} | {setting.description} |" for setting in SETTINGS]
     table = "\n".join(["| variable | default | meaning |", "|---|---|---|", *lines])
     assert re.findall(r"<!-- settings -->\n(.*?)\n<!-- /settings -->", readme.TEXT, re.DOTALL) == [table]
 
@@ -193,8 +193,8 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
     monkeypatch.setattr("nudge.paths.sys.platform", platform)
     runtime, database, logs, config = readme.rows("| what | Linux |")
     assert _said(runtime[column]) == str(Path(paths.runtime_dir({})).parent / "MACHINE")
-    assert _said(database[column]) == str(Path(paths.database_file({})).parent)
-    assert f"`{Path(paths.database_file({})).name}`" in database[0]
+    assert _said(database[column]) == str(Path(paths.default_database_file({})).parent)
+    assert f"`{Path(paths.default_database_file({})).name}`" in database[0]
     assert _said(logs[column]) == paths.log_dir({})
     assert _said(config[column]) == str(Path(paths.config_file({})).parent)
     files = {

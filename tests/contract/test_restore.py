@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge import paths
+from nudge import config
 from nudge.storage import migrations, spool
 from nudge.storage.sqlite import check, open_backup
 from tests.harness import Machine, eventually, is_alive
@@ -35,7 +35,7 @@ def _known(machine: Machine) -> list[str]:
 
 
 def _database(machine: Machine) -> Path:
-    return Path(paths.database_file(machine.environ))
+    return Path(config.database_file(machine.environ))
 
 
 @pytest.fixture

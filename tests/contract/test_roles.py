@@ -279,13 +279,15 @@ def unasked(machine: Machine) -> Machine:
 
 
 def test_a_port_that_is_asked_for_comes_first(unasked: Machine) -> None:
-    """`--port`, then `NUDGE_PORT`, then the port of the server before: the later one gives way."""
+    """`--port`, then `NUDGE_PORT`, then the port of the server before; a command's own variable starts nothing there."""
     first, second, third = free_port(), free_port(), free_port()
     assert unasked.http_only("--port", str(first)).port == first
     unasked.cli("stop", "--force")
     assert unasked.cli("ls").returncode == 0 and unasked.ready().port == first
     unasked.cli("stop", "--force")
-    assert unasked.cli("ls", NUDGE_PORT=str(second)).returncode == 0 and unasked.ready().port == second
+    assert unasked.cli("ls", NUDGE_PORT=str(second)).returncode == 0 and unasked.ready().port == first
+    unasked.cli("stop", "--force")
+    assert unasked.http_only(NUDGE_PORT=str(second)).port == second
     unasked.cli("stop", "--force")
     assert unasked.http_only("--port", str(third), NUDGE_PORT=str(first)).port == third
 
@@ -346,18 +348,17 @@ def test_flags_that_come_too_late_are_named(machine: Machine) -> None:
     late.initialize()
     late.close_stdin()
     assert late.process.stderr is not None
-    told = late.process.stderr.read().decode().splitlines()
+    lines = late.process.stderr.read().decode().splitlines()
     assert (
-        told
+        lines
         == machine.cli("serve", "--http-only", *flags).stderr.splitlines()[:1]
         == [
-            f"nudge: a server runs already (pid {running.pid}, port {running.port}), "
-            "which --port, --no-secret-guard, --no-auth cannot change; end it first with: nudge stop"
+            f"nudge: the running server (pid {running.pid}) has other settings: --port=9 (the server has {running.port}), "
+            "--no-auth (the server has 1), --no-secret-guard (the server has 1). To apply yours: nudge stop, then start again"
         ]
     )
-    assert (
-        "cannot change" not in machine.cli("serve", "--http-only", "--port", str(running.port), "--tools", "all").stderr
-    )
+    same = machine.cli("serve", "--http-only", "--port", str(running.port), "--tools", "all")
+    assert "other settings" not in same.stderr
 
 
 def test_a_relative_directory_makes_none(machine: Machine) -> None:

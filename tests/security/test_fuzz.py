@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nudge import paths
-from nudge.config import Settings
+from nudge.config import Sources
 from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.server import wire
@@ -45,7 +45,7 @@ class Bench:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self.app = App(open_session(directory, Settings({})), OPERATIONS)
+        self.app = App(open_session(directory, Sources(directory)), OPERATIONS)
 
     async def call(self, operation: str, params: Any, number: int) -> dict[str, Any]:
         """The result, or the error as it would go out; whatever else is raised fails the test."""

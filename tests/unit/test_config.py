@@ -21,13 +21,13 @@ def test_defaults(tmp_path: Path) -> None:
     assert {setting.name: getattr(settings, setting.name) for setting in config.SETTINGS} == {
         setting.name: setting.default for setting in config.SETTINGS
     }
-    assert (settings.given, settings.unknown) == (frozenset(), ())
+    assert (settings.explicit, settings.unknown) == (frozenset(), ())
 
 
 def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
     """Each setting by itself; both count as set."""
     settings = loaded(tmp_path, "port = 9000\nmax_hints = 7", NUDGE_PORT="9001")
-    assert (settings.port, settings.max_hints, settings.given) == (9001, 7, frozenset(("port", "max_hints")))
+    assert (settings.port, settings.max_hints, settings.explicit) == (9001, 7, frozenset(("max_hints",)))
 
 
 def test_a_key_that_is_no_setting_is_known(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SettingInvalid, match=f"^{file}: cannot be read"):
         config.load({"NUDGE_CONFIG": str(file)})
     settings, problem = config.load_or_default({"NUDGE_CONFIG": str(file)})
-    assert settings.given == frozenset() and problem is not None and problem.startswith(str(file))
+    assert settings.explicit == frozenset() and problem is not None and problem.startswith(str(file))
 
 
 @pytest.mark.parametrize(

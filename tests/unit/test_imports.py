@@ -49,8 +49,6 @@ MAY_IMPORT = {
 }
 
 EXCEPTIONS = {
-    # What a lifetime is, the hints say; a setting that is none is refused before a server starts with it.
-    ("nudge.config", "nudge.hints.ttl"),
     # A hook is over before a server could be asked: it understands its event, and keeps it, by itself.
     ("nudge.hook", "nudge.clients.client"),
     ("nudge.hook", "nudge.clients.registry"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nudge import paths
+from nudge import config, paths
 from nudge.cli import app
 from nudge.clients import cursor, registry
 from nudge.ipc import lock
@@ -378,7 +378,7 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
     for path in (paths.runtime_dir(), paths.log_dir()):
         os.makedirs(path, mode=0o700)
         Path(path, "file").write_text("x" * 100)
-    for path in (paths.database_file(), paths.database_file() + "-wal", paths.config_file()):
+    for path in (config.database_file(), config.database_file() + "-wal", paths.config_file()):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).write_text("x" * 50)
 
@@ -428,7 +428,7 @@ def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: 
     monkeypatch.setattr("nudge.cli.server.stop_server", lambda *_, **__: 0)
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
     held.release()
-    assert outcome.code == 3 and "end your agents" in outcome.err and os.path.exists(paths.database_file())
+    assert outcome.code == 3 and "end your agents" in outcome.err and os.path.exists(config.database_file())
 
 
 def test_files_that_were_moved_among_others_go_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,15 +193,18 @@ def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None
     assert told("recent_context", here) == ["app", "web"] and told("sessions", here, session="pay") == ["payroll"]
 
 
-def test_the_callers_environment_wins(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not that of whoever started the server. It is asked for; a caller that cannot be asked gets the server's own."""
+def test_a_caller_can_hide_more_and_show_no_more(service: Service) -> None:
+    """What the session keeps private stays so for a caller that sets nothing, or cannot be asked."""
     service.record(event(content="cargo", project="payroll"))
-    monkeypatch.setenv("NUDGE_PRIVATE_PROJECTS", "payroll")
+    service.app.session.settings = Settings({"private_projects": ("payroll",)})
     with pytest.raises(EnvNeeded) as asked:
         service("search", query="cargo", project=None, call=Call(env={}))
     assert asked.value.names == ["NUDGE_CROSS_PROJECT", "NUDGE_PRIVATE_PROJECTS"]
     assert service("search", query="cargo", project=None, call=Call()) == []
-    assert len(service("search", query="cargo", project=None, call=Call(env=dict.fromkeys(asked.value.names)))) == 1
+    assert service("search", query="cargo", project=None, call=Call(env=dict.fromkeys(asked.value.names))) == []
+    service.app.session.settings = Settings({})
+    caller: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "payroll"}
+    assert service("search", query="cargo", project=None, call=Call(env=caller)) == []
     cut: dict[str, str | None] = {"NUDGE_CROSS_PROJECT": None, "NUDGE_PRIVATE_PROJECTS": "p" * 1_025}
     with pytest.raises(
         Invalid, match=r"NUDGE_PRIVATE_PROJECTS: must be at most 1024 characters; config\.toml takes more"

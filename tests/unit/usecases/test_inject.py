@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits, paths
-from nudge.config import Settings
+from nudge import config, limits, paths
+from nudge.config import Sources
 from nudge.context import Context
 from nudge.errors import StorageFailed
 from nudge.history import store
@@ -41,8 +41,8 @@ class Machine:
             "NUDGE_CONFIG": str(directory / "config.toml"),
         }
 
-    def session(self) -> Session:
-        return open_session(str(self.directory), Settings({}))
+    def session(self, **variables: str) -> Session:
+        return open_session(str(self.directory), Sources(str(self.directory), environ={**self.environ, **variables}))
 
     def hint(self, key: str, value: Any = "make it", **meta: Any) -> None:
         """Logged by a server that has gone since."""
@@ -72,7 +72,7 @@ class Machine:
         database.close()
 
     def database(self) -> Database:
-        return Database.open(paths.database_file(self.environ), lock_path=str(self.directory / "db.lock"))
+        return Database.open(config.database_file(self.environ), lock_path=str(self.directory / "db.lock"))
 
     def told(self, session_id: str | None = "new", source: str | None = "startup", **context: Any) -> str:
         return offline(self.environ, {**HERE, **context}, session_id, source).text
@@ -271,7 +271,7 @@ def test_hints_of_an_ended_session(machine: Machine) -> None:
     machine.hint("short")
     machine.hint("long", ttl="P1D")
     assert "api/short" in machine.told()
-    machine.environ["NUDGE_SESSION_GRACE"] = "0"
+    config.store(str(machine.directory), machine.session().id, {"session_grace": "0"})
     assert "api/short" not in machine.told() and "api/long" in machine.told()
 
 
@@ -301,7 +301,7 @@ def test_the_hooks_own_environment(machine: Machine) -> None:
 def test_a_broken_database(machine: Machine, damage: bytes) -> None:
     """The hints are told whatever the database looks like."""
     machine.hint("test")
-    Path(paths.database_file(machine.environ)).write_bytes(damage)
+    Path(config.database_file(machine.environ)).write_bytes(damage)
     assert "api/test" in machine.told()
 
 
@@ -332,13 +332,13 @@ def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("by", ["itself", "server"])
-def test_whose_rows_are_told(machine: Machine, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+def test_whose_rows_are_told(machine: Machine, by: str) -> None:
     """The settings say whether other projects are told of, and which of them never are."""
     machine.event("secret work", project="vault")
     machine.event("docker up", project="web", session="elsewhere")
 
     def told(**settings: str) -> list[bool]:
-        text = _told_by(by, machine, monkeypatch, settings)
+        text = _told_by(by, machine, settings)
         return ["secret work" in text, "docker up" in text]
 
     assert told() == [True, True]
@@ -346,17 +346,13 @@ def test_whose_rows_are_told(machine: Machine, monkeypatch: pytest.MonkeyPatch, 
     assert told(NUDGE_CROSS_PROJECT="0") == [False, False]
 
 
-def _told_by(by: str, machine: Machine, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> str:
-    environ = {**machine.environ, **settings}
+def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
     if by == "itself":
-        return offline(environ, HERE, "new", "startup").text
-    with monkeypatch.context() as patch:
-        for name, value in environ.items():
-            patch.setenv(name, value)
-        app = App(machine.session(), OPERATIONS)
-        app.history = machine.database()
-        told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
-        app.history.close()
+        return offline({**machine.environ, **settings}, HERE, "new", "startup").text
+    app = App(machine.session(**settings), OPERATIONS)
+    app.history = machine.database()
+    told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
+    app.history.close()
     return str(told["text"])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nudge import paths
 from nudge.clock import Clock
-from nudge.config import Settings
+from nudge.config import Settings, Sources
 from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc.lock import Flock
 from nudge.storage.changelog import ChangeLog
@@ -20,8 +20,13 @@ from nudge.usecases import session
 SETTINGS = Settings({})
 
 
+def sources(directory: Path, **flags: str) -> Sources:
+    """Flags only: no variable and no config.toml of whoever runs the tests."""
+    return Sources(str(directory), flags, {"NUDGE_CONFIG": str(directory / "config.toml")})
+
+
 def with_a_hint(directory: Path, key: str = "test", ttl: str = "session") -> None:
-    opened = session.open_session(str(directory), SETTINGS)
+    opened = session.open_session(str(directory), sources(directory))
     assert opened.log is not None
     decision = opened.store.decide_set(opened.clock.now(), "api", key, f"the value of {key}", {"ttl": ttl})
     opened.log.append({**decision.change.to_record(), "t": opened.clock.now()})
@@ -29,7 +34,7 @@ def with_a_hint(directory: Path, key: str = "test", ttl: str = "session") -> Non
 
 
 def keys_of_the_next(directory: Path) -> list[str]:
-    opened = session.open_session(str(directory), SETTINGS)
+    opened = session.open_session(str(directory), sources(directory))
     assert opened.log is not None and opened.id != session.NO_SESSION
     opened.log.close()
     return [hint.key for hint in opened.store.hints()]
@@ -119,13 +124,13 @@ def test_a_damaged_log_costs_only_its_bad_records(tmp_path: Path) -> None:
     path = tmp_path / paths.CHANGE_LOG
     flip(path, b"the value of second")
     damaged = path.read_bytes()
-    opened = session.open_session(str(tmp_path), SETTINGS)
+    opened = session.open_session(str(tmp_path), sources(tmp_path))
     assert values(opened) == {"first", "third"}
     assert opened.warning is not None and "damaged" in opened.warning and "changes.log.damaged" in opened.warning
     assert (tmp_path / "changes.log.damaged").read_bytes() == damaged
     assert opened.log is not None
     opened.log.close()
-    again = session.open_session(str(tmp_path), SETTINGS)
+    again = session.open_session(str(tmp_path), sources(tmp_path))
     assert (values(again), again.id, again.warning) == ({"first", "third"}, opened.id, None)
 
 
@@ -133,7 +138,7 @@ def test_a_damaged_header_costs_no_hint(tmp_path: Path) -> None:
     """The hints go into a new session."""
     with_a_hint(tmp_path)
     flip(tmp_path / paths.CHANGE_LOG, b'"session"')
-    opened = session.open_session(str(tmp_path), SETTINGS)
+    opened = session.open_session(str(tmp_path), sources(tmp_path))
     assert values(opened) == {"test"} and opened.warning is not None
     assert (tmp_path / "changes.log.damaged").exists()
 
@@ -143,7 +148,7 @@ def test_an_ended_session_with_a_damaged_log_ends(tmp_path: Path) -> None:
     with_a_hint(tmp_path)
     with_a_hint(tmp_path, "second")
     flip(tmp_path / paths.CHANGE_LOG, b"the value of second")
-    opened = session.open_session(str(tmp_path), Settings({"session_grace": 0.0}))
+    opened = session.open_session(str(tmp_path), sources(tmp_path, session_grace="0"))
     assert values(opened) == set() and opened.warning is not None
     assert previous_keys(tmp_path) == ["test"]
 
@@ -153,7 +158,7 @@ def test_an_unreadable_log_is_left_alone(tmp_path: Path, place: Callable[[Path],
     """The session starts in memory and says so; what stands in the log's place stays."""
     path = tmp_path / paths.CHANGE_LOG
     place(path)
-    opened = session.open_session(str(tmp_path), SETTINGS)
+    opened = session.open_session(str(tmp_path), sources(tmp_path))
     assert opened.log is None and opened.warning is not None and "memory" in opened.warning
     assert (os.path.lexists(path) and not path.is_file()) or path.is_symlink()
 
@@ -166,7 +171,7 @@ def test_a_disk_that_takes_no_log_starts_in_memory(tmp_path: Path, monkeypatch: 
         raise StorageFailed("the disk is full")
 
     monkeypatch.setattr(ChangeLog, "resume", refuse)
-    opened = session.open_session(str(tmp_path), SETTINGS)
+    opened = session.open_session(str(tmp_path), sources(tmp_path))
     assert (values(opened), opened.log) == ({"test"}, None)
     assert opened.warning is not None and "the disk is full" in opened.warning
 
@@ -175,7 +180,7 @@ def test_forgetting_removes_the_damaged_copy_too(tmp_path: Path) -> None:
     """`stop --forget` leaves no byte of a session's hints but its one export."""
     with_a_hint(tmp_path)
     flip(tmp_path / paths.CHANGE_LOG, b'"session"')
-    opened = session.open_session(str(tmp_path), SETTINGS)
+    opened = session.open_session(str(tmp_path), sources(tmp_path))
     assert opened.log is not None
     opened.log.close()
     session.forget(str(tmp_path), SETTINGS)
