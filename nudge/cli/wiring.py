@@ -24,7 +24,7 @@ from nudge.clients.executable import Executable
 from nudge.clients.plan import Change, Ledger
 from nudge.clock import ago
 from nudge.errors import NudgeError, StorageFailed
-from nudge.usecases import delete_data
+from nudge.usecases import owned_files
 from nudge.usecases.measures import size
 
 _SESSIONS = 50
@@ -234,7 +234,7 @@ def _disconnected_lines(pen: Pen, changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool) -> int:
-    owned = delete_data.find()
+    owned = owned_files.find()
     if not console.as_json:
         console.show(_inventory_lines(owned))
     if not ask("Disconnect every client, stop the server and delete all of this permanently?", yes=yes):
@@ -242,13 +242,13 @@ def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool)
         return EXIT_REFUSED
     changes = _disconnect(console, chosen)
     _check_nothing_is_connected()
-    if delete_data.server_runs():
+    if owned_files.is_server_running():
         from nudge.cli.server import stop_server
 
         with redirect_stdout(StringIO()):
             stop_server(Console(as_json=False), Invocation().observer(), force=True, forget=True)
-    owned = delete_data.find()  # stopping has written the last of it
-    delete_data.delete(owned)
+    owned = owned_files.find()  # stopping has written the last of it
+    owned_files.delete(owned)
     deleted = [item.path for item in owned]
     summary = console.pen.done(f"deleted {output.count(len(deleted), 'path')}; nothing of Nudge is left")
     result = {"changed": [change.path for change in changes], "deleted": deleted}
@@ -266,7 +266,7 @@ def _check_nothing_is_connected() -> None:
         )
 
 
-def _inventory_lines(owned: Sequence[delete_data.Belonging]) -> Iterator[str]:
+def _inventory_lines(owned: Sequence[owned_files.OwnedFile]) -> Iterator[str]:
     sizes = [size(item.size) for item in owned]
     width = output.widest(sizes)
     for item, text in zip(owned, sizes, strict=True):

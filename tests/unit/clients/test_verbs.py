@@ -15,7 +15,6 @@ from nudge import config, paths
 from nudge.cli import app
 from nudge.clients import cursor, registry
 from nudge.ipc import lock
-from nudge.usecases import delete_data
 
 from .conftest import Outcome, script, tree
 
@@ -429,33 +428,3 @@ def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: 
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
     held.release()
     assert outcome.code == 3 and "end your agents" in outcome.err and os.path.exists(config.database_file())
-
-
-def test_files_that_were_moved_among_others_go_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database on another disk, a settings file in a repository: only they, and what belongs to the database."""
-    for name in ("my.db", "my.db-wal", "my.db.lock", "my.dbx", "nudge.toml", "nudge.toml.old"):
-        (tmp_path / name).write_text("x")
-    monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
-    monkeypatch.setenv("NUDGE_CONFIG", str(tmp_path / "nudge.toml"))
-    found = [os.path.basename(belonging.path) for belonging in delete_data.find()]
-    assert found == ["my.db", "my.db-wal", "my.db.lock", "nudge.toml"]
-
-
-@pytest.mark.parametrize(
-    ("others", "expected"), [([], ["backups"]), (["holiday.zip"], ["nudge-1.db", "nudge-1.db-wal"])]
-)
-def test_backups_go_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: list[str], expected: list[str]
-) -> None:
-    """They hold the whole history: all of them, and their folder where nothing else is in it."""
-    (tmp_path / "backups").mkdir()
-    for name in ("my.db", *(f"backups/{name}" for name in ("nudge-1.db", "nudge-1.db-wal", *others))):
-        (tmp_path / name).write_text("x")
-    monkeypatch.setenv("NUDGE_DB", str(tmp_path / "my.db"))
-    found = delete_data.find()
-    assert [os.path.basename(belonging.path) for belonging in found] == ["my.db", *expected]
-    delete_data.delete(found)
-    assert not (tmp_path / "my.db").exists()
-    assert (tmp_path / "backups").exists() == bool(others) and (
-        not others or os.listdir(tmp_path / "backups") == others
-    )

@@ -1,4 +1,4 @@
-"""What is ours on this machine, and its end."""
+"""The files and directories of Nudge on this machine, and their deletion."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _OUR_NAME = "nudge"
 
 
 @dataclass(frozen=True, slots=True)
-class Belonging:
+class OwnedFile:
     path: str
     size: int  # bytes
 
 
-def find(environ: Mapping[str, str] = os.environ) -> list[Belonging]:
-    """What exists of it, each once: a directory stands for all that is in it."""
+def find(environ: Mapping[str, str] = os.environ) -> list[OwnedFile]:
+    """Those that exist, each once: a directory stands for all that is in it."""
     candidates = dict.fromkeys(path for path in _candidates(environ) if os.path.lexists(path))
     outermost = [path for path in candidates if not any(path.startswith(other + os.sep) for other in candidates)]
-    return [Belonging(path, _size(path)) for path in outermost]
+    return [OwnedFile(path, _size(path)) for path in outermost]
 
 
-def server_runs(environ: Mapping[str, str] = os.environ) -> bool:
+def is_server_running(environ: Mapping[str, str] = os.environ) -> bool:
     return not lock.is_free(_lock_path(environ))
 
 
-def delete(owned: Sequence[Belonging], environ: Mapping[str, str] = os.environ) -> None:
-    """With the server's lock in hand, so that none starts meanwhile and writes into what goes."""
+def delete(owned: Sequence[OwnedFile], environ: Mapping[str, str] = os.environ) -> None:
+    """Delete them while holding the server's lock, so that none starts meanwhile and writes into them."""
     held = lock.OwnerLock(_lock_path(environ))
     if os.path.isdir(os.path.dirname(held.path)) and not held.acquire():
         raise StorageFailed(
             "a client has started the server again; end your agents, then run: nudge disconnect --all --delete-data"
         )
     try:
-        for belonging in owned:
-            _delete(belonging.path)
+        for file in owned:
+            _delete(file.path)
     except OSError as error:
         raise StorageFailed(f"cannot delete {error.filename}: {error.strerror}") from None
     finally:
@@ -49,29 +49,29 @@ def delete(owned: Sequence[Belonging], environ: Mapping[str, str] = os.environ) 
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
-    """Whole directories where they are ours by name, single files where somebody has moved them among others."""
+    """Whole directories where they have our name, single files where the user has moved them among others."""
     yield paths.runtime_dir(environ)
     yield paths.log_dir(environ)
     database, settings = config.database_file(environ), paths.config_file(environ)
-    moved = database != paths.default_database_file(environ)
-    yield from _with_its_own(database) if moved else [_directory_or(database)]
-    yield settings if environ.get("NUDGE_CONFIG") else _directory_or(settings)
+    is_moved = database != paths.default_database_file(environ)
+    yield from _database_files(database) if is_moved else [_directory_if_ours(database)]
+    yield settings if environ.get("NUDGE_CONFIG") else _directory_if_ours(settings)
 
 
-def _directory_or(path: str) -> str:
+def _directory_if_ours(path: str) -> str:
     directory = os.path.dirname(path)
     return directory if os.path.basename(directory) == _OUR_NAME else path
 
 
-def _with_its_own(database: str) -> Iterator[str]:
-    """A database has its journal and its lock beside it, under longer names, and its backups in a folder of theirs."""
+def _database_files(database: str) -> Iterator[str]:
+    """The database with its journal and lock beside it, under longer names, and its backups in their folder."""
     directory, name = os.path.split(database)
     try:
-        found = sorted(os.listdir(directory))
+        names = sorted(os.listdir(directory))
     except OSError:
         return
     yield from (
-        os.path.join(directory, other) for other in found if other == name or other.startswith((f"{name}-", f"{name}."))
+        os.path.join(directory, other) for other in names if other == name or other.startswith((f"{name}-", f"{name}."))
     )
     yield from restoring.copies(database)
 
