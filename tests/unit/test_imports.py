@@ -74,8 +74,13 @@ def modules() -> dict[str, str]:
     return {module_name(path): path.read_text(encoding="utf-8") for path in sorted((ROOT / "nudge").rglob("*.py"))}
 
 
-def imports(source: str) -> Iterator[str]:
+@cache
+def imports(source: str) -> tuple[str, ...]:
     """Every module that is named, late and type-only imports too: knowing a name is knowing it."""
+    return tuple(_imports(source))
+
+
+def _imports(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
