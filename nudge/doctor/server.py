@@ -83,7 +83,7 @@ def _untrusted_endpoint(snapshot: Snapshot, path: str) -> Finding:
 
 def _stale_endpoint(snapshot: Snapshot, published: Endpoint) -> Finding:
     """Harmless, since nothing trusts a pid, but it would mislead a reader."""
-    is_alive = holder.look_at(published.pid) is not None
+    is_alive = holder.find_process(published.pid) is not None
     state = "now another program" if is_alive else "gone"
     message = f"stale: its server, generation {published.generation}, is {state} (pid {published.pid})"
     return warn("endpoint", message, "nudge doctor --fix", clear_leftovers(snapshot.directory))

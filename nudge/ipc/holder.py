@@ -1,5 +1,7 @@
-"""Whom a pid in the endpoint file really names, asked before anybody is killed for it: the kernel gives numbers out
-again."""
+"""Whether the pid in the endpoint file is the server, checked before it is killed: the kernel reuses pids.
+
+It is when the process is ours, holds the server's lock, and was started as `nudge serve`.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +15,24 @@ from nudge.ipc import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nudge.ipc.endpoint import Endpoint
 
-_STARTED_BEFORE, _STARTED_AFTER = (
-    60.0,
-    2.0,
-)  # seconds between a process's start and the moment it announces itself, at most
-_NAME = "nudge"
+_STARTED_BEFORE, _STARTED_AFTER = 60.0, 2.0  # seconds from a process's start to its announcement, at most
+_PROGRAMS = ("nudge", "nudge-mcp", "nudge.exe", "nudge-mcp.exe")
+_OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")  # of Python
 
 
 class Process:
-    """What the system says about one process."""
+    """What the system says about one process; `argv` is its command line."""
 
-    __slots__ = ("command", "started", "uid")
+    __slots__ = ("argv", "started", "uid")
 
-    def __init__(self, uid: int, command: str, started: float | None = None) -> None:
-        self.uid, self.command, self.started = uid, command, started
+    def __init__(self, uid: int, argv: list[str], started: float | None = None) -> None:
+        self.uid, self.argv, self.started = uid, argv, started
 
 
 def kill(directory: str, published: Endpoint) -> None:
-    """End the server that the endpoint names, or raise why the process of that number is not the one; then nobody is
-    killed."""
+    """Kill the server that the endpoint names. Raises Conflict when that process is not the server, and kills nothing."""
     target = _open_pid(published.pid)
     try:
         doubt = doubt_about(directory, published)
@@ -52,23 +49,44 @@ def doubt_about(directory: str, published: Endpoint) -> str | None:
     pid = published.pid
     if pid <= 1 or pid == os.getpid():
         return f"the endpoint file names pid {pid}, which cannot be a server"
-    process = look_at(pid)
+    process = find_process(pid)
     if process is None:
         return f"no process with pid {pid} is alive"
     if process.uid != os.getuid():
         return f"pid {pid} belongs to another user"
     if not _is_holder(os.path.join(directory, paths.LOCK), published, process):
         return f"pid {pid} does not hold the server's lock"
-    return None if _NAME in process.command else f"pid {pid} runs another program"
+    return None if is_server_command(process.argv) else f"pid {pid} runs another program"
 
 
-def look_at(pid: int) -> Process | None:
+def is_server_command(argv: list[str]) -> bool:
+    """Whether it is `nudge serve`, through its script or as `python -m nudge serve`; a path with that word is neither."""
+    if not argv:
+        return False
+    if _is_script(argv[0]):
+        return "serve" in argv[1:]
+    arguments = iter(argv[1:])
+    for word in arguments:
+        if word == "-m":
+            return next(arguments, None) == "nudge" and "serve" in arguments
+        if word in _OPTIONS_WITH_VALUE:
+            next(arguments, None)
+        elif not word.startswith("-") or word == "-c":
+            return word != "-c" and _is_script(word) and "serve" in arguments
+    return False
+
+
+def _is_script(path: str) -> bool:
+    return os.path.basename(path) in _PROGRAMS
+
+
+def find_process(pid: int) -> Process | None:
     """The living process of that number, if there is one that we may see."""
     return _from_proc(pid) if _has_proc() else _from_ps(pid)
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether somebody stopped it (SIGSTOP, Ctrl-Z, a debugger): it will answer again when it is woken."""
+    """Whether it was stopped (SIGSTOP, Ctrl-Z, a debugger); it answers again after SIGCONT."""
     return _has_proc() and _state(pid) in ("T", "t")
 
 
@@ -79,7 +97,7 @@ def _has_proc() -> bool:
 def _is_holder(path: str, published: Endpoint, process: Process) -> bool:
     if lock.is_free(path):
         return False
-    return _has_open(published.pid, path) if _has_proc() else _started_together(published, process)
+    return _holds(published.pid, path) if _has_proc() else _started_together(published, process)
 
 
 # Linux
@@ -89,10 +107,10 @@ def _from_proc(pid: int) -> Process | None:
     try:
         uid = os.stat(f"/proc/{pid}").st_uid
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            command = file.read().replace(b"\0", b" ").decode("utf-8", "replace")
+            argv = file.read().decode("utf-8", "replace").rstrip("\0").split("\0")
     except OSError:
         return None
-    return None if _state(pid) in ("Z", "X", None) else Process(uid, command)
+    return None if _state(pid) in ("Z", "X", None) else Process(uid, argv)
 
 
 def _state(pid: int) -> str | None:
@@ -103,26 +121,26 @@ def _state(pid: int) -> str | None:
         return None
 
 
-def _has_open(pid: int, path: str) -> bool:
-    """The lock is held, and this process has its file open or is named by the kernel's own list of locks."""
+def _holds(pid: int, path: str) -> bool:
+    """Whether the process has the file open with an exclusive lock on it, or the kernel lists it as the lock's holder."""
     try:
         wanted = os.stat(path)
+        names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
-        return False
-    return any(os.path.samestat(wanted, status) for status in _open_files(pid)) or _is_listed(pid, wanted.st_ino)
-
-
-def _open_files(pid: int) -> Iterator[os.stat_result]:
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return
+        names = []
     for name in names:
         try:
-            yield os.stat(f"{folder}/{name}")
-        except OSError:
+            if os.path.samestat(wanted, os.stat(f"/proc/{pid}/fd/{name}")) and _is_locked(pid, name):
+                return True
+        except OSError:  # closed meanwhile
             continue
+    return os.path.exists(path) and _is_listed(pid, os.stat(path).st_ino)
+
+
+def _is_locked(pid: int, descriptor: str) -> bool:
+    """The kernel lists the locks of an open file: `lock:\t1: FLOCK  ADVISORY  WRITE 4242 fe:00:2146340 0 EOF`."""
+    with open(f"/proc/{pid}/fdinfo/{descriptor}", encoding="ascii", errors="replace") as file:
+        return any(line.startswith("lock:") and "FLOCK" in line and "WRITE" in line for line in file)
 
 
 def _is_listed(pid: int, inode: int) -> bool:
@@ -136,8 +154,7 @@ def _is_listed(pid: int, inode: int) -> bool:
     return (str(pid), str(inode)) in held
 
 
-# Elsewhere: the system does not tell who holds a lock, but a number that was given out again belongs to a younger
-# process
+# Elsewhere the system does not tell who holds a lock, but a pid that was used again belongs to a younger process.
 
 
 def _from_ps(pid: int) -> Process | None:
@@ -146,14 +163,23 @@ def _from_ps(pid: int) -> Process | None:
 
     command = ["ps", "-o", "uid=,lstart=,command=", "-p", str(pid)]
     try:
-        told = subprocess.run(
+        listing = subprocess.run(
             command, capture_output=True, text=True, timeout=5, check=False, env={"LC_ALL": "C", "PATH": os.defpath}
         )
-        uid, *when, words = told.stdout.split(None, 6)
+        uid, *when, line = listing.stdout.split(None, 6)
         started = time.mktime(time.strptime(" ".join(when), "%a %b %d %H:%M:%S %Y"))
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return Process(int(uid), words.strip(), started)
+    return Process(int(uid), _split_command(line.strip()), started)
+
+
+def _split_command(line: str) -> list[str]:
+    """`ps` separates words by blanks and quotes nothing: the path of a Python may come in several pieces."""
+    words = line.split()
+    first = next((number for number, word in enumerate(words) if word.startswith("-") or _is_script(word)), len(words))
+    if first and first < len(words):
+        words[:first] = [" ".join(words[:first])]
+    return words
 
 
 def _started_together(published: Endpoint, process: Process) -> bool:
@@ -171,8 +197,7 @@ def _started_together(published: Endpoint, process: Process) -> bool:
 
 
 def _open_pid(pid: int) -> int | None:
-    """A descriptor that goes on naming this very process, whatever becomes of its number between the look and the
-    kill."""
+    """A descriptor that names this very process, also when its pid is used again between the check and the kill."""
     if not hasattr(os, "pidfd_open") or pid <= 0:
         return None
     try:
