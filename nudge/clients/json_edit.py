@@ -80,7 +80,7 @@ class Document:
 
 @lru_cache(maxsize=4)
 def parse(text: str) -> Document:
-    """Remembered: one edit looks at the same text several times, and a client's state can have megabytes."""
+    """Cached: one edit parses the same text several times, and a client's state can have megabytes."""
     return _Parser(text).document()
 
 
@@ -189,7 +189,7 @@ class _Parser:
 
 
 def add_member(draft: Draft, path: Path, value: Any) -> None:
-    """Put `value` at `path`, where nothing is yet, making the objects on the way."""
+    """Add `value` at `path`, where nothing is yet, and the objects on the way to it."""
     node = _root(draft)
     for depth, name in enumerate(path):
         child = node.member(name)
@@ -200,7 +200,7 @@ def add_member(draft: Draft, path: Path, value: Any) -> None:
 
 
 def add_item(draft: Draft, path: Path, item: Any) -> None:
-    """Put `item` last into the array at `path`, making it and the objects on the way."""
+    """Append `item` to the array at `path`; add that, and the objects on the way to it, when they are missing."""
     array = find(draft.text, path)
     if array is None:
         add_member(draft, path, [item])
@@ -216,7 +216,7 @@ def find(text: str, path: Path) -> Node | None:
 
 
 def remove_member(draft: Draft, path: Path) -> None:
-    """Take it out, and every object above it that this leaves empty."""
+    """Remove it, and every object above it that this leaves empty."""
     parent = find(draft.text, path[:-1])
     entry = None if parent is None else parent.entry(path[-1])
     if parent is None or entry is None:
@@ -235,11 +235,11 @@ def remove_if_empty(draft: Draft, path: Path) -> None:
         remove_member(draft, path)
 
 
-# Putting in
+# Adding
 
 
 def _root(draft: Draft) -> Node:
-    """The document's object; made first when there is nothing, or nothing but comments."""
+    """The document's object; added first when there is nothing, or nothing but comments."""
     document = parse(draft.text)
     if document.root is None:
         layout = _Layout.of(draft.text)
@@ -258,7 +258,7 @@ def _nested(names: Path, value: Any) -> Any:
 
 def _expect(draft: Draft, node: Node, kind: str, name: str) -> Node:
     if node.kind != kind:
-        raise Malformed(f"{name} is no {kind}", line_at(draft.text, node.start))
+        raise Malformed(f"{name} is not an {kind}", line_at(draft.text, node.start))
     return node
 
 
@@ -290,7 +290,7 @@ def _render_on_one_line(key: str | None, value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """How the author of a text writes."""
+    """The line ends and indentation of a text."""
 
     text: str
     newline: str
@@ -325,7 +325,7 @@ class _Layout:
         return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-# Taking out
+# Removing
 
 
 def _remove(draft: Draft, parent: Node, entry: Entry) -> None:

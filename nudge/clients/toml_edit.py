@@ -37,7 +37,7 @@ def table(document: dict[str, Any], parent: str, name: str) -> dict[str, Any] | 
 
 
 def add(draft: Draft, parent: str, name: str, lines: list[str]) -> None:
-    """At the end, as its own block; refused when the file writes `parent` in a way that no table can follow."""
+    """Append the table as a block of its own; `Malformed` when `parent` is written so that no table can follow."""
     text = draft.text
     newline = "\r\n" if "\r\n" in text else "\n"
     lead = "" if not text else newline if text.endswith("\n") else newline * 2
@@ -54,8 +54,7 @@ def _reads_as_table(text: str, parent: str, name: str) -> bool:
 
 
 def remove(text: str, parent: str, name: str) -> str:
-    """The text without the table, its own tables and the marks; refused when it is written some other way than as a
-    table."""
+    """The text without the table, its subtables and the marks; `Malformed` when it is not written as a table."""
     before = parse(text)
     lines = _LINE.findall(text)
     ours = set(_ours(lines, parent, name))
@@ -64,12 +63,12 @@ def remove(text: str, parent: str, name: str) -> str:
         _without(parse(kept), parent, name) != _without(before, parent, name)
         or table(parse(kept), parent, name) is not None
     ):
-        raise Malformed(f"{parent}.{name} is not written as a table; take it out by hand")
+        raise Malformed(f"{parent}.{name} is not written as a table; remove it by hand")
     return kept
 
 
 def _ours(lines: list[str], parent: str, name: str) -> Iterator[int]:
-    """Numbers of the lines that go."""
+    """Numbers of the lines to remove."""
     header = re.compile(rf"[ \t]*\[[ \t]*{_key(parent)}[ \t]*\.[ \t]*{_key(name)}[ \t]*[\].]")
     begins = [number for number, line in enumerate(lines) if _HEADER.match(line)]
     for begin, end in pairwise([*begins, len(lines)]):
@@ -94,7 +93,7 @@ def _last_of_table(lines: list[str], begin: int, end: int) -> int:
 
 
 def _without(document: dict[str, Any], parent: str, name: str) -> dict[str, Any]:
-    """An empty parent goes as well: a table that nothing else mentions exists only through its children."""
+    """The document without the table, and without a parent that existed only through it."""
     tables = document.get(parent)
     if not isinstance(tables, dict):
         return document
@@ -104,8 +103,7 @@ def _without(document: dict[str, Any], parent: str, name: str) -> dict[str, Any]
 
 
 def lines(entries: Mapping[str, Any]) -> list[str]:
-    """Strings and lists of them as TOML has them: JSON's spelling, but for the one character that only JSON leaves as
-    it is."""
+    """Strings and lists of strings in TOML. JSON's spelling is the same but for DEL, which TOML wants escaped."""
     return [
         f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f") for key, value in entries.items()
     ]

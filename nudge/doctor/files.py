@@ -17,7 +17,15 @@ from nudge.usecases.measures import size
 _OTHERS = 0o077
 _OTHERS_WRITE = 0o022
 # The endpoint and the token have checks of their own.
-_PLAIN_FILES = (paths.LOCK, paths.MEMBERS, paths.CHANGE_LOG, paths.PREVIOUS, paths.START_REPORT)
+_PLAIN_FILES = (
+    paths.LOCK,
+    paths.START_LOCK,
+    paths.MEMBERS,
+    paths.CHANGE_LOG,
+    paths.PREVIOUS,
+    paths.SETTINGS,
+    paths.START_REPORT,
+)
 
 
 def check_directories(snapshot: Snapshot) -> Iterator[Finding]:

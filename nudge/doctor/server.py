@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Any
 
-from nudge import limits, paths
+from nudge import config, limits, paths
 from nudge.doctor.files import chmod, clear_leftovers, remove
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc import endpoint, holder
@@ -37,6 +37,13 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
         file = paths.config_file(snapshot.environ)
         message = f"{file} has names that are no settings: {', '.join(snapshot.settings.unknown)}"
         yield warn("settings", message, edit_command(file))
+    if snapshot.status is not None:
+        for difference in config.differences(snapshot.environ, port=snapshot.status.get("port")):
+            message = f"the running server does not use your setting {difference}"
+            yield warn("settings", message, "nudge stop, then start it again")
+    else:  # a server reports them in its status
+        for warning in snapshot.settings.warnings:
+            yield warn("settings", warning, "nothing to do: the next start ignores it")
 
 
 def _where_set(snapshot: Snapshot, variable: str) -> str:

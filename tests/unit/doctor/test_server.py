@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nudge import doctor, paths
+from nudge import config, doctor, paths
 from nudge.config import Settings
 from nudge.doctor import server
 from nudge.ipc import holder
@@ -150,6 +150,16 @@ def test_settings(make: Make, tmp_path: Path) -> None:
     assert only(server.check_settings(make(settings=Settings({"autostart": False})))).level == "warn"
     found = only(server.check_settings(make(settings=Settings({}, ["max_hint"]), environ={"NUDGE_CONFIG": config})))
     assert found.level == "warn" and "max_hint" in found.message and config in str(found.fix)
+
+
+def test_settings_that_the_server_does_not_use(make: Make, run: Path) -> None:
+    """They belong to its session: what this shell says otherwise is named, with how to apply it."""
+    environ = {"NUDGE_RUNTIME_DIR": str(run), "NUDGE_MAX_HINTS": "7"}
+    config.store(str(run), "s1", {"max_hints": "5"})
+    assert only(server.check_settings(make(environ=environ))).level == "ok"
+    found = only(server.check_settings(make(environ=environ, status={"port": 1})))
+    assert found.level == "warn" and "NUDGE_MAX_HINTS=7 (the server has 5)" in found.message
+    assert str(found.fix).startswith("nudge stop")
 
 
 WELL = {"pid": 41, "owner": "client", "durability": "process", "session": {"read_only": None}, "last_error": None}
