@@ -8,6 +8,8 @@ MAX_BODY_BYTES = 1 * MIB
 MAX_IMPORT_BODY_BYTES = 16 * MIB
 MAX_STDIO_LINE_BYTES = 1 * MIB
 MAX_JSON_DEPTH = 64
+FAST_JSON_VALUES = 10_000  # of a large message that the C scanner takes, in 5 ms
+MAX_JSON_VALUES = 100_000  # commas and opening brackets of a message larger than SMALL_JSON_BYTES
 MAX_BATCH = 100
 MAX_INTEGER_DIGITS = 30
 MAX_NUMBER_CHARS = 1_000  # of a number with a fraction or an exponent
@@ -144,8 +146,11 @@ STDIO_UNANSWERED_BYTES = 32 * KIB  # requests that are taken from it at once
 STDIO_LINE_COST_BYTES = 2 * KIB  # what a line counts for beside its length
 STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
 
-# The HTTP listener
-MAX_CONNECTIONS = 512  # on each of the two addresses
+# The public door
+MAX_CONNECTIONS = 512  # at most half of the process's descriptors
+MAX_UNAUTHENTICATED_CONNECTIONS = 64  # that have not shown the token; at most a quarter of the descriptors
+TOKEN_TIMEOUT = 5.0  # seconds that a connection has to show the token
+MAX_HEADERS = 64  # of at most 8 KiB each
 MAX_HEAD_BYTES = 64 * KIB  # all headers: a context with a long directory fits
 MAX_SOCKET_HEAD_BYTES = 2 * MIB  # the same on the Unix socket: MAX_ENV_NAMES variables fit
 READ_BYTES = 16 * KIB  # parsed at once

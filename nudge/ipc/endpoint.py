@@ -124,6 +124,32 @@ def ensure_token(directory: str) -> str:
     return token
 
 
+class TokenFile:
+    """Returns the token in force, which is the one on disk; makes a new one when somebody removed the file."""
+
+    __slots__ = ("_directory", "_path", "_signature", "_token")
+
+    def __init__(self, directory: str) -> None:
+        self._directory, self._path = directory, os.path.join(directory, paths.TOKEN)
+        self._signature: tuple[int, int] | None = None
+        self._token = ""
+
+    def __call__(self) -> str:
+        """Empty when there is none and none can be written."""
+        try:
+            status = os.stat(self._path)
+            signature = status.st_ino, status.st_ctime_ns
+        except OSError:
+            signature = None
+        if signature is None or signature != self._signature:  # reading it takes ten times as long as the look
+            self._signature = signature
+            try:
+                self._token = ensure_token(self._directory)
+            except (OSError, StorageFailed):
+                self._token = ""
+        return self._token
+
+
 # What a killed server leaves behind
 
 

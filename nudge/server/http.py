@@ -1,229 +1,426 @@
-"""PRIMARY's HTTP: JSON-RPC, MCP and REST on the owner-only Unix socket and, with the bearer token, on loopback TCP."""
+"""The public door: JSON-RPC, MCP and REST over HTTP on 127.0.0.1, with the bearer token. aiohttp speaks the protocol.
+
+aiohttp takes 150 ms to import: PRIMARY loads this module after the private socket answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
+import errno
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+import re
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from nudge import __version__, limits
-from nudge.errors import HandingOver, Invalid, NudgeError
-from nudge.server import gate, jsonrpc, rest, wire
-from nudge.server.facts import call_from, facts_from
-from nudge.server.http_messages import Answer, Request, Service, plain
-from nudge.server.late_mcp import LateMcp
-from nudge.server.listener import Listener
-from nudge.server.members import Members
+from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NudgeError
+from nudge.server import jsonrpc, rest, strict_json
+from nudge.server.facts import Facts
+from nudge.server.strict_json import JsonError
 from nudge.usecases.app import App
-from nudge.usecases.call import EnvNeeded
+from nudge.usecases.call import Call, Door
 
 _log = logging.getLogger(__name__)
-_ENV_NEEDED = 428
 
-_SMALL_ANSWERS = frozenset(
-    ("nudge.bump", "nudge.get_hint", "nudge.record", "nudge.set_hint")
-)  # one hint at most: no need to measure
-_MOST_BODY = {
-    "/": limits.MAX_IMPORT_BODY_BYTES,
-    "/mcp": limits.MAX_STDIO_LINE_BYTES,
-    "/role": limits.KIB,
-    "/api/v1/import": limits.MAX_IMPORT_BODY_BYTES,
-}
+# ASCII: with IGNORECASE alone `ſ` (U+017F) matches an `s`, and no resolver reads it so.
+_LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
+_SINGLE_HEADERS = ("Authorization", "Origin", "Content-Encoding")  # aiohttp refuses a second Host, Content-Type, length
+_READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
+_LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
+_CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the door closes
+_ACCEPT_RETRY = 1.0  # seconds after the process ran out of descriptors
 
-_ROUTED_AS = {"HEAD": "GET"}  # whose answer goes without its body
+_NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
+_JSON = {"Content-Type": "application/json", "Server": "nudge"}
+_TEXT = {"Content-Type": "text/plain; charset=utf-8", "Server": "nudge"}
+_CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 
-class HttpServer:
-    """Both listeners of one PRIMARY. While `refusing`, every call is sent away with a word that it may come back."""
+class Answerer(Protocol):
+    """Answers MCP messages."""
 
-    def __init__(self, app: App, mcp: LateMcp, token: str, *, auth: bool = True) -> None:
+    async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None: ...
+
+
+class _Refused(Exception):
+    """A request that ends here, with its answer."""
+
+    def __init__(self, status: int, text: str, **headers: str) -> None:
+        super().__init__(text)
+        self.response = _plain(status, text, **headers)
+
+
+class PublicDoor:
+    """HTTP for one PRIMARY. `token` returns the token in force, which is the one on disk.
+
+    While `refusing`, every call is answered with 503 and a header that says when to try again; `pace` is a pause in seconds
+    before each call.
+    """
+
+    def __init__(self, app: App, mcp: Answerer, token: Callable[[], str], *, auth: bool = True) -> None:
         self._app, self._mcp, self._token, self._auth = app, mcp, token, auth
-        self._listeners: list[Listener] = []
-        self._posts: dict[str, Handler] = {
-            "/": self._jsonrpc,
-            "/mcp": self._serve_mcp,
-            "/member": self._join,
-            "/role": self._role,
+        self._routes: dict[str, dict[str, Handler]] = {
+            "/": {"POST": self._jsonrpc},
+            "/mcp": {"POST": self._answer_mcp},
+            "/health": {"GET": _health},
+            rest.OPENAPI: {"GET": _openapi},
         }
-        self.members = Members()
+        self._server: web.Server
+        self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._connections: set[_Connection] = set()
+        self._unauthenticated: set[_Connection] = set()
+        self._room = asyncio.Event()
+        self._warned = False
         self.refusing = False
         self.pace = 0.0
-        """Seconds that every call waits before it is served."""
         self.in_flight = 0
-        self.on_role_asked: Callable[[dict[str, Any]], bool] = lambda _asked: False
         self.on_call: Callable[[], None] = lambda: None
 
-    async def listen_unix(self, path: str) -> None:
-        listener = Listener(self._service(self._admit_unix, limits.MAX_SOCKET_HEAD_BYTES, None))
-        await listener.on_unix(path)
-        self._listeners.append(listener)
-
-    async def listen_tcp(self, ports: Iterable[int]) -> int | None:
-        """Bind the first port that is free; None when none of them is."""
-        listener = Listener(self._service(self._admit_tcp, limits.MAX_HEAD_BYTES, limits.KEEPALIVE))
+    async def open(self, ports: Iterable[int]) -> int | None:
+        """Listen on the first of `ports` that is free, and return it; None when none of them is."""
         for port in ports:
             with suppress(OSError):
-                await listener.on_tcp(port)
-                self._listeners.append(listener)
+                self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
+                self._listener.setblocking(False)
+                self._server = web.Server(self._handle, request_factory=_make_request)
+                self._accepting = asyncio.create_task(self._accept(self._listener))
                 return port
         return None
 
-    def _service(self, admit: Callable[[Request], Answer | None], most_head: int, idle: float | None) -> Service:
-        return Service(admit, self._respond, self.members.forget, _too_large(), most_head, idle)
-
     async def close(self) -> None:
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            await listener.close()
+        """Accept nobody else; calls in flight have a moment to be answered."""
+        if self._listener is None or self._accepting is None:
+            return
+        self._accepting.cancel()
+        self._listener.close()
+        self._listener = None
+        self._server.pre_shutdown()
+        await self._server.shutdown(_CLOSE_TIMEOUT)
 
-    # Who may come in, with what
+    # Connections
 
-    def _admit_unix(self, request: Request) -> Answer | None:
-        return self._admit(request) if gate.is_same_user(request.transport) else plain(403, "another user")
+    async def _accept(self, listener: socket.socket) -> None:
+        """Take newcomers while there is room; the others wait in the kernel's queue.
 
-    def _admit_tcp(self, request: Request) -> Answer | None:
-        refused = gate.check_browser(request) or (
-            None if self._is_open(request) else gate.check_token(request, self._token)
-        )
-        if refused is None:
-            return self._admit(request)
-        return plain(*refused, headers={"WWW-Authenticate": "Bearer"} if refused[0] == 401 else {})
+        asyncio's own accept loop logs and retries a hundred times at once when the process is out of descriptors
+        (https://github.com/python/cpython/issues/127529): a core and a log full of it.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            while not self._has_room():
+                self._warn_once("too many connections on the port; new ones wait")
+                self._room.clear()
+                await self._room.wait()
+            try:
+                accepted, _ = await loop.sock_accept(listener)
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._warn_once("out of file descriptors; new connections on the port wait")
+                    await asyncio.sleep(_ACCEPT_RETRY)
+                continue
+            try:
+                await loop.connect_accepted_socket(lambda: _Connection(self, self._server, loop), accepted)
+            except OSError:
+                accepted.close()
 
-    def _is_open(self, request: Request) -> bool:
-        return not self._auth or request.path == "/health" or request.path.startswith("/proof/")
+    def _has_room(self) -> bool:
+        descriptors = _descriptor_limit()
+        return len(self._connections) < min(limits.MAX_CONNECTIONS, descriptors // 2) and len(
+            self._unauthenticated
+        ) < min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptors // 4)
 
-    def _admit(self, request: Request) -> Answer | None:
-        if self._handler(request) is None:
-            known = request.path in self._posts
-            return plain(405 if known else 404, "no such path or method", headers={"Allow": "POST"} if known else {})
-        if request.method in ("POST", "PUT") and not gate.is_json(request):
-            return plain(415, "send application/json")
-        request.most_body = _MOST_BODY.get(request.path, limits.MAX_BODY_BYTES)
-        return None
+    def _warn_once(self, what: str) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning("%s (said once)", what)
 
-    def _handler(self, request: Request) -> Handler | None:
-        method, path = _ROUTED_AS.get(request.method, request.method), request.path
-        if method == "POST" and path in self._posts:
-            return self._posts[path]
-        if method == "GET" and path == "/health":
-            return _health
-        if method == "GET" and path.startswith("/proof/"):
-            return self._proof
-        return self._rest if path.startswith(rest.PREFIX) else None
+    def _opened(self, connection: _Connection) -> None:
+        self._connections.add(connection)
+        self._unauthenticated.add(connection)
 
-    # What it gets
+    def _authenticated(self, connection: _Connection) -> None:
+        self._unauthenticated.discard(connection)
+        self._room.set()
 
-    async def _respond(self, request: Request) -> Answer:
-        """Whatever happens inside, the client gets an answer without a trace of our insides."""
-        self.members.note(request)
+    def _closed(self, connection: _Connection) -> None:
+        self._connections.discard(connection)
+        self._unauthenticated.discard(connection)
+        self._room.set()
+
+    # Requests
+
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
+        connection = request.protocol
+        assert isinstance(connection, _Connection)
+        try:
+            _check_browser(request.headers)
+            handler = self._admit(request, connection)
+            return await self._call(handler, request)
+        except _Refused as refusal:
+            return refusal.response
+        finally:
+            connection.busy = False
+
+    def _admit(self, request: web.BaseRequest, connection: _Connection) -> Handler:
+        """Return what serves this request, once it may be served; raise _Refused otherwise."""
+        headers, target = request.headers, request.raw_path
+        odd = target[:1] != "/" or request.version.major != 1
+        if odd or any(len(headers.getall(name, ())) > 1 for name in _SINGLE_HEADERS):
+            raise _Refused(400, "not a request that this server understands")
+        path = target.partition("?")[0]
+        if self._auth and path != "/health" and not shows_token(headers.get("Authorization", ""), self._token()):
+            raise _Refused(401, _NO_TOKEN, **{"WWW-Authenticate": "Bearer"})
+        if not connection.authenticated and (path != "/health" or not self._auth):
+            connection.authenticate()
+        handlers = self._routes.get(path) or dict.fromkeys(rest.match(path), self._rest)
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None and not handlers:
+            raise _Refused(404, "no such path")
+        if handler is None:
+            allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
+            raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
+        if (request.method in ("POST", "PUT") or request.body_exists) and path != "/health":
+            _check_json(headers)
+        return handler
+
+    async def _call(self, handler: Handler, request: web.BaseRequest) -> web.Response:
         if self.refusing:
             return _retry_later()
-        handler = self._handler(request)
-        assert handler is not None, "admitted"
         self.in_flight += 1
         self.on_call()
         try:
-            if self.pace and request.path != "/role":
+            if self.pace:
                 await asyncio.sleep(self.pace)
             return await handler(request)
-        except EnvNeeded as asked:
-            return _json({"names": asked.names}, _ENV_NEEDED)
         except HandingOver:
             return _retry_later()
-        except wire.WireError as error:
-            if request.path.startswith(rest.PREFIX):
-                return _json({"error": error.to_wire()}, 400)
-            return _json(jsonrpc.error_response(None, error.code, error.message))
-        except NudgeError as error:
-            return _json({"error": error.to_wire()}, rest.status_of(error))
         finally:
             self.in_flight -= 1
 
-    async def _jsonrpc(self, request: Request) -> Answer:
-        payload = await _decoded(request.body)
-        if _is_too_large(request.body, payload):
-            return _too_large()
-        answer = await jsonrpc.answer(self._app, payload, call_from(request.headers))
-        small = isinstance(payload, dict) and payload.get("method") in _SMALL_ANSWERS
-        if len(request.body) > limits.SMALL_JSON_BYTES:
-            await self._app.in_slices(wire.taken_apart(payload))
-        if answer is None:
-            return Answer(204)
-        return _json(answer) if small else await _sent(answer)
-
-    async def _serve_mcp(self, request: Request) -> Answer:
-        if not await self._mcp.ready(limits.LOAD_PATIENCE):
-            return _retry_later()
-        message = await _decoded(request.body)
+    async def _jsonrpc(self, request: web.BaseRequest) -> web.Response:
         try:
-            facts = facts_from(request.headers)
+            payload = await strict_json.decode_any(await _read_body(request))
+            answer = await jsonrpc.answer(self._app, payload, _call_of(request.headers))
+        except JsonError as error:
+            answer = jsonrpc.error_response(None, error.code, error.message)
+        except NudgeError as error:
+            return _json({"error": error.to_wire()}, rest.status_of(error))
+        if isinstance(answer, list):
+            return await _json_list(answer)
+        return _json(answer) if answer is not None else web.Response(status=204, headers={"Server": "nudge"})
+
+    async def _answer_mcp(self, request: web.BaseRequest) -> web.Response:
+        try:
+            message = await strict_json.decode_any(await _read_body(request))
+        except JsonError as error:
+            return _json(jsonrpc.error_response(None, error.code, error.message))
+        headers = request.headers
+        try:
+            call = _call_of(headers, "mcp")
         except Invalid as error:
             return _json(jsonrpc.refusal(jsonrpc.id_of(message), error))
+        facts = Facts(call, headers.get("MCP-Protocol-Version"), headers.get("Nudge-Tools", "default"))
         answer = await self._mcp.answer(message, facts)
-        return Answer(202) if answer is None else await _sent(answer)
+        return _json(answer) if answer is not None else web.Response(status=202, headers={"Server": "nudge"})
 
-    async def _rest(self, request: Request) -> Answer:
-        if request.method in ("GET", "HEAD") and request.path == rest.OPENAPI:
-            return _json(rest.openapi())
-        matched = rest.match(_ROUTED_AS.get(request.method, request.method), request.raw_path)
-        if matched is None:
-            return plain(404, "no such path or method")
-        operation, named = matched
-        params = rest.params(operation, named, request.query, await _decoded(request.body) if request.body else None)
-        result = await self._app.execute(operation.name, params, call_from(request.headers))
-        return await _sent(result)
-
-    async def _join(self, _request: Request) -> Answer:
-        """Who stays is a PROXY, and has a client that speaks MCP."""
-        self._mcp.expect()
-        return Answer(204)
-
-    async def _role(self, request: Request) -> Answer:
-        asked = await _decoded(request.body)
-        yielding = isinstance(asked, dict) and self.on_role_asked(asked)
-        return _json({"yielding": yielding}, 200 if yielding else 409)
-
-    async def _proof(self, request: Request) -> Answer:
-        nonce = request.path.removeprefix("/proof/")[:128]
-        proof = hmac.new(self._token.encode(), nonce.encode("utf-8", "surrogateescape"), hashlib.sha256)
-        return Answer(200, proof.hexdigest().encode(), "text/plain; charset=utf-8")
+    async def _rest(self, request: web.BaseRequest) -> web.Response:
+        path, _, query = request.raw_path.partition("?")
+        operation, named = rest.match(path)["GET" if request.method == "HEAD" else request.method]
+        try:
+            body = await _read_body(request)
+            params = rest.params(operation, named, query, await strict_json.decode_any(body) if body else None)
+            return _json(await self._app.execute(operation.name, params, _call_of(request.headers)))
+        except HandingOver:
+            raise
+        except NudgeError as error:
+            return _json({"error": error.to_wire()}, rest.status_of(error))
 
 
-async def _decoded(body: bytes) -> Any:
-    return (
-        wire.decode(body) if len(body) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, body)
-    )
+class _Connection(web.RequestHandler):
+    """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
+
+    __slots__ = ("_door", "_reaper", "authenticated", "busy")
+
+    def __init__(self, door: PublicDoor, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=limits.KEEPALIVE,
+            lingering_time=_LINGER,
+            max_headers=limits.MAX_HEADERS,
+            auto_decompress=False,  # a compressed kilobyte can hold a gigabyte
+            access_log=None,  # type: ignore[arg-type]
+            logger=_log,
+        )
+        self._door = door
+        self.authenticated = self.busy = False
+        self._reaper = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of asyncio's selector transport
+        self._door._opened(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._reaper.cancel()
+        self._door._closed(self)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> None:
+        """A client may close its half and still read the answer (`nc -N`); aiohttp would close at once."""
+        if self.busy:
+            self.close()
+            return True  # type: ignore[return-value]
+        return None
+
+    def authenticate(self) -> None:
+        self.authenticated = True
+        self._reaper.cancel()
+        self._door._authenticated(self)
+
+    def abort(self) -> None:
+        """Not close(): that waits until the client has read what was sent."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002
+    ) -> web.StreamResponse:
+        """aiohttp's own page and log line quote what the client sent, a secret perhaps."""
+        if isinstance(exc, HttpProcessingError) or status < 500:
+            response = _plain(400, "not a request that this server understands")
+        else:
+            _log.error("request failed", exc_info=exc)
+            response = _plain(500, "internal error; the server's log has the details")
+        if request.writer.output_size > 0:
+            raise ConnectionError("the answer has begun already")
+        response.force_close()
+        return response
 
 
-def _is_too_large(body: bytes, payload: object) -> bool:
-    """Only an import may be large."""
-    importing = isinstance(payload, dict) and payload.get("method") == "nudge.import"
-    return len(body) > limits.MAX_BODY_BYTES and not importing
+def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any) -> web.BaseRequest:
+    assert isinstance(protocol, _Connection)
+    protocol.busy = True
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)
 
 
-async def _health(_request: Request) -> Answer:
-    return _json({"name": "nudge", "version": __version__, "role": "PRIMARY"})
+# Who may come in
 
 
-def _json(content: Any, status: int = 200) -> Answer:
-    return Answer(status, wire.encode(content))
+def _check_browser(headers: Mapping[str, str]) -> None:
+    """A page can make its browser talk to loopback: the Host gives rebinding away, the Origin where the page is from."""
+    if not _LOOPBACK.fullmatch(headers.get("Host", "")):
+        raise _Refused(421, "this server answers to localhost only")
+    origin = headers.get("Origin")
+    if origin is not None:
+        scheme, separator, host = origin.partition("://")
+        if not separator or scheme not in ("http", "https") or not _LOOPBACK.fullmatch(host):
+            raise _Refused(403, "requests from other origins are refused")
 
 
-async def _sent(content: Any) -> Answer:
-    return (
-        _json(content) if wire.is_small(content) else Answer(200, await asyncio.to_thread(wire.encode_blocks, content))
-    )
+def shows_token(authorization: str, token: str) -> bool:
+    """Whether the header shows the token, compared in constant time. An empty token lets nobody in."""
+    scheme, _, shown = authorization.partition(" ")
+    given = shown.strip().encode("utf-8", "surrogateescape")
+    return scheme.lower() == "bearer" and bool(token) and hmac.compare_digest(given, token.encode())
 
 
-def _too_large() -> Answer:
-    return _json(jsonrpc.error_response(None, -32600, "Invalid request: the body is too large"), 413)
+def _check_json(headers: Mapping[str, str]) -> None:
+    kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" or headers.get("Content-Encoding", "identity") != "identity":
+        raise _Refused(415, "send application/json")
 
 
-def _retry_later() -> Answer:
-    return plain(503, "not now; send it again", headers={"Nudge-Retry": "1", "Retry-After": "1"})
+def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
+    once, deadline = headers.get("Nudge-Request-Id"), headers.get("Nudge-Deadline")
+    if once is None and deadline is None:
+        return _CALLS[door]
+    if once is not None and len(once) > limits.MAX_REQUEST_ID_CHARS:
+        raise Invalid(f"must have at most {limits.MAX_REQUEST_ID_CHARS} characters", field="Nudge-Request-Id")
+    try:
+        return Call(door=door, once=once or None, deadline=None if deadline is None else float(deadline))
+    except ValueError:
+        raise Invalid("must be a number", field="Nudge-Deadline") from None
+
+
+# In and out
+
+
+async def _read_body(request: web.BaseRequest) -> bytes:
+    if (request.content_length or 0) > limits.MAX_BODY_BYTES:
+        raise _too_large()
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+    try:
+        if request.content.is_eof():
+            return await request.read()
+        async with asyncio.timeout(limits.BODY_TIMEOUT):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise _too_large() from None
+    except TimeoutError:
+        raise _Refused(408, "the body did not arrive in time", Connection="close") from None
+    except (web.RequestPayloadError, HttpProcessingError):
+        raise _Refused(400, "not a body that this server understands", Connection="close") from None
+
+
+def _too_large() -> _Refused:
+    refusal = _Refused(413, "")
+    message = f"Invalid request: the body is larger than {limits.MAX_BODY_BYTES} bytes"
+    refusal.response = _json(jsonrpc.error_response(None, INVALID_REQUEST, message), 413)
+    return refusal
+
+
+async def _health(_request: web.BaseRequest) -> web.Response:
+    return _json({"status": "ok", "name": "nudge", "version": __version__, "role": "PRIMARY"})
+
+
+async def _openapi(_request: web.BaseRequest) -> web.Response:
+    return _json(rest.openapi())
+
+
+def _json(content: Any, status: int = 200) -> web.Response:
+    return web.Response(body=strict_json.encode(content), status=status, headers=_JSON)
+
+
+async def _json_list(items: list[Any]) -> web.Response:
+    """A hundred answers of a mebibyte each, encoded in one go, would hold the event loop for a second."""
+    encoded = []
+    for item in items:
+        encoded.append(strict_json.encode(item))
+        await asyncio.sleep(0)
+    return web.Response(body=b"[" + b",".join(encoded) + b"]", headers=_JSON)
+
+
+def _plain(status: int, text: str, **headers: str) -> web.Response:
+    return web.Response(status=status, body=f"{text}\n".encode(), headers={**_TEXT, **headers})
+
+
+def _retry_later() -> web.Response:
+    return _plain(503, "not now; send it again", **{"Nudge-Retry": "1", "Retry-After": "1"})
+
+
+def _descriptor_limit() -> int:
+    """File descriptors that this process may have; many, where the system does not say."""
+    if sys.platform == "win32":
+        return 1 << 20
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if soft != resource.RLIM_INFINITY else 1 << 20

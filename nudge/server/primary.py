@@ -18,10 +18,10 @@ from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock
-from nudge.server.http import HttpServer
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
 from nudge.server.self_report import SelfReport
+from nudge.server.socket_http import HttpServer
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.server.tool_choice import chosen_tools

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from nudge import __version__
 from nudge.errors import Invalid, NudgeError
-from nudge.server import wire
+from nudge.server import strict_json
 from nudge.server.operations import OPERATIONS, Operation
 from nudge.server.schemas import schema_of
 
@@ -30,33 +30,32 @@ def status_of(error: NudgeError) -> int:
     return _STATUS.get(error.reason, 400)
 
 
-def match(method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
-    """The operation that serves this request line, with what the path names. It is decoded last: a name may hold a
-    `%2F`."""
+def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
+    """By method, the operations that serve this path, each with the names in it.
+
+    The path is split before it is decoded: a name may hold a `%2F`.
+    """
     parts = path.split("/")
+    matched: dict[str, tuple[Operation, dict[str, str]]] = {}
     for operation in OPERATIONS.values():
-        verb, template = operation.route
+        method, template = operation.route
         names = template.split("/")
-        if (
-            verb == method
-            and len(names) == len(parts)
-            and all(n == p or n[:1] == "{" for n, p in zip(names, parts, strict=True))
-        ):
-            return operation, {
-                n[1:-1]: unquote(p, errors="surrogateescape") for n, p in zip(names, parts, strict=True) if n[:1] == "{"
-            }
-    return None
+        if len(names) != len(parts) or not all(n == p or n[:1] == "{" for n, p in zip(names, parts, strict=True)):
+            continue
+        named = {
+            n[1:-1]: unquote(p, errors="surrogateescape") for n, p in zip(names, parts, strict=True) if n[:1] == "{"
+        }
+        matched.setdefault(method, (operation, named))
+    return matched
 
 
-def params(
-    operation: Operation, named: Mapping[str, str], query: Iterable[tuple[str, str]], body: object
-) -> dict[str, Any]:
+def params(operation: Operation, named: Mapping[str, str], query: str, body: object) -> dict[str, Any]:
     """One parameter object from path, query string and body; where they disagree, the path wins."""
     if body is not None and not isinstance(body, dict):
         raise Invalid("must be a JSON object", field="body")
     properties = _properties(operation)
     asked: dict[str, Any] = {}
-    for name, raw in query:
+    for name, raw in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
         typed = _typed(name, raw, properties.get(name, {}))
         before = asked.get(name)
         asked[name] = [*before, *typed] if isinstance(before, list) and isinstance(typed, list) else typed
@@ -77,8 +76,8 @@ def _typed(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
         return raw.split(",")
     if kind in ("integer", "number", "boolean", "object"):
         try:
-            return wire.decode(raw.encode("utf-8", "surrogatepass"))
-        except wire.WireError:
+            return strict_json.decode(raw.encode("utf-8", "surrogatepass"))
+        except strict_json.JsonError:
             raise Invalid(f"must be JSON ({kind})", field=name) from None
     return raw
 

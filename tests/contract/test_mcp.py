@@ -357,9 +357,7 @@ def test_facts_that_are_nonsense_are_refused_with_the_requests_id(server: Served
     """A header that cannot be read fails the one request, in the form its sender waits for."""
     with server.script() as script:
         for headers in (
-            {"Nudge_Context": "["},
             {"Nudge_Deadline": "soon"},
-            {"Nudge_Env": "[]"},
             {"Nudge_Request_Id": "x" * 65},
         ):
             answer = script.post("/mcp", {"jsonrpc": "2.0", "id": 4, "method": "ping"}, **headers).json

@@ -161,7 +161,8 @@ def test_a_refusal_has_the_status_of_its_kind(
         ("GET", "/api/v1/hints?limit=ten", None, 400),
         ("GET", f"{BUILD}?context=here", None, 400),
         ("GET", "/api/v1/nothing", None, 404),
-        ("PATCH", BUILD, b"{}", 404),
+        ("PATCH", BUILD, b"{}", 405),
+        ("POST", "/api/v1/components", b"{}", 405),
         ("GET", "/api/v1/hints/api", None, 404),
     ],
 )
@@ -169,6 +170,12 @@ def test_what_is_no_request_is_refused(script: Http, verb: str, path: str, body:
     """A body that is no JSON object, a query that is not of its type, and a path or verb that is not there: never a
     200."""
     assert script.exchange(verb, path, body).status == status
+
+
+def test_a_wrong_verb_is_told_the_right_ones(script: Http) -> None:
+    """405 lists what the path takes; HEAD wherever GET is."""
+    reply = script.exchange("PATCH", BUILD, b"{}")
+    assert {*reply.headers["allow"].split(", ")} == {"GET", "HEAD", "PUT", "DELETE"}
 
 
 @pytest.mark.parametrize("name", ["a/b", "größe", "100%", "a b+c", "..", "x?y#z", "bump"])

@@ -24,7 +24,7 @@ from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED
 from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.ipc import endpoint
-from nudge.server.http import HttpServer
+from nudge.server.http import PublicDoor
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
@@ -332,11 +332,11 @@ def served() -> Iterator[Served]:
     app, token, loop = InProcess().app, secrets.token_hex(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = HttpServer(app, LateMcp(app), token)
+    door = PublicDoor(app, LateMcp(app), lambda: token)
     try:
-        yield Served(app, _wait(loop, server.listen_tcp(_ports())), token)
+        yield Served(app, _wait(loop, door.open(_ports())), token)
     finally:
-        _wait(loop, server.close())
+        _wait(loop, door.close())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -43,7 +43,6 @@ class LineDoor:
 
 DOORS: dict[str, Callable[[Served], Door]] = {
     "tcp": lambda server: HttpDoor(server.tcp, "/"),
-    "unix": lambda server: HttpDoor(server.unix, "/"),
     "mcp over tcp": lambda server: HttpDoor(server.tcp, "/mcp"),
     "stdio": lambda server: LineDoor(server.stdio()),
     "stdio through a proxy": lambda server: LineDoor(server.proxy()),

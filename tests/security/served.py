@@ -23,10 +23,11 @@ from nudge.config import Settings, Sources
 from nudge.ipc import endpoint
 from nudge.ipc.connection import Connection
 from nudge.ipc.endpoint import Endpoint
-from nudge.server.http import HttpServer
+from nudge.server.http import PublicDoor
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
 from nudge.server.proxy import Proxy
+from nudge.server.socket_http import HttpServer
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
@@ -58,7 +59,8 @@ class Served:
         self.mcp = LateMcp(self.app)
         self.http = HttpServer(self.app, self.mcp, TOKEN, auth=self._auth)
         await self.http.listen_unix(self.socket)
-        port = await self.http.listen_tcp(range(20_000 + os.getpid() % 20_000, 60_000))
+        self.door = PublicDoor(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
+        port = await self.door.open(range(20_000 + os.getpid() % 20_000, 60_000))
         assert port is not None
         self.port = port
         self.endpoint = Endpoint(os.getpid(), port, self.socket, "", "g", __version__, endpoint.READY)
@@ -105,6 +107,7 @@ class Served:
     def close(self) -> None:
         for line in self._lines:
             line.close()
+        self.run(self.door.close())
         self.run(self.http.close())
         if self.app.session.log is not None:
             self.app.session.log.close()
