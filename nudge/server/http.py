@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -27,11 +27,13 @@ from nudge.server.strict_json import JsonError
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door
 
+if TYPE_CHECKING:
+    from multidict import CIMultiDictProxy
+
 _log = logging.getLogger(__name__)
 
 # ASCII: with IGNORECASE alone `ſ` (U+017F) matches an `s`, and no resolver reads it so.
 _LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
-_SINGLE_HEADERS = ("Authorization", "Origin", "Content-Encoding")  # aiohttp refuses a second Host, Content-Type, length
 _READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
 _LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
 _CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the door closes
@@ -174,8 +176,7 @@ class PublicDoor:
     def _admit(self, request: web.BaseRequest, connection: _Connection) -> Handler:
         """Return what serves this request, once it may be served; raise _Refused otherwise."""
         headers, target = request.headers, request.raw_path
-        odd = target[:1] != "/" or request.version.major != 1
-        if odd or any(len(headers.getall(name, ())) > 1 for name in _SINGLE_HEADERS):
+        if target[:1] != "/" or request.version.major != 1:
             raise _Refused(400, "not a request that this server understands")
         path = target.partition("?")[0]
         if self._auth and path != "/health" and not shows_token(headers.get("Authorization", ""), self._token()):
@@ -322,12 +323,11 @@ def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writ
 # Who may come in
 
 
-def _check_browser(headers: Mapping[str, str]) -> None:
+def _check_browser(headers: CIMultiDictProxy[str]) -> None:
     """A page can make its browser talk to loopback: the Host gives rebinding away, the Origin where the page is from."""
     if not _LOOPBACK.fullmatch(headers.get("Host", "")):
         raise _Refused(421, "this server answers to localhost only")
-    origin = headers.get("Origin")
-    if origin is not None:
+    for origin in headers.getall("Origin", ()):
         scheme, separator, host = origin.partition("://")
         if not separator or scheme not in ("http", "https") or not _LOOPBACK.fullmatch(host):
             raise _Refused(403, "requests from other origins are refused")
@@ -362,14 +362,18 @@ def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
 
 
 async def _read_body(request: web.BaseRequest) -> bytes:
+    stream = request.content
+    if stream.is_eof():  # the whole body came with its head: a tenth of the time of `read`
+        body = stream.read_nowait()
+        if len(body) > limits.MAX_BODY_BYTES:
+            raise _too_large()
+        return body
     if (request.content_length or 0) > limits.MAX_BODY_BYTES:
         raise _too_large()
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
     try:
-        if request.content.is_eof():
-            return await request.read()
         async with asyncio.timeout(limits.BODY_TIMEOUT):
             return await request.read()
     except web.HTTPRequestEntityTooLarge:

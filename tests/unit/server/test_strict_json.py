@@ -254,10 +254,10 @@ HOSTILE = {
     "escapes": b'["' + b'\\"' * 500_000 + b'"]',
     "surrogates": b'["' + b"\\ud83d\\ude00" * 80_000 + b'"]',
     "keys": b"{" + b",".join(b'"%d":1' % nth for nth in range(90_000)) + b"}",
-    "containers": b"[" + b",".join([b"[]"] * 49_000) + b"]",
-    "numbers": b"[" + b",".join([b"1.5"] * 99_000) + b"]",
-    "objects": b"[" + b",".join([b'{"a":1}'] * 49_000) + b"]",
-    "columns": b"[" + b",".join([b"[" * 60 + b"]" * 60] * 1_500) + b"]",
+    "containers": b"[" + b",".join([b"[]"] * 99_000) + b"]",
+    "numbers": b"[" + b",".join([b"1.5"] * 199_000) + b"]",
+    "objects": b"[" + b",".join([b'{"a":1}'] * 95_000) + b"]",
+    "columns": b"[" + b",".join([b"[" * 60 + b"]" * 60] * 3_000) + b"]",
 }
 
 
