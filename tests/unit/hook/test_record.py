@@ -166,12 +166,15 @@ def test_a_dead_servers_address_is_no_server(run: Run, runtime: str) -> None:
 
 def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str) -> None:
     """100 ms for the answer; a stopped one still accepts connections."""
+    seconds = []
     with FakePrimary(runtime, answering(record=None)) as primary:
-        began = time.monotonic()
-        assert run(bash("ls")) == 0
-        took = time.monotonic() - began
-    assert len(primary.requests) == 1 and len(spooled(runtime)) == 1
-    assert limits.HOOK_TIMEOUT <= took < 1
+        for _ in range(5):
+            began = time.monotonic()
+            assert run(bash("ls")) == 0
+            seconds.append(time.monotonic() - began)
+    assert len(primary.requests) == 5 and len(spooled(runtime)) == 5
+    # A busy machine makes a run longer, hardly all of them.
+    assert limits.HOOK_TIMEOUT <= min(seconds) < 1
 
 
 @pytest.mark.parametrize(
@@ -530,7 +533,9 @@ def test_recording_loads_nothing_heavy() -> None:
 def in_a_process(runtime: str, raw: bytes, **environ: str) -> subprocess.CompletedProcess[bytes]:
     script = "from nudge import hook; hook.run()"
     environ |= {"NUDGE_RUNTIME_DIR": runtime, "NUDGE_CONFIG": "/nonexistent", "PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, "-c", script], input=raw, capture_output=True, env=environ, check=False)
+    # Without site: Python itself fails on an installation's .pth file whose path the environment cannot spell.
+    command = [sys.executable, "-S", "-c", script]
+    return subprocess.run(command, input=raw, capture_output=True, env=environ, check=False)
 
 
 def test_a_real_process_is_silent(runtime: str) -> None:
