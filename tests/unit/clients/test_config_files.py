@@ -222,7 +222,7 @@ def test_an_entry_that_is_no_table_is_left_to_its_author(text: str) -> None:
 
 
 def test_malformed_toml_is_named_with_its_line() -> None:
-    """A file that a person has to mend says where."""
+    """The error names the line to fix."""
     with pytest.raises(Malformed) as refusal:
         TOML_FILE.is_wired('a = 1\nb = "\n')
     assert refusal.value.line == 2
@@ -241,7 +241,7 @@ def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
 
 
 def test_a_file_of_ours_is_made_and_goes() -> None:
-    """Whatever version wrote it; but a stranger's file of that name is not touched."""
+    """Whatever version wrote it; but a file of somebody else is not touched."""
     file = WholeFile("nudge.js", "// nudge: new\n", "// nudge: ")
     assert file.wire("", "// nudge: old\n").text == "// nudge: new\n"
     assert file.clean("// nudge: old\n") is None

@@ -42,7 +42,7 @@ def test_a_shim_is_looked_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert executables.find() == Executable(str(shims / "nudge"))
 
 
-def test_without_one_it_is_said_how_to_get_one(bin_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_one_the_error_says_how_to_install_it(bin_directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path that is not there would be wired for ever."""
     (bin_directory / "nudge").unlink()
     monkeypatch.setattr(sys, "executable", str(bin_directory / "python"))

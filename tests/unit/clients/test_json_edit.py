@@ -56,7 +56,7 @@ def test_comments_and_trailing_commas(text: str, value: Any) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_line(text: str, line: int, what: str) -> None:
-    """A file that a person has to mend says where."""
+    """The error names the line to fix."""
     with pytest.raises(Malformed) as refusal:
         json_edit.parse(text)
     assert refusal.value.line == line and what in refusal.value.problem

@@ -254,7 +254,7 @@ def test_what_opencode_gets(home: Path) -> None:
     assert 'const NUDGE = "/my \\"tools\\"/nudge"\n' in plugin and "@" not in plugin
 
 
-def test_a_stranger_s_plugin_of_our_name_is_not_overwritten(home: Path) -> None:
+def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
     """Nor removed."""
     (home / ".config/opencode/plugin").mkdir(parents=True)
     (home / ".config/opencode/plugin/nudge.js").write_text("// theirs\n")

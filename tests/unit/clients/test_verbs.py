@@ -63,7 +63,7 @@ def test_connect_twice_then_disconnect(client: Any, nudge: Nudge, home: Path) ->
 
 
 def test_without_a_terminal_nothing_is_changed(nudge: Nudge, home: Path) -> None:
-    """The difference is shown, and what to add is said."""
+    """The difference is shown, and so is what to add."""
     outcome = nudge("connect", "codex")
     assert outcome.code == 2 and "+[mcp_servers.nudge]" in outcome.out and tree(home) == {}
     assert outcome.err == "nudge connect: cannot ask for confirmation: stdin is not a terminal; add --yes to go ahead\n"
@@ -188,13 +188,13 @@ def test_one_piece_goes_straight_into_a_file(nudge: Nudge, executable: str) -> N
         ("gemini", "~/.gemini/settings.json"),
     ],
 )
-def test_the_file_of_one_piece_is_told_beside_it(nudge: Nudge, name: str, file: str) -> None:
+def test_the_file_of_one_snippet_is_named_on_stderr(nudge: Nudge, name: str, file: str) -> None:
     """On the other stream, so that the piece can still go straight into it."""
     outcome = nudge("connect", name, "--print")
     assert outcome.err == f"add it to {file}, beside what is there\n" and file not in outcome.out
 
 
-def test_cursor_is_told_of_its_hooks(nudge: Nudge, home: Path) -> None:
+def test_the_hooks_of_cursor_are_printed(nudge: Nudge, home: Path) -> None:
     """Without groups, under its own names, each of which `nudge record` understands; written by hand, they can be taken
     out again."""
     hooks = json.loads(json.loads(nudge("connect", "cursor", "--print", "--json").out)["files"]["~/.cursor/hooks.json"])
@@ -220,12 +220,12 @@ def test_several_pieces_are_named(nudge: Nudge) -> None:
 
 @pytest.mark.parametrize("client", BY_HAND, ids=lambda client: client.name)
 def test_a_client_that_is_wired_by_hand_is_not_written(client: Any, nudge: Nudge, home: Path) -> None:
-    """It is told how to see what to write."""
+    """The error says how to see what to write."""
     outcome = nudge("connect", client.name, "--yes")
     assert outcome.code == 2 and f"nudge connect {client.name} --print" in outcome.err and tree(home) == {}
 
 
-def test_an_unknown_client_is_told_the_known_ones(nudge: Nudge) -> None:
+def test_the_error_for_an_unknown_client_lists_the_known_ones(nudge: Nudge) -> None:
     """With exit code 2."""
     outcome = nudge("connect", "emacs")
     assert outcome.code == 2 and "claude-code" in outcome.err
@@ -300,17 +300,17 @@ def test_a_malformed_file_does_not_spoil_the_list(nudge: Nudge, home: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "error"),
     [
         ([], "missing CLIENT"),
         (["codex", "--all"], "CLIENT and --all exclude each other"),
         (["codex", "--delete-data"], "--delete-data needs --all"),
     ],
 )
-def test_disconnect_is_told_of_what(nudge: Nudge, words: list[str], said: str) -> None:
+def test_disconnect_needs_one_client_or_all(nudge: Nudge, words: list[str], error: str) -> None:
     """One client or all of them; data goes only with all."""
     outcome = nudge("disconnect", *words)
-    assert outcome.code == 2 and said in outcome.err
+    assert outcome.code == 2 and error in outcome.err
 
 
 def test_disconnect_all(nudge: Nudge, home: Path) -> None:
@@ -383,7 +383,7 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_delete_data_leaves_nothing(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths and sizes are told first; then every directory of ours is gone, and none of another."""
+    """Paths and sizes are shown first; then every directory of ours is gone, and none of another."""
     fill(monkeypatch)
     (home / ".local/share/other").mkdir()
     nudge("connect", "codex", "--yes")

@@ -27,7 +27,7 @@ def write_log(run: Path, **header: Any) -> Path:
 
 
 def test_the_change_log(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None, whole, torn, damaged, newer, large, unreadable: each is told from the others."""
+    """None, whole, torn, damaged, newer, large, unreadable: each has its own finding."""
     seen = [only(data.check_change_log(make())).level]
     path = write_log(run)
     seen.append(only(data.check_change_log(make())).level)
@@ -61,7 +61,7 @@ def test_a_living_server_may_be_writing(make: Make, run: Path) -> None:
     [(0.0, "ok", "steady"), (-86_400.0, "warn", "forward by 1d"), (86_400.0, "warn", "back by")],
 )
 def test_a_clock_that_was_moved(make: Make, run: Path, stepped: float, level: str, words: str) -> None:
-    """A step since the session began is said, with its size; another boot's session says nothing about this clock."""
+    """A step since the session began is named with its size; another boot's session says nothing about this clock."""
     write_log(run, offset=time.time() - boot_seconds() + stepped)
     found = only(data.check_clock(make()))
     assert found.level == level and words in found.message
@@ -87,8 +87,8 @@ def test_what_waits_is_taken_in_by_a_server(make: Make, run: Path) -> None:
     assert levels(data.check_spool(make(status={"pid": 41}))) == ["ok"]
 
 
-def test_what_was_dropped_is_told_until_somebody_knows(make: Make, run: Path) -> None:
-    """It cannot be had back: the fix is to have read it."""
+def test_dropped_events_are_reported_until_reset(make: Make, run: Path) -> None:
+    """They cannot be recovered; the fix resets the count."""
     spool.count_dropped(str(run))
     _, dropped = data.check_spool(make())
     assert (

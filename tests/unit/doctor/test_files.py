@@ -28,7 +28,7 @@ def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str)
 def test_a_directory_that_is_none_of_ours(
     make: Make, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A link, a file, another user's: refused, and never mended by itself."""
+    """A link, a file, another user's: refused, and never repaired."""
     (tmp_path / "link").symlink_to(run)
     (tmp_path / "file").touch()
     for name in ("link", "file"):

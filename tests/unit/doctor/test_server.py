@@ -35,7 +35,7 @@ def test_a_lock_that_somebody_holds(make: Make, run: Path, monkeypatch: pytest.M
 
 
 def test_a_stale_endpoint(make: Make, run: Path) -> None:
-    """It names a server, and nobody holds the lock: said with the pid, whether gone or somebody else's by now;
+    """It names a server, and nobody holds the lock: named with the pid, whether gone or another program's by now;
     withdrawn by --fix."""
     publish(run)
     assert "gone (pid 4000000)" in only(server.check_endpoint(make())).message
@@ -90,18 +90,18 @@ def test_no_server_no_socket(make: Make) -> None:
 
 
 def test_a_port_before_a_server(make: Make) -> None:
-    """Free, or held by a stranger: then the next one will be taken."""
-    with socket.socket() as stranger:
-        stranger.bind(("127.0.0.1", 0))
-        stranger.listen()
-        snapshot = make(settings=Settings({"port": stranger.getsockname()[1]}))
+    """Free, or held by another program: then the next one will be taken."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        snapshot = make(settings=Settings({"port": other.getsockname()[1]}))
         found = only(server.check_port(snapshot))
         assert found.level == "warn" and found.fix == f"lsof -nP -iTCP:{snapshot.settings.port} -sTCP:LISTEN"
     assert only(server.check_port(make())).level == "ok"
 
 
 def test_a_port_with_a_server(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours when it proves that it knows the token; told when it is not the one that was wanted."""
+    """Ours when it proves that it knows the token; named when it is not the one that was wanted."""
     (run / "token").touch(0o600)
     monkeypatch.setattr(server, "proves_itself", lambda port, _token: port != 666)
     wanted = make().settings.port
@@ -113,22 +113,22 @@ def test_a_port_with_a_server(make: Make, run: Path, monkeypatch: pytest.MonkeyP
     assert "another program" in only(server.check_port(make(status={"port": 4_242}))).message
 
 
-def test_a_stranger_never_sees_the_token() -> None:
+def test_another_program_never_sees_the_token() -> None:
     """What is sent to a port is a random number; an answer that is not its proof is no proof."""
     import threading
 
     heard: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
+    with socket.create_server(("127.0.0.1", 0)) as other:
 
         def answer() -> None:
-            link, _ = stranger.accept()
+            link, _ = other.accept()
             with link:
                 heard.append(link.recv(65_536))
                 link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\xff\xfe!")
 
         thread = threading.Thread(target=answer)
         thread.start()
-        assert not server.proves_itself(stranger.getsockname()[1], "t0k3n")
+        assert not server.proves_itself(other.getsockname()[1], "t0k3n")
         thread.join()
     assert b"/proof/" in heard[0] and b"t0k3n" not in heard[0]
     assert not server.proves_itself(free_port(), "t0k3n") and not server.proves_itself(free_port(), None)
