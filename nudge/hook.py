@@ -15,10 +15,11 @@ import time
 from nudge import limits, paths, switches
 from nudge.clients import registry
 from nudge.clock import boot_seconds
-from nudge.context import resolve, told_env
+from nudge.context import resolve
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
 from nudge.history.extract import extract, is_complete, located, up_to_unclosed
 from nudge.ipc import endpoint
+from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost
 from nudge.storage import spool
 
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from nudge.context import Context
 
 DONE, FAILED, BROKEN = 0, 1, 2
-
-_ENV_NEEDED = 428
 
 # Of an event that is too long to be read whole: a client names the session, the event, the tool and the path before it
 # comes to the contents of a file.
@@ -223,26 +222,16 @@ class _Primary:
         self._link: Connection | None = None
         self.answers = True
 
-    def ask(self, method: str, params: dict[str, Any], request_id: str, patience: float) -> Any:
+    def ask(self, method: str, params: dict[str, Any], once: str, timeout: float) -> Any:
         """The result; `Invalid` and `StorageFailed` when it says so, `NudgeError` for anything that may be different
         next time."""
-        deadline = boot_seconds() + patience
-        headers = {
-            "Nudge-Request-Id": request_id,
-            "Nudge-Deadline": f"{deadline:.6f}",
-            "Nudge-Client": self._client,
-            "Nudge-Env": "ask",
-        }
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        caller = {"door": "hook", "client": self._client, "env": {}}
         try:
+            request = Request(method, params, caller, once=once)
             self._link = self._link or self._connect()
-            response = self._link.exchange("/", body, headers, deadline)
-            if response.status == _ENV_NEEDED:
-                headers["Nudge-Env"] = self._asked_env(response.body)
-                response = self._link.exchange("/", body, headers, deadline)
-            return _result(response.body)
-        except NudgeError:
-            raise
+            return exchange(self._link, request, self._environ, boot_seconds() + timeout)
+        except RemoteError as error:
+            raise _as_local(error) from None
         except Exception:  # gone, slow, handing over, or not ours at all: the event goes to the spool
             self.answers = False
             raise Unavailable("no server answers") from None
@@ -255,23 +244,16 @@ class _Primary:
         published = endpoint.read(self._directory)
         if published is None or published.state != endpoint.READY:
             raise Lost
-        return Connection(published, endpoint.read_token(self._directory))
-
-    def _asked_env(self, body: bytes) -> str:
-        """Only the names that a scope asks for ever leave this process."""
-        return json.dumps(told_env(self._environ, json.loads(body)["names"]))
+        link = Connection(published, endpoint.read_token(self._directory))
+        link.greet(self._client)
+        return link
 
 
-def _result(body: bytes) -> Any:
-    answer = json.loads(body)
-    if isinstance(answer, dict) and "result" in answer:
-        return answer["result"]
-    if not isinstance(answer, dict) or not isinstance(answer.get("error"), dict):
-        raise ValueError("neither a result nor an error")
-    error = RemoteError(answer["error"])
+def _as_local(error: RemoteError) -> NudgeError:
+    """By what the hook does about it."""
     if error.reason in ("E_INVALID", "E_SCOPE_INVALID"):
-        raise Invalid(error.message)
-    raise StorageFailed(error.message) if error.reason == "E_STORAGE" else error
+        return Invalid(error.message)
+    return StorageFailed(error.message) if error.reason == "E_STORAGE" else error
 
 
 # What a session begins with

@@ -13,8 +13,6 @@ MAX_JSON_VALUES = 200_000  # commas and opening brackets of a message larger tha
 MAX_BATCH = 100
 MAX_INTEGER_DIGITS = 30
 MAX_NUMBER_CHARS = 1_000  # of a number with a fraction or an exponent
-MAX_JSON_SEPARATORS = 2_000_000  # commas and opening brackets in one message
-MAX_JSON_MEMBERS = 100_000  # of one object or array in a large message
 SMALL_JSON_BYTES = 64 * KIB  # what the event loop itself parses; larger messages go to a worker thread
 DEFAULT_PORT = 8765
 PORTS_TRIED = 100
@@ -146,15 +144,19 @@ STDIO_UNANSWERED_BYTES = 32 * KIB  # requests that are taken from it at once
 STDIO_LINE_COST_BYTES = 2 * KIB  # what a line counts for beside its length
 STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
 
+# The private wire
+MAX_LINE_BYTES = MAX_IMPORT_BODY_BYTES + 4 * MIB  # params or result, environment values, MCP text beside the structure
+MAX_CALLS_IN_FLIGHT = 32  # unanswered on one connection; beyond, it is not read
+MAX_UNSENT_BYTES = 4 * MIB  # answers that the other side has not read; beyond, its calls wait
+MAX_WIRE_CONNECTIONS = 512
+MAX_UNPROVEN_CONNECTIONS = 16  # over TCP, before they have shown that they know the token
+PROOF_TIMEOUT = 2.0  # seconds to show it
+
 # The public door
 MAX_CONNECTIONS = 512  # at most half of the process's descriptors
 MAX_UNAUTHENTICATED_CONNECTIONS = 64  # that have not shown the token; at most a quarter of the descriptors
 TOKEN_TIMEOUT = 5.0  # seconds that a connection has to show the token
 MAX_HEADERS = 64  # of at most 8 KiB each
-MAX_HEAD_BYTES = 64 * KIB  # all headers: a context with a long directory fits
-MAX_SOCKET_HEAD_BYTES = 2 * MIB  # the same on the Unix socket: MAX_ENV_NAMES variables fit
-READ_BYTES = 16 * KIB  # parsed at once
-HEADERS_TIMEOUT = 10.0  # seconds to the first complete request of a connection
 BODY_TIMEOUT = 10.0
 KEEPALIVE = 75.0  # on TCP; a member's connection stays open as long as it likes
 MAX_REQUEST_ID_CHARS = 64

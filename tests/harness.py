@@ -253,11 +253,12 @@ class Machine:
         return endpoint.read(self.runtime)
 
     def ready(self) -> Endpoint:
-        """The published PRIMARY, once there is one."""
+        """The published PRIMARY, once there is one and both its doors are open."""
 
         def published() -> Endpoint | None:
             current = self.endpoint()
-            return current if current is not None and current.state == endpoint.READY else None
+            ready = current is not None and current.state == endpoint.READY and current.port is not None
+            return current if ready else None
 
         found: Endpoint = eventually(published, "a PRIMARY publishes its endpoint")
         return found

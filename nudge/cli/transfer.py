@@ -46,7 +46,7 @@ def export(
     fields: dict[str, Any] = {"format": format}
     fields |= {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
-    result = invocation.client().call("nudge.export", fields, patience=limits.LONG_CALL_TIMEOUT)
+    result = invocation.client().call("nudge.export", fields, timeout=limits.LONG_CALL_TIMEOUT)
     hints = list(_hints_of(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
@@ -198,7 +198,7 @@ def _import(client: Client, parts: list[Any], mode: str) -> dict[str, Any]:
     for payload in parts:
         fields = {"payload": payload, "mode": mode}
         try:
-            results.append(client.call("nudge.import", fields, patience=limits.LONG_CALL_TIMEOUT))
+            results.append(client.call("nudge.import", fields, timeout=limits.LONG_CALL_TIMEOUT))
         except NudgeError as error:
             if results:
                 error.message += (

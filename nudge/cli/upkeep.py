@@ -107,7 +107,7 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
     console, client = invocation.console, invocation.client()
     if session is not None:
         selection["session"] = find_session(client, session)
-    result = client.call("nudge.purge", {**selection, "confirm": confirm}, patience=limits.LONG_CALL_TIMEOUT)
+    result = client.call("nudge.purge", {**selection, "confirm": confirm}, timeout=limits.LONG_CALL_TIMEOUT)
     console.result(result, _purge_lines(console.pen, result))
     if not console.as_json:
         for note in _purge_notes(result):
@@ -153,7 +153,7 @@ def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
 def backup(invocation: Invocation, file: str | None) -> int:
     """The database may be in use meanwhile."""
     fields = {} if file is None else {"path": plain.absolute_path(file)}
-    result = invocation.client().call("nudge.backup", fields, patience=limits.LONG_CALL_TIMEOUT)
+    result = invocation.client().call("nudge.backup", fields, timeout=limits.LONG_CALL_TIMEOUT)
     line = f"backed up to {visible(result['path'])} ({size(result['bytes'])})"
     invocation.console.result(result, [invocation.console.pen.done(line)])
     return EXIT_OK

@@ -1,17 +1,19 @@
-"""The client that the CLI, the hooks and scripts written in Python share: one call, sent again under the same id until
-it is answered."""
+"""The client of the private wire that the CLI, hooks and PROXY share. Standard library only.
+
+A call keeps its `once` key through every connection that it is sent on, so a lost answer can be asked for again.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import time
+from itertools import count
 
 from nudge import limits, paths
 from nudge.clock import boot_seconds
 from nudge.context import told_env
-from nudge.errors import Invalid, NudgeError, RemoteError, Unavailable, WrongPort
-from nudge.ipc import endpoint, spawn
+from nudge.errors import HandingOver, Invalid, RemoteError, Unavailable, WrongPort
+from nudge.ipc import endpoint, protocol
 from nudge.ipc.connection import Lost, TimedOut
 
 TYPE_CHECKING = False
@@ -19,11 +21,64 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from nudge.ipc.connection import Connection, Response
+    from nudge.ipc.connection import Connection
     from nudge.ipc.endpoint import Endpoint
 
 _RETRY_PAUSE = 0.01
-ENV_NEEDED = 428
+_ids = count(1)
+
+
+class Request:
+    """One call on its way to a PRIMARY. `params` may be JSON text already; `caller` are the envelope's own fields."""
+
+    __slots__ = ("caller", "deadline", "id", "once", "op", "params")
+
+    def __init__(
+        self,
+        op: str,
+        params: Mapping[str, Any] | bytes,
+        caller: dict[str, Any],
+        *,
+        once: str | None = None,
+    ) -> None:
+        self.op, self.caller, self.id = op, caller, next(_ids)
+        self.params = params if isinstance(params, bytes) else _encode_params(params)
+        self.once = once or os.urandom(12).hex()
+        self.deadline = 0.0
+
+    def encode(self, deadline: float) -> bytes:
+        """The line to send; PRIMARY does not apply a write that it reads after `deadline`."""
+        self.deadline = deadline
+        return protocol.encode_call(
+            self.id, self.op, self.params, self.once, {**self.caller, "deadline": round(deadline, 6)}
+        )
+
+    def add_env(self, environ: Mapping[str, str], names: list[str]) -> None:
+        """Answer `need_env`: only the names that a scope asks for ever leave this process."""
+        self.caller["env"] = {**self.caller.get("env", {}), **told_env(environ, names)}
+
+
+def exchange(link: Connection, request: Request, environ: Mapping[str, str], deadline: float) -> Any:
+    """Send one call and return its result.
+
+    Raises RemoteError for PRIMARY's error, HandingOver when the call is to be sent again elsewhere, Lost or TimedOut.
+    """
+    link.send(request.encode(deadline))
+    while True:
+        answer = link.receive(deadline)
+        if "error" in answer and answer.get("id") in (request.id, None):
+            raise RemoteError(answer["error"])
+        if answer.get("id") != request.id:
+            continue
+        if "retry" in answer:
+            raise HandingOver(f"the server asks to send it again: {answer['retry']}")
+        if "need_env" in answer:
+            request.add_env(environ, answer["need_env"])
+            link.send(request.encode(deadline))
+        elif "result" in answer:
+            return answer["result"]
+        else:
+            raise Lost
 
 
 class Client:
@@ -39,107 +94,89 @@ class Client:
         port: int | None = None,
         autostart: bool = True,
     ) -> None:
-        """`environ` says where the server is; `env`, where that is another, what a scope is told that asks for a
-        variable."""
+        """`environ` says where the server is; `env`, if another, is what scopes that name a variable are told."""
         self._env = environ if env is None else env
         self._directory = paths.runtime_dir(environ)
         self._port = port
         self._autostart = autostart
 
     def call(
-        self, method: str, params: Mapping[str, Any], *, start: bool = True, patience: float = limits.CALL_TIMEOUT
+        self, op: str, params: Mapping[str, Any], *, start: bool = True, timeout: float = limits.CALL_TIMEOUT
     ) -> Any:
-        """The operation's result, or its error raised. A lost answer is asked for again under the same request id.
+        """Return the operation's result or raise its error; a lost answer is asked for again under the same key.
 
-        `patience`: how long one PRIMARY may take; more only where the work is long by nature (a backup, a purge)."""
-        body = _encoded(method, params)
-        answer = json.loads(self._post(body, patience, start=start and self._autostart))
-        if "error" in answer:
-            raise RemoteError(answer["error"])
-        return answer["result"]
+        `timeout` is what one PRIMARY may take; more only for operations that are long by nature (backup, purge)."""
+        request = Request(op, params, {"door": "cli", "client": "cli", "env": {}})
+        give_up = boot_seconds() + limits.START_TIMEOUT
+        while True:
+            link = self._connect(start and self._autostart)
+            try:
+                return exchange(link, request, self._env, boot_seconds() + timeout)
+            except (Lost, HandingOver):
+                pass
+            except TimedOut:
+                from nudge.ipc import spawn
+
+                raise spawn.no_answer(link.endpoint) from None
+            finally:
+                link.close()
+            if boot_seconds() > give_up:
+                raise Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
+            time.sleep(_RETRY_PAUSE)
 
     def endpoint(self) -> Endpoint | None:
         return endpoint.read(self._directory)
 
     def status(self) -> dict[str, Any] | None:
-        """What PRIMARY says of itself, or None when none runs. Never starts one."""
+        """What PRIMARY reports about itself, or None when none runs. Never starts one."""
         try:
-            answer: dict[str, Any] = self.call("nudge.status", {}, start=False)
+            report: dict[str, Any] = self.call("nudge.status", {}, start=False)
         except Unavailable as error:
             if "pid" in error.data or isinstance(error, WrongPort):
                 raise
             return None
-        return answer
-
-    def _post(self, body: bytes, patience: float, *, start: bool) -> bytes:
-        """One request, through as many PRIMARYs as it takes."""
-        headers = {"Nudge-Request-Id": os.urandom(12).hex(), "Nudge-Env": "ask"}
-        give_up = boot_seconds() + limits.START_TIMEOUT
-        while True:
-            response = self._try(body, headers, patience, start)
-            if response is not None and response.status == ENV_NEEDED:
-                headers["Nudge-Env"] = self._asked_env(response.body)
-            elif response is not None:
-                return _checked(response)
-            elif boot_seconds() > give_up:
-                raise Unavailable("the Nudge server keeps going away; try again, or look at: nudge status")
-            else:
-                time.sleep(_RETRY_PAUSE)
-
-    def _try(self, body: bytes, headers: dict[str, str], patience: float, start: bool) -> Response | None:
-        """The answer of the PRIMARY of the moment; None when it went away or is handing over."""
-        link = self._connect(start)
-        deadline = boot_seconds() + patience
-        try:
-            response = link.exchange("/", body, {**headers, "Nudge-Deadline": f"{deadline:.6f}"}, deadline)
-        except Lost:
-            return None
-        except TimedOut:
-            raise spawn.no_answer(link.endpoint) from None
-        finally:
-            link.close()
-        return None if response.retryable else response
+        if report.get("port", 0) is None and (published := endpoint.wait_for_port(self._directory)) is not None:
+            report["port"] = published.port
+        return report
 
     def _connect(self, start: bool) -> Connection:
+        from nudge.ipc import spawn  # late: a hook starts no server by this way
+
         if start:
             paths.ensure_private_dir(self._directory)
         elif os.path.lexists(self._directory):
-            paths.check_private_dir(self._directory)  # even to look whether the lock is free would leave a file there
+            paths.check_private_dir(self._directory)  # looking whether the lock is free would leave a file there
         link = spawn.ensure_primary(self._directory, start=start, port=self._port)
-        if self._port not in (None, link.endpoint.port):
+        link.greet("cli")
+        if self._port is not None and self._port != (port := self._public_port(link)):
             link.close()
-            raise WrongPort(
-                f"port {self._port} is not where the running Nudge server listens ({link.endpoint.port}); leave out -p"
-            )
+            raise WrongPort(f"port {self._port} is not where the running Nudge server listens ({port}); leave out -p")
         return link
 
-    def _asked_env(self, body: bytes) -> str:
-        """Only the names that a scope asks for ever leave this process."""
-        return json.dumps(told_env(self._env, json.loads(body)["names"]))
+    def _public_port(self, link: Connection) -> int | None:
+        """The public door opens a moment after the private one."""
+        if link.endpoint.port is not None:
+            return link.endpoint.port
+        published = endpoint.wait_for_port(self._directory)
+        return None if published is None else published.port
 
 
-def _encoded(method: str, params: Mapping[str, Any]) -> bytes:
-    """A command line can hold any bytes; Python carries those that are no text as halves of a pair, which no server
+def _encode_params(params: Mapping[str, Any]) -> bytes:
+    """A command line can hold any bytes; Python carries those that are no text as lone surrogates, which no server
     takes."""
     try:
-        return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, ensure_ascii=False).encode()
+        return protocol.encode_value(params)
     except UnicodeEncodeError:
-        raise Invalid("is not text in UTF-8", field=_where_it_breaks(params)) from None
+        raise Invalid("is not text in UTF-8", field=_invalid_field(params)) from None
 
 
-def _where_it_breaks(node: Any, field: str = "") -> str | None:
-    """The path to the first text that cannot be encoded, a name counting for what it names."""
+def _invalid_field(node: Any, field: str = "") -> str | None:
+    """The path to the first text that cannot be encoded; a key counts for the object that it is in."""
     if isinstance(node, str):
         return field if any("\ud800" <= char <= "\udfff" for char in node) else None
     parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for name, part in parts:
         inner = f"{field}[{name}]" if isinstance(node, list) else f"{field}.{name}".lstrip(".")
-        if found := _where_it_breaks(part, inner) or _where_it_breaks(name, field):
-            return found
+        if invalid := _invalid_field(part, inner) or _invalid_field(name, field):
+            return invalid
     return None
-
-
-def _checked(response: Response) -> bytes:
-    if response.status in (200, 400, 404, 413) and response.body[:1] in (b"{", b"["):
-        return response.body
-    raise NudgeError(f"the server answered with HTTP {response.status}; see: nudge doctor")

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from nudge import __version__, limits
+from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NudgeError
-from nudge.server import jsonrpc, rest, strict_json
+from nudge.server import jsonrpc, rest
 from nudge.server.facts import Facts
-from nudge.server.strict_json import JsonError
+from nudge.strict_json import JsonError
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door
 

@@ -32,10 +32,10 @@ class LateMcp:
             self._loading = asyncio.ensure_future(self._load())
         return self._loading
 
-    async def ready(self, patience: float | None = None) -> bool:
+    async def ready(self, timeout: float | None = None) -> bool:
         """Whether it is there, or is within so many seconds; None: wait for it."""
         loading = self.expect()
-        return loading.done() or bool((await asyncio.wait((loading,), timeout=patience))[0])
+        return loading.done() or bool((await asyncio.wait((loading,), timeout=timeout))[0])
 
     async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None:
         loading = self.expect()

@@ -7,7 +7,6 @@ next message of any client. A contract test holds the few young parts of the SDK
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 
-from nudge import __version__
+from nudge import __version__, strict_json
 from nudge.errors import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -37,7 +36,6 @@ from nudge.errors import (
     NudgeError,
 )
 from nudge.limits import MAX_CLIENT_CHARS
-from nudge.server import wire
 from nudge.server.facts import Facts
 from nudge.server.jsonrpc import error_response, id_of
 from nudge.server.operations import OPERATIONS, Operation
@@ -207,11 +205,7 @@ def _told(error: MCPError) -> dict[str, Any]:
 async def _filled(result: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
     """What a tool said goes into the SDK's envelope afterwards: the SDK would copy it three times, on the event
     loop."""
-    text = (
-        wire.encode(told).decode()
-        if wire.is_small(told)
-        else await asyncio.to_thread(lambda: wire.encode_slow(told).decode())
-    )
+    text = strict_json.encode(told).decode()
     return {**result, "content": [{"type": "text", "text": text}], "structuredContent": told}
 
 

@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds
@@ -18,16 +18,21 @@ from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock
+from nudge.ipc.server import WireServer
+from nudge.server.lasting import LastingImports
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
+from nudge.server.private_door import PrivateDoor
 from nudge.server.self_report import SelfReport
-from nudge.server.socket_http import HttpServer
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.server.tool_choice import chosen_tools
 from nudge.usecases.app import App
 from nudge.usecases.session import Session, end_without_next
 from nudge.usecases.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from nudge.server.http import PublicDoor
 
 _log = logging.getLogger(__name__)
 _WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
@@ -49,6 +54,12 @@ def _spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 2, 2_000)
+
+
+def _load_http() -> Any:
+    with LastingImports():
+        from nudge.server import http
+    return http
 
 
 class Primary:
@@ -79,7 +90,10 @@ class Primary:
         self._last_call = boot_seconds()
         self._app: App
         self._upkeep: Upkeep | None
-        self._http: HttpServer
+        self._token = endpoint.TokenFile(directory)
+        self._wire: WireServer
+        self._public: PublicDoor | None = None
+        self._last_port: int | None = None
         self._stdio: StdioServer | None = None
         self._loop: asyncio.AbstractEventLoop
         self._leaving: asyncio.Event
@@ -103,18 +117,24 @@ class Primary:
             self._membership.acquire(shared=True, wait=True)
         self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = LateMcp(self._app)
-        self._http = HttpServer(self._app, mcp, self._token(), auth=self._settings.auth)
+        self._wire = WireServer(
+            PrivateDoor(self._app, mcp, self._asked_for_role),
+            generation=self._announced.generation,
+            token=self._token,
+        )
+        self._wire.on_call = self._called
         self._app.describe = self._self_report().to_wire
-        self._http.on_role_asked, self._http.on_call = self._asked_for_role, self._called
         self._listen_to_signals()
-        care = [asyncio.create_task(self._serve_client(self._pipe, mcp))] if self._pipe is not None else []
-        await self._bind()
+        tasks = [asyncio.create_task(self._serve_client(self._pipe, mcp))] if self._pipe is not None else []
+        if self._lock is not None:
+            await self._open_private_door()
+            tasks.append(asyncio.create_task(self._open_public_door(mcp)))
         _spare_the_collector()
-        care.append(asyncio.create_task(self._watch()))
+        tasks.append(asyncio.create_task(self._watch()))
         if self._upkeep is not None:
-            care.append(asyncio.create_task(self._upkeep.run()))
+            tasks.append(asyncio.create_task(self._upkeep.run()))
         await self._leaving.wait()
-        for task in care:
+        for task in tasks:
             task.cancel()
         return await self._leave()
 
@@ -128,7 +148,7 @@ class Primary:
     def _self_report(self) -> SelfReport:
         return SelfReport(
             self._app,
-            self._http.members,
+            self._wire.list_members,
             self._announced,
             self._settings,
             owner=self._owner,
@@ -138,30 +158,34 @@ class Primary:
 
     # Taking the role
 
-    def _token(self) -> str:
-        return endpoint.ensure_token(self._directory) if self._lock is not None else os.urandom(32).hex()
-
-    async def _bind(self) -> None:
-        """Listen, then publish. A PRIMARY without a lock (no usable directory) serves its own client only."""
-        if self._lock is None:
-            return
+    async def _open_private_door(self) -> None:
+        """Listen and publish: from here on CLI, hooks and PROXYs are answered."""
+        endpoint.ensure_token(self._directory)
         path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
         if len(os.fsencode(path)) <= _SOCKET_PATH_MOST and sys.platform != "win32":
             self._remove_old_sockets()
-            await self._http.listen_unix(path)
-            os.chmod(path, 0o600)
+            await self._wire.listen_unix(path)
             self._announced.socket = path
         else:
-            self._announced.socket = None
-        self._announced.port = await self._http.listen_tcp(self._ports())
+            self._announced.wire_port = await self._wire.listen_tcp()
+        self._last_port, self._announced.port = self._announced.port, None
         self._announced.state = endpoint.READY
+        endpoint.publish(self._directory, self._announced)
+
+    async def _open_public_door(self, mcp: LateMcp) -> None:
+        """Loaded in a thread: what its import takes is not taken from the calls of the private door."""
+        http = await asyncio.to_thread(_load_http)
+        door: PublicDoor = http.PublicDoor(self._app, mcp, self._token, auth=self._settings.auth)
+        door.on_call = self._called
+        self._public = door
+        self._announced.port = await door.open(self._ports())
         endpoint.publish(self._directory, self._announced)
         self._on_ready(self._announced)
 
     def _ports(self) -> Iterator[int]:
         """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free
         one."""
-        first, last = self._settings.port, self._announced.port
+        first, last = self._settings.port, self._last_port
         if last is not None and last in _PORTS and "port" not in self._settings.explicit:
             yield last
         yield from range(first, min(first + limits.PORTS_TRIED, _PORTS.stop))
@@ -208,7 +232,7 @@ class Primary:
             await asyncio.sleep(_WATCH)
             try:
                 self._confirm_role()
-                await self._mend_sign_posts()
+                await self._republish_endpoint()
                 if boot_seconds() - beat >= limits.HEARTBEAT:
                     beat = boot_seconds()
                     await self._app.tick()
@@ -218,8 +242,8 @@ class Primary:
                 self._app.last_error = error.message
             self._leave_if_alone()
 
-    async def _mend_sign_posts(self) -> None:
-        """Somebody may remove the endpoint file or the socket under us; both can be made anew."""
+    async def _republish_endpoint(self) -> None:
+        """Somebody may remove the endpoint file or the socket under us; both are made again."""
         if self._lock is None:
             return
         published = endpoint.read(self._directory)
@@ -227,14 +251,13 @@ class Primary:
             endpoint.publish(self._directory, self._announced)
         path = self._announced.socket
         if path and not os.path.exists(path):
-            await self._http.listen_unix(path)
-            os.chmod(path, 0o600)
+            await self._wire.listen_unix(path)
 
     def _leave_if_alone(self) -> None:
         if self._owner == CLIENT and os.getppid() != self._parent:
             self._leave_because("client left")
         idle = boot_seconds() - self._last_call
-        if self._owner == DETACHED and not self._http.members.present() and idle >= self._settings.idle_exit:
+        if self._owner == DETACHED and not self._wire.has_members and idle >= self._settings.idle_exit:
             self._leave_because("idle")
 
     def _called(self) -> None:
@@ -252,7 +275,7 @@ class Primary:
             self._why = why
             self._leaving.set()
 
-    def _asked_for_role(self, asked: dict[str, Any]) -> bool:
+    def _asked_for_role(self, asked: Mapping[str, Any]) -> bool:
         """A successor that we started, or newer code: nobody else."""
         ours = asked.get("generation") == self._announced.generation
         if self._awaiting_successor and ours:
@@ -278,18 +301,15 @@ class Primary:
         demoted = self._why in ("newer version", "another PRIMARY") and self._pipe is not None and not self._pipe.closed
         if not demoted:
             self._exit_whatever_happens()
-        if (
-            self._why in ("client left", "signal")
-            and self._owner != DETACHED
-            and self._lock
-            and self._http.members.present()
-        ):
+        if self._why in ("client left", "signal") and self._owner != DETACHED and self._lock and self._wire.has_members:
             await self._raise_successor()
-        self._http.refusing = True
+        for door in self._doors():
+            door.refusing = True
         if self._stdio is not None:
             await self._stdio.finish(_DRAIN)
         await self._drain()
-        await self._http.close()
+        for door in self._doors():
+            await door.close()
         self._let_go(handing_over=self._awaiting_successor or demoted)
         return demoted
 
@@ -305,7 +325,8 @@ class Primary:
         """It imports while we still serve; when it is ready it asks."""
         self._awaiting_successor = True
         self._starter.hold()  # until this process ends: a PROXY that finds the role free must not start another one
-        self._http.pace = _LEAVING_PACE
+        for door in self._doors():
+            door.pace = _LEAVING_PACE
         try:
             await asyncio.to_thread(self._spawn_successor)
             await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_PATIENCE)
@@ -317,8 +338,11 @@ class Primary:
 
     async def _drain(self) -> None:
         until = boot_seconds() + _DRAIN
-        while self._http.in_flight and boot_seconds() < until:
+        while any(door.in_flight for door in self._doors()) and boot_seconds() < until:
             await asyncio.sleep(0.002)
+
+    def _doors(self) -> list[WireServer | PublicDoor]:
+        return [self._wire] if self._public is None else [self._wire, self._public]
 
     def _let_go(self, *, handing_over: bool) -> None:
         session = self._app.session

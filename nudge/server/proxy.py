@@ -1,24 +1,23 @@
 """PROXY: the stdio end of a client whose PRIMARY lives in another process. Standard library only, for its whole life.
 
-One connection, kept open: it is the membership. Requests are sent ahead of their answers, so many are in flight and
-none overtakes
-another. When PRIMARY goes away, everything unanswered is sent to the next one under the same request ids.
+One connection, kept open: it is the membership. Calls are sent ahead of their answers and matched by id. When PRIMARY
+goes away, everything unanswered is sent to the next one, in the original order and under the same keys.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections import deque
 from itertools import islice
 
-from nudge import __version__, context, limits, paths
+from nudge import context, limits, paths
 from nudge.clock import boot_seconds
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, WIRE_REASONS, NudgeError
-from nudge.ipc import spawn
+from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, NudgeError, RemoteError
+from nudge.ipc import protocol, spawn
+from nudge.ipc.client import Request
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.lock import Flock
 from nudge.server.stdio import Pipe, wait_readable
+from nudge.strict_json import JsonError, decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,42 +25,40 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.config import Settings
-    from nudge.ipc.connection import Response
 
-ENV_NEEDED = 428
 _CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 _RETRY_PAUSE = 0.01
-_MOST_IN_FLIGHT = 32
-_PASSIVE_REJOIN = 3.0  # seconds to look for a successor while nothing is waiting to be answered
+_REJOIN_TIMEOUT = 3.0  # seconds to look for a successor while nothing is waiting to be answered
 
 
-class Pending:
-    """Something sent to PRIMARY that has not been answered yet: a message of the client's, or our own word that we are
-    here."""
+class _Pending:
+    """A message of the client's that PRIMARY has not answered yet."""
 
-    __slots__ = ("deadline", "line", "message", "path", "request_id", "sent")
+    __slots__ = ("cancelled", "message", "request", "sent")
 
-    def __init__(self, line: bytes, message: dict[str, Any], path: str = "/mcp") -> None:
-        self.line, self.message, self.path = line, message, path
-        self.request_id = os.urandom(12).hex()
-        self.deadline = 0.0
-        self.sent = False
+    def __init__(self, message: Any, request: Request) -> None:
+        self.message, self.request = message, request
+        self.sent = self.cancelled = False
+
+    @property
+    def id(self) -> Any:
+        return self.message.get("id") if isinstance(self.message, dict) else None
 
     @property
     def wants_answer(self) -> bool:
-        return "id" in self.message and "method" in self.message
+        return isinstance(self.message, dict) and "id" in self.message and "method" in self.message
 
 
 class Proxy:
-    """Carries lines between one client and whoever is PRIMARY."""
+    """Carries messages between one client and whoever is PRIMARY."""
 
     def __init__(self, pipe: Pipe, settings: Settings, directory: str, environ: Mapping[str, str] = os.environ) -> None:
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
         self._link: Connection | None = None
-        self._pending: deque[Pending] = deque()
+        self._pending: dict[int, _Pending] = {}
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._protocol = ""
-        self._client = ""
+        self._client = _utf8(environ.get("AI_AGENT") or "mcp")
         self._env_names: set[str] = set()
         self._rejoin_until = 0.0
 
@@ -83,7 +80,7 @@ class Proxy:
         sources: list[object] = [] if self._pipe.closed else [self._pipe]
         if self._link is not None:
             sources.append(self._link)
-        ready = wait_readable(*sources, timeout=self._patience())
+        ready = wait_readable(*sources, timeout=self._timeout())
         if self._link is not None and self._link in ready:
             self._receive()
         if self._pipe in ready:
@@ -94,33 +91,68 @@ class Proxy:
         if self._link is None:
             self._reconnect()
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         """While something waits for its answer there is always a next look: a fresh connection can be lost before it
         carried a word."""
         if self._pending:
-            return _RETRY_PAUSE if self._link is None else max(self._pending[0].deadline - boot_seconds(), 0.0)
+            return _RETRY_PAUSE if self._link is None else max(self._first_deadline() - boot_seconds(), 0.0)
         return 0.1 if self._link is None and boot_seconds() < self._rejoin_until else None
+
+    def _first_deadline(self) -> float:
+        return next(iter(self._pending.values())).request.deadline
 
     # From the client
 
     def _take_lines(self) -> None:
         for line in self._pipe.lines():
-            message = _read(line)
-            if isinstance(message, bytes):
-                self._answer(message)
+            try:
+                message = _decode(line)
+            except JsonError as error:
+                self._answer({"jsonrpc": "2.0", "id": None, "error": error.to_wire()})
             else:
-                self._learn(message)
-                self._pending.append(Pending(line or b"", message))
+                self._take_message(line or b"", message)
 
-    def _learn(self, message: dict[str, Any]) -> None:
-        """The client says who it is at the handshake, or in every request; PRIMARY keeps nothing, so we tell it each
-        time."""
-        params = message.get("params")
-        params = params if isinstance(params, dict) else {}
+    def _take_message(self, line: bytes, message: Any) -> None:
+        self._learn_client(message)
+        if _is_notification(message):
+            self._cancel(message)
+            return
+        request = Request(protocol.MCP, line, self._caller(message))
+        self._pending[request.id] = _Pending(message, request)
+
+    def _learn_client(self, message: Any) -> None:
+        """The client says who it is at the handshake, or in every request; PRIMARY is told with a new hello."""
+        params = message.get("params") if isinstance(message, dict) else None
+        if not isinstance(params, dict):
+            return
         meta = params.get("_meta")
         info = params.get("clientInfo") or (meta.get(_CLIENT_INFO_META) if isinstance(meta, dict) else None)
-        if isinstance(info, dict) and isinstance(info.get("name"), str):
-            self._client = info["name"]
+        name = info.get("name") if isinstance(info, dict) else None
+        if isinstance(name, str) and name and name[: limits.MAX_CLIENT_CHARS] != self._client:
+            self._client = name[: limits.MAX_CLIENT_CHARS]
+            if self._link is not None:
+                self._link.greet(self._client, member=True)
+
+    def _caller(self, message: Any) -> dict[str, Any]:
+        """What PRIMARY cannot know by itself: who asks, and from where."""
+        caller: dict[str, Any] = {
+            "door": "mcp",
+            "client": self._client,
+            "tools": _utf8(self._settings.tools),
+            "env": context.told_env(self._environ, sorted(self._env_names)),
+        }
+        if self._protocol:
+            caller["protocol"] = self._protocol
+        if isinstance(message, dict) and message.get("method") == "tools/call":
+            caller["context"] = caller_context(message, self._environ)
+        return caller
+
+    def _cancel(self, message: Mapping[str, Any]) -> None:
+        """A cancelled request is not answered; what it writes is written all the same."""
+        params = message.get("params")
+        if message["method"] == "notifications/cancelled" and isinstance(params, dict):
+            for pending in self._pending.values():
+                pending.cancelled |= pending.wants_answer and pending.id == params.get("requestId")
 
     # To PRIMARY
 
@@ -131,24 +163,18 @@ class Proxy:
             return
         if self._membership.fd is None:
             self._membership.acquire(shared=True, wait=True)
-        self._pending.appendleft(Pending(b"{}", {}, "/member"))
+        self._link.greet(self._client, member=True)
+        self._send_line(self._link, b"")
         self._send_unsent()
-
-    def _identity(self) -> dict[str, str]:
-        """A header is ASCII; a name that is not comes once more, as JSON."""
-        name = (self._client or self._environ.get("AI_AGENT") or "mcp")[: limits.MAX_CLIENT_CHARS]
-        plain = _header(name)
-        identity = {"Nudge-Client": plain, "Nudge-Pid": str(os.getpid()), "Nudge-Version": __version__}
-        return identity if plain == name else {**identity, "Nudge-Client-Name": json.dumps(name)}
 
     def _advance(self) -> None:
         """Send what may be sent; every answer that came meanwhile makes room for more."""
         self._send_unsent()
-        while (response := self._taken()) is not None:
-            self._handle(response.status, response.retryable, response.body)
+        while (answer := self._next_answer()) is not None:
+            self._handle(answer)
             self._send_unsent()
 
-    def _taken(self) -> Response | None:
+    def _next_answer(self) -> dict[str, Any] | None:
         try:
             return None if self._link is None else self._link.take()
         except Lost:
@@ -157,36 +183,20 @@ class Proxy:
 
     def _send_unsent(self) -> None:
         """Only so many ahead of their answers: the time that a call has begins when it is sent."""
-        for pending in list(islice(self._pending, _MOST_IN_FLIGHT)):
-            if self._link is None:
-                return
-            if not pending.sent:
+        for pending in list(islice(self._pending.values(), limits.MAX_CALLS_IN_FLIGHT)):
+            if self._link is not None and not pending.sent:
                 self._send(self._link, pending)
 
-    def _send(self, link: Connection, pending: Pending) -> None:
-        pending.deadline = boot_seconds() + limits.CALL_TIMEOUT
+    def _send(self, link: Connection, pending: _Pending) -> None:
+        pending.sent = self._send_line(link, pending.request.encode(boot_seconds() + limits.CALL_TIMEOUT))
+
+    def _send_line(self, link: Connection, line: bytes) -> bool:
         try:
-            link.send(pending.path, pending.line, self._facts(pending))
-            pending.sent = True
+            link.send(line)
         except (Lost, TimedOut):
             self._drop_link()
-
-    def _facts(self, pending: Pending) -> dict[str, str]:
-        """What PRIMARY cannot know by itself: who asks, from where, and until when the answer is of use."""
-        if pending.path != "/mcp":
-            return self._identity()
-        headers = {
-            **self._identity(),
-            "Nudge-Request-Id": pending.request_id,
-            "Nudge-Deadline": f"{pending.deadline:.6f}",
-            "Nudge-Tools": _header(self._settings.tools),
-            "Nudge-Env": self._env(),
-        }
-        if self._protocol:
-            headers["MCP-Protocol-Version"] = self._protocol
-        if pending.message.get("method") == "tools/call":
-            headers["Nudge-Context"] = json.dumps(caller_context(pending.message, self._environ))
-        return headers
+            return False
+        return True
 
     # From PRIMARY
 
@@ -196,49 +206,47 @@ class Proxy:
             self._link.fill(boot_seconds() + limits.CALL_TIMEOUT)
         except (Lost, TimedOut):
             self._drop_link()
-            self._rejoin_until = boot_seconds() + _PASSIVE_REJOIN
+            self._rejoin_until = boot_seconds() + _REJOIN_TIMEOUT
 
-    def _handle(self, status: int, retryable: bool, body: bytes) -> None:
+    def _handle(self, answer: Mapping[str, Any]) -> None:
         assert self._link is not None
-        if not self._pending or retryable:  # an answer to nobody, or a PRIMARY that is leaving: go to the next one
+        call_id = answer.get("id")
+        if call_id is None:  # PRIMARY refuses the connection as a whole, and closes it
+            self._fail_all(RemoteError(answer.get("error") or {}))
             self._drop_link()
             return
-        pending = self._pending[0]
-        if status == ENV_NEEDED and self._learn_env(json.loads(body)["names"]):
-            self._send_again(self._link, self._pending.popleft())
+        pending = self._pending.get(call_id)
+        if pending is None:
             return
-        self._pending.popleft()
-        if status == 200:  # PRIMARY knows what wants an answer; here it is only passed on
-            self._remember_protocol(pending, body)
-            self._answer(body)
-        elif pending.wants_answer:
-            self._answer(_failure(pending, NudgeError(f"the server answered with HTTP {status}")))
-
-    def _send_again(self, link: Connection, pending: Pending) -> None:
-        """Behind those that were sent, since answers come in that order, and before those that were not."""
-        self._pending.insert(sum(other.sent for other in islice(self._pending, _MOST_IN_FLIGHT)), pending)
-        self._send(link, pending)
-
-    def _learn_env(self, names: list[str]) -> bool:
-        """Note what a scope asks for; False when PRIMARY asks again for what it was told."""
-        fresh = set(names) - self._env_names
-        known = self._env_names | fresh
-        self._env_names = (
-            known if len(known) <= limits.MAX_ENV_NAMES else set(names)
-        )  # hints come and go, and a header is only so long
-        return bool(fresh)
-
-    def _env(self) -> str:
-        """Only the names that some scope has asked for leave this process."""
-        told = context.told_env(self._environ, sorted(self._env_names))
-        return json.dumps(told) if told else "ask"
-
-    def _remember_protocol(self, pending: Pending, body: bytes) -> None:
-        if pending.message.get("method") != "initialize":
+        if "retry" in answer:  # a PRIMARY that is leaving: go to the next one
+            self._drop_link()
             return
-        version = json.loads(body).get("result", {}).get("protocolVersion")
-        if isinstance(version, str):
-            self._protocol = version
+        if "need_env" in answer:
+            self._learn_env(answer["need_env"])
+            pending.request.add_env(self._environ, answer["need_env"])
+            self._send(self._link, pending)
+            return
+        del self._pending[call_id]
+        self._complete(pending, answer)
+
+    def _complete(self, pending: _Pending, answer: Mapping[str, Any]) -> None:
+        if "error" in answer:
+            self._fail(pending, RemoteError(answer["error"]))
+            return
+        response = answer.get("result")
+        if isinstance(response, dict) and not pending.cancelled:  # null: the message wants no answer
+            self._learn_protocol(pending, response)
+            self._answer(response)
+
+    def _learn_env(self, names: list[str]) -> None:
+        """Later calls tell what a scope asked for, without being asked. Hints come and go: it is not kept for ever."""
+        names_now = self._env_names | set(names)
+        self._env_names = names_now if len(names_now) <= limits.MAX_ENV_NAMES else set(names)
+
+    def _learn_protocol(self, pending: _Pending, response: Mapping[str, Any]) -> None:
+        if isinstance(pending.message, dict) and pending.message.get("method") == "initialize":
+            version = response.get("result", {}).get("protocolVersion")
+            self._protocol = version if isinstance(version, str) else self._protocol
 
     # When PRIMARY is gone
 
@@ -246,8 +254,7 @@ class Proxy:
         if self._link is not None:
             self._link.close()
             self._link = None
-        self._pending = deque(pending for pending in self._pending if pending.wants_answer or pending.path == "/mcp")
-        for pending in self._pending:
+        for pending in self._pending.values():
             pending.sent = False
 
     def _reconnect(self) -> None:
@@ -266,25 +273,25 @@ class Proxy:
     def _expire(self) -> None:
         """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline travelled
         with it."""
-        if (
-            self._link is None
-            or not self._pending
-            or self._pending[0].deadline > boot_seconds()
-            or not self._pending[0].sent
-        ):
+        if self._link is None or not self._pending:
             return
-        error = spawn.no_answer(self._link.endpoint)
-        self._drop_link()
-        self._fail_all(error)
+        first = next(iter(self._pending.values()))
+        if first.sent and first.request.deadline <= boot_seconds():
+            error = spawn.no_answer(self._link.endpoint)
+            self._drop_link()
+            self._fail_all(error)
 
     def _fail_all(self, error: NudgeError) -> None:
-        while self._pending:
-            pending = self._pending.popleft()
-            if pending.wants_answer:
-                self._answer(_failure(pending, error))
+        failed, self._pending = self._pending, {}
+        for pending in failed.values():
+            self._fail(pending, error)
 
-    def _answer(self, message: bytes) -> None:
-        if not self._pipe.write(message):
+    def _fail(self, pending: _Pending, error: NudgeError) -> None:
+        if pending.wants_answer and not pending.cancelled:
+            self._answer(_failure(pending.message, error))
+
+    def _answer(self, message: Mapping[str, Any]) -> None:
+        if not self._pipe.write(protocol.encode_value(message)):
             self._pipe.closed = True
             self._pending.clear()
 
@@ -302,44 +309,38 @@ def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> di
     return context.resolve(where).to_wire()
 
 
-def _header(text: str) -> str:
-    """A stranger's text as an HTTP header can carry it."""
-    return "".join(char if " " <= char <= "~" else "?" for char in text)
+def _decode(line: bytes | None) -> Any:
+    if line is None:
+        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+    return decode(line)
 
 
-def _read(line: bytes | None) -> dict[str, Any] | bytes:
-    """The message, or the answer to what is none: with PRIMARY's codes, though not by its parser, which would not be
-    thin."""
-    try:
-        message = json.loads(line or b"")
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        return _wire_error(None, PARSE_ERROR, "Parse error: a line is one JSON text of at most 1 MiB")
-    except (ValueError, RecursionError):
-        return _wire_error(None, INVALID_REQUEST, "Invalid request: nested too deep, or an integer has too many digits")
+def _is_notification(message: Any) -> bool:
+    """PRIMARY has no use for one; anything that is not quite one gets its error there."""
     return (
-        message
-        if isinstance(message, dict)
-        else _wire_error(None, INVALID_REQUEST, "Invalid request: one JSON-RPC object a line")
+        isinstance(message, dict)
+        and "id" not in message
+        and message.get("jsonrpc") == "2.0"
+        and isinstance(message.get("method"), str)
     )
 
 
-def _wire_error(message_id: Any, code: int, sentence: str) -> bytes:
-    error = {"code": code, "message": sentence, "data": {"reason": WIRE_REASONS[code]}}
-    return json.dumps({"jsonrpc": "2.0", "id": message_id, "error": error}).encode()
+def _utf8(text: str) -> str:
+    """The environment may hold any bytes."""
+    return text[: limits.KIB].encode("utf-8", "replace").decode()
 
 
-def _failure(pending: Pending, error: NudgeError) -> bytes:
+def _failure(message: Mapping[str, Any], error: NudgeError) -> dict[str, Any]:
     """A failed tool is a result that says so; anything else is a JSON-RPC error."""
     wire = error.to_wire()
-    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": pending.message.get("id")}
-    if pending.message.get("method") == "tools/call":
+    if message.get("method") == "tools/call":
         told = {"code": error.code, "reason": error.reason, "message": error.message, **error.data}
-        answer["result"] = {
+        result = {
             "content": [{"type": "text", "text": error.message}],
             "structuredContent": {"error": told},
             "isError": True,
             "resultType": "complete",
         }
-    else:
-        answer["error"] = {**wire, "code": wire["code"] if error.code > 0 else INTERNAL_ERROR}
-    return json.dumps(answer).encode()
+        return {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
+    wire["code"] = wire["code"] if error.code > 0 else INTERNAL_ERROR
+    return {"jsonrpc": "2.0", "id": message.get("id"), "error": wire}

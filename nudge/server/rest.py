@@ -7,9 +7,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from nudge import __version__
+from nudge import __version__, strict_json
 from nudge.errors import Invalid, NudgeError
-from nudge.server import strict_json
 from nudge.server.operations import OPERATIONS, Operation
 from nudge.server.schemas import schema_of
 

@@ -11,7 +11,8 @@ from functools import partial
 from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds, iso
 from nudge.errors import NudgeError, StorageFailed
-from nudge.ipc import endpoint, spawn
+from nudge.ipc import endpoint, protocol, spawn
+from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.endpoint import is_newer
 from nudge.ipc.lock import OwnerLock
@@ -191,12 +192,11 @@ def _succeed(directory: str, options: ServeOptions) -> int:
 
 
 def _ask_for_role(link: Connection, generation: str) -> None:
-    import json
-
-    body = json.dumps({"generation": generation, "version": __version__}).encode()
+    request = Request(protocol.ROLE, {"generation": generation, "version": __version__}, {})
+    link.greet("successor")
     try:
-        link.exchange("/role", body, {}, boot_seconds() + limits.CALL_TIMEOUT)
-    except (Lost, TimedOut):
+        exchange(link, request, {}, boot_seconds() + limits.CALL_TIMEOUT)
+    except (Lost, TimedOut, NudgeError):
         pass
     link.close()
 

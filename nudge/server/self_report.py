@@ -10,7 +10,6 @@ from nudge import __version__
 from nudge.clock import boot_seconds, iso
 from nudge.config import Settings
 from nudge.ipc.endpoint import Endpoint
-from nudge.server.members import Members
 from nudge.usecases.app import App
 
 
@@ -20,7 +19,7 @@ class SelfReport:
     def __init__(
         self,
         app: App,
-        members: Members,
+        members: Callable[[], list[dict[str, Any]]],
         announced: Endpoint,
         settings: Settings,
         *,
@@ -54,7 +53,7 @@ class SelfReport:
         session, history = self._app.session, self._history()
         return {
             "session": self._session(),
-            "members": self._members.to_wire(),
+            "members": self._members(),
             "hints": len(session.store),
             "calls": self._app.calls,
             "log_bytes": session.log.size if session.log else 0,

@@ -14,12 +14,12 @@ from typing import Any
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
-from nudge.server import wire
 from nudge.server.facts import Facts
 from nudge.server.jsonrpc import error_response, id_of, refusal
 from nudge.server.late_mcp import Mcp
 from nudge.server.proxy import caller_context
 from nudge.server.stdio import Pipe, wait_readable
+from nudge.strict_json import JsonError, decode_any, encode
 from nudge.usecases.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class StdioServer:
 
     async def _handle(self, line: bytes | None) -> None:
         answer = await self._answer_to(line)
-        encoded = b"" if answer is None else await wire.encode_any(answer)
+        encoded = b"" if answer is None else encode(answer)
         self._backlog.answered(line, encoded)
         if encoded:
             self._answers.put(encoded)
@@ -150,7 +150,7 @@ class StdioServer:
         except HandingOver:
             self._leftover.append(line or b"")
             return None
-        except wire.WireError as error:
+        except JsonError as error:
             return error_response(None, error.code, error.message)
         except NudgeError as error:
             return refusal(id_of(message), error)
@@ -193,7 +193,5 @@ class StdioServer:
 
 async def _decoded(line: bytes | None) -> Any:
     if line is None:
-        raise wire.WireError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
-    return (
-        wire.decode(line) if len(line) <= limits.SMALL_JSON_BYTES else await asyncio.to_thread(wire.decode_slow, line)
-    )
+        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+    return await decode_any(line)

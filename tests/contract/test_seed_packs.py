@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from nudge import limits
+from nudge import limits, strict_json
 from nudge.hints.store import Decision, HintStore
-from nudge.server import wire
 
 NOW = 1_800_000_000.0
 ROOT = Path(__file__).parents[2]
@@ -21,7 +20,7 @@ each_pack = pytest.mark.parametrize("path", PACKS, ids=lambda path: path.stem)
 
 
 def payload_of(path: Path) -> dict[str, Any]:
-    payload = wire.decode(path.read_bytes())
+    payload = strict_json.decode(path.read_bytes())
     assert isinstance(payload, dict)
     return payload
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from nudge import strict_json
 from nudge.cli.app import VERBS
-from nudge.server import wire
 from nudge.server.facts import Facts
 from nudge.server.mcp import McpServer
 from nudge.server.operations import OPERATIONS
@@ -47,7 +47,7 @@ def test_the_default_list_of_tools_is_affordable(params: dict[str, Any]) -> None
     protocol."""
     tools = _listed("default", params)
     assert all(tool["inputSchema"] and tool["outputSchema"] for tool in tools)
-    assert len(wire.encode(tools).decode()) <= MOST_CHARACTERS
+    assert len(strict_json.encode(tools).decode()) <= MOST_CHARACTERS
 
 
 def test_null_is_allowed_where_it_means_all_projects() -> None:

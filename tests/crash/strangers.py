@@ -31,12 +31,8 @@ class Stranger:
             except OSError:
                 return
             self.heard += link.recv(65_536)
-            body = json.dumps(
-                {"name": "nudge", "version": "0.1.0", "role": "PRIMARY", "jsonrpc": "2.0", "id": 1, "result": {}}
-            ).encode()
-            link.sendall(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-            )
+            answer = {"nonce": "0" * 32, "proof": "0" * 64, "version": "0.1.0", "id": 1, "result": {}}
+            link.sendall(json.dumps(answer).encode() + b"\n")
             link.close()
 
     def close(self) -> None:
@@ -68,6 +64,7 @@ def impostor_never_sees_the_token() -> Figures:
         fake = endpoint.Endpoint(
             os.getpid(), impostor.port, None, "2026-01-01T00:00:00Z", "fake", "0.1.0", endpoint.READY
         )
+        fake.wire_port = impostor.port
         endpoint.publish(machine.runtime, fake)
         for arguments in (
             ("get", "a", "b"),
@@ -77,8 +74,8 @@ def impostor_never_sees_the_token() -> Figures:
         ):
             assert machine.cli(*arguments).returncode == 4
         assert token.encode() not in impostor.heard and b"hello" not in impostor.heard
-        assert impostor.heard.count(b"GET /proof/") >= 3
-        return {"token_seen": 0, "requests": impostor.heard.count(b"HTTP/1.1")}
+        assert impostor.heard.count(b'{"nonce":') >= 3
+        return {"token_seen": 0, "connections": impostor.heard.count(b"\n")}
     finally:
         impostor.close()
         machine.close()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tests.security.served import Line, Raw, Served, post
+from tests.security.served import Line, Raw, Served, WireLine, post
 
 
 class Door(Protocol):
@@ -31,6 +31,20 @@ class HttpDoor:
         return reply.json
 
 
+class WireDoor:
+    """The private wire; JSON-RPC on it has other words."""
+
+    speaks_mcp = False
+
+    def __init__(self, line: WireLine) -> None:
+        self._line = line
+
+    def ask(self, body: bytes) -> Any:
+        if b'"2.0"' in body:
+            body = body.replace(b'"method":', b'"op":', 1)
+        return self._line.ask(body)
+
+
 class LineDoor:
     speaks_mcp = True
 
@@ -43,6 +57,7 @@ class LineDoor:
 
 DOORS: dict[str, Callable[[Served], Door]] = {
     "tcp": lambda server: HttpDoor(server.tcp, "/"),
+    "wire": lambda server: WireDoor(server.wire_line()),
     "mcp over tcp": lambda server: HttpDoor(server.tcp, "/mcp"),
     "stdio": lambda server: LineDoor(server.stdio()),
     "stdio through a proxy": lambda server: LineDoor(server.proxy()),

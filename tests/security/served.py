@@ -14,7 +14,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,11 +23,12 @@ from nudge.config import Settings, Sources
 from nudge.ipc import endpoint
 from nudge.ipc.connection import Connection
 from nudge.ipc.endpoint import Endpoint
+from nudge.ipc.server import WireServer
 from nudge.server.http import PublicDoor
 from nudge.server.late_mcp import LateMcp
 from nudge.server.operations import OPERATIONS
+from nudge.server.private_door import PrivateDoor
 from nudge.server.proxy import Proxy
-from nudge.server.socket_http import HttpServer
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
@@ -47,7 +48,7 @@ class Served:
         self.directory = tempfile.mkdtemp(prefix="nt-", dir="/tmp")
         self.socket = os.path.join(self.directory, "s.sock")
         self._auth = auth
-        self._lines: list[Line] = []
+        self._lines: list[Line | WireLine] = []
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
@@ -55,10 +56,10 @@ class Served:
 
     async def _start(self) -> None:
         self.app = App(open_session(self.directory, Sources(self.directory)), OPERATIONS)
-        self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.http.members.to_wire()}
+        self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.wire.list_members()}
         self.mcp = LateMcp(self.app)
-        self.http = HttpServer(self.app, self.mcp, TOKEN, auth=self._auth)
-        await self.http.listen_unix(self.socket)
+        self.wire = WireServer(PrivateDoor(self.app, self.mcp), generation="g", token=lambda: TOKEN)
+        await self.wire.listen_unix(self.socket)
         self.door = PublicDoor(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
         port = await self.door.open(range(20_000 + os.getpid() % 20_000, 60_000))
         assert port is not None
@@ -90,25 +91,23 @@ class Served:
     def tcp(self) -> Raw:
         return Raw(socket.create_connection(("127.0.0.1", self.port), PATIENCE))
 
-    def unix(self) -> Raw:
-        link = socket.socket(socket.AF_UNIX)
-        link.settimeout(PATIENCE)
-        link.connect(self.socket)
-        return Raw(link)
+    def wire_line(self) -> WireLine:
+        self._lines.append(line := WireLine(self))
+        return line
 
     def stdio(self) -> Line:
-        self._lines.append(PrimaryLine(self))
-        return self._lines[-1]
+        self._lines.append(line := PrimaryLine(self))
+        return line
 
     def proxy(self) -> Line:
-        self._lines.append(ProxyLine(self))
-        return self._lines[-1]
+        self._lines.append(line := ProxyLine(self))
+        return line
 
     def close(self) -> None:
         for line in self._lines:
             line.close()
         self.run(self.door.close())
-        self.run(self.http.close())
+        self.run(self.wire.close())
         if self.app.session.log is not None:
             self.app.session.log.close()
         self.run(self.loop.shutdown_default_executor())
@@ -231,6 +230,43 @@ def rpc(method: str, params: Any, request_id: Any = 1) -> bytes:
 
 def tool(name: str, arguments: Any, request_id: Any = 1) -> bytes:
     return rpc("tools/call", {"name": name, "arguments": arguments}, request_id)
+
+
+class WireLine:
+    """A client on the private wire that may write whatever it likes."""
+
+    def __init__(self, server: Served, hello: bytes = b'{"hello":1}\n') -> None:
+        self.link = socket.socket(socket.AF_UNIX)
+        self.link.settimeout(PATIENCE)
+        self.link.connect(server.socket)
+        self._answers = self.link.makefile("rb")
+        if hello:
+            self.link.sendall(hello)
+            self.hello = self.receive()
+
+    def send(self, data: bytes) -> None:
+        """A server that has had enough may close while we still write; what it said is then still to be read."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.link.sendall(data)
+
+    def ask(self, line: bytes) -> dict[str, Any]:
+        self.send(line + b"\n")
+        return self.receive()
+
+    def receive(self) -> dict[str, Any]:
+        """The next line; raises Closed when there is none."""
+        try:
+            line = self._answers.readline()
+        except ConnectionResetError:
+            line = b""
+        if not line:
+            raise Closed
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def close(self) -> None:
+        self._answers.close()
+        self.link.close()
 
 
 class Line:

@@ -16,11 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nudge import paths
+from nudge import paths, strict_json
 from nudge.config import Sources
 from nudge.context import Context
 from nudge.errors import NudgeError
-from nudge.server import wire
 from nudge.server.operations import OPERATIONS
 from nudge.storage.changelog import read_log
 from nudge.usecases.app import App
@@ -201,8 +200,8 @@ def line_of(number: int, request: tuple[str, Any]) -> bytes | None:
     message = {"jsonrpc": "2.0", "id": number, "method": request[0], "params": request[1]}
     try:
         line = json.dumps(message, allow_nan=False, ensure_ascii=False).encode()
-        wire.decode(line)
-    except (ValueError, wire.WireError):
+        strict_json.decode(line)
+    except (ValueError, strict_json.JsonError):
         return None
     return line
 

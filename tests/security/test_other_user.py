@@ -130,11 +130,14 @@ def test_the_kernel_says_who_is_at_the_socket(served: Machine) -> None:
     Path(served.runtime).chmod(0o755)
     Path(published.socket).chmod(0o777)
     code = """
-link = socket.socket(socket.AF_UNIX); link.connect(given["socket"])
-result = status(link, "GET /api/v1/export HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+link = socket.socket(socket.AF_UNIX); link.connect(given["socket"]); link.settimeout(10)
+answers = link.makefile()
+result = [answers.readline(), answers.read()]
 """
     try:
-        assert as_stranger(code, socket=published.socket) == 403
+        answer, rest = as_stranger(code, socket=published.socket)
+        assert rest == ""
+        assert json.loads(answer)["error"]["message"] == "Invalid request: this socket belongs to another user"
     finally:
         Path(served.runtime).chmod(0o700)
         Path(published.socket).chmod(0o600)

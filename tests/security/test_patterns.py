@@ -201,17 +201,6 @@ def test_importing_evil_globs_holds_nobody(server: Served) -> None:
     assert held(server, call) < MOST_HELD
 
 
-def test_the_largest_export_holds_nobody(full: Served) -> None:
-    """Forty megabytes on their way out."""
-
-    def export() -> None:
-        with full.unix() as link:
-            link.send(post("/", rpc("nudge.export", {})))
-            link.reply(keep_body=False)
-
-    assert held(full, export, rounds=6) < MOST_HELD
-
-
 @pytest.mark.parametrize(
     ("name", "arguments"), [("nudge_list_components", {"component": "c1"}), ("nudge_query", {"limit": 100})]
 )

@@ -59,7 +59,7 @@ EXCEPTIONS = {
     ("nudge.storage.database", "nudge.ipc.lock"),
 }
 
-NOT_IN_A_DOMAIN = frozenset(("asyncio", "httptools", "sqlite3"))
+NOT_IN_A_DOMAIN = frozenset(("aiohttp", "asyncio", "sqlite3"))
 PATTERN_LIBRARIES = {"re2": "nudge.security.regex", "wcmatch": "nudge.security.globs", "bracex": "nudge.security.globs"}
 
 

@@ -17,26 +17,25 @@ from nudge.ipc.endpoint import Endpoint
 Answer = Callable[[dict[str, Any]], bytes | None]
 
 
-def http(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
-    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+def line(**answer: Any) -> bytes:
+    return json.dumps({"id": 1, **answer}).encode() + b"\n"
 
 
 def result(value: Any) -> bytes:
-    return http(json.dumps({"jsonrpc": "2.0", "id": 1, "result": value}).encode())
+    return line(result=value)
 
 
 def error(code: int, reason: str, message: str, **data: Any) -> bytes:
-    told = {"code": code, "message": message, "data": {"reason": reason, **data}}
-    return http(json.dumps({"jsonrpc": "2.0", "id": 1, "error": told}).encode())
+    return line(error={"code": code, "message": message, "data": {"reason": reason, **data}})
 
 
 class FakePrimary:
-    """`answer` gets each request's JSON and gives the bytes to send; None says nothing at all."""
+    """`answer` gets each call and gives the bytes to send, for its id where they say 1; None says nothing at all."""
 
     def __init__(self, directory: str, answer: Answer, *, state: str = endpoint.READY) -> None:
         paths.ensure_private_dir(directory)
-        self.requests: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
+        self.calls: list[dict[str, Any]] = []
+        self.hellos: list[dict[str, Any]] = []
         self._answer = answer
         path = os.path.join(directory, "s")
         self._listener = socket.socket(socket.AF_UNIX)
@@ -70,19 +69,14 @@ class FakePrimary:
 
     def _serve(self, link: socket.socket) -> None:
         """One connection at a time: a hook makes one."""
-        stream = link.makefile("rb")
-        while line := stream.readline():
-            assert line.startswith(b"POST / ")
-            headers = {}
-            while (line := stream.readline()) not in (b"\r\n", b""):
-                name, _, value = line.decode().partition(":")
-                headers[name.lower()] = value.strip()
-            request = json.loads(stream.read(int(headers["content-length"])))
-            self.requests.append(request)
-            self.headers.append(headers)
-            if (said := self._answer(request)) is None:
+        lines = link.makefile("rb")
+        self.hellos.append(json.loads(lines.readline() or b"null"))
+        for line in lines:
+            call = json.loads(line)
+            self.calls.append(call)
+            if (answer := self._answer(call)) is None:
                 return
             try:
-                link.sendall(said)
+                link.sendall(answer.replace(b'"id": 1,', b'"id": %d,' % call["id"]))
             except OSError:
                 return

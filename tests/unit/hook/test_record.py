@@ -22,7 +22,7 @@ from nudge.storage import spool
 from tests.unit.history.payloads import CLAUDE_CODE, CODEX, bash, extract, failure, payload, tool
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
-from .primaries import Answer, FakePrimary, error, http, result
+from .primaries import Answer, FakePrimary, error, line, result
 
 START = payload("SessionStart", source="startup", transcript_path="/home/u/.claude/x.jsonl")
 PROMPT = payload("UserPromptSubmit", prompt="do it", transcript_path="/home/u/.claude/x.jsonl")
@@ -79,7 +79,7 @@ def answering(text: str = "CONTEXT", **changes: bytes | None) -> Answer:
     """By method, without its prefix."""
     usual = {"record": result({"id": 1}), "inject": result({"text": text})}
     answers: dict[str, bytes | None] = {**usual, **changes}
-    return lambda request: answers[request["method"].removeprefix("nudge.")]
+    return lambda request: answers[request["op"].removeprefix("nudge.")]
 
 
 def spooled(runtime: str) -> list[dict[str, Any]]:
@@ -93,12 +93,13 @@ def test_an_event_goes_to_primary(run: Run, runtime: str, capsys: pytest.Capture
     """One request, under the event's own id, by a deadline; and silence."""
     with FakePrimary(runtime, answering()) as primary:
         assert run(bash("ls", transcript_path="/home/u/.claude/x.jsonl")) == 0
-    ((request,), (headers,)) = primary.requests, primary.headers
-    event = request["params"]["event"]
-    assert (request["method"], event["content"], event["project"]) == ("nudge.record", "ls", "proj")
-    assert headers["nudge-request-id"] == event["event_id"]
-    assert headers["nudge-client"] == "claude-code"
-    assert float(headers["nudge-deadline"]) > 0
+    ((call,), (hello,)) = primary.calls, primary.hellos
+    event = call["params"]["event"]
+    assert (call["op"], event["content"], event["project"]) == ("nudge.record", "ls", "proj")
+    assert call["once"] == event["event_id"]
+    assert (call["caller"]["door"], call["caller"]["client"]) == ("hook", "claude-code")
+    assert call["caller"]["deadline"] > 0
+    assert (hello["client"], hello["member"]) == ("claude-code", False)
     assert capsys.readouterr() == ("", "") and spooled(runtime) == []
 
 
@@ -106,9 +107,7 @@ def test_every_recorded_payload_arrives_once(run: Run, runtime: str) -> None:
     """Of 46 and 14, what is not ignored, and nothing else."""
     with FakePrimary(runtime, answering("")) as primary:
         assert {run(told) for told in (*CLAUDE_CODE, *CODEX)} == {0}
-    events = [
-        request["params"]["event"]["event_id"] for request in primary.requests if request["method"] == "nudge.record"
-    ]
+    events = [request["params"]["event"]["event_id"] for request in primary.calls if request["op"] == "nudge.record"]
     expected = sum(extract(told, now=0) is not None for told in (*CLAUDE_CODE, *CODEX))
     assert len(events) == len(set(events)) == expected
 
@@ -153,7 +152,7 @@ def test_a_starting_server_is_not_waited_for(run: Run, runtime: str) -> None:
     """It drains the spool when it is ready."""
     with FakePrimary(runtime, answering(), state=endpoint.STARTING) as primary:
         assert run(bash("ls")) == 0
-    assert primary.requests == [] and len(spooled(runtime)) == 1
+    assert primary.calls == [] and len(spooled(runtime)) == 1
 
 
 def test_a_dead_servers_address_is_no_server(run: Run, runtime: str) -> None:
@@ -172,7 +171,7 @@ def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str) -> 
             began = time.monotonic()
             assert run(bash("ls")) == 0
             seconds.append(time.monotonic() - began)
-    assert len(primary.requests) == 5 and len(spooled(runtime)) == 5
+    assert len(primary.calls) == 5 and len(spooled(runtime)) == 5
     # A busy machine makes a run longer, hardly all of them.
     assert limits.HOOK_TIMEOUT <= min(seconds) < 1
 
@@ -180,15 +179,16 @@ def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str) -> 
 @pytest.mark.parametrize(
     "said",
     [
-        http(b"handing over", "503 Service Unavailable", "Nudge-Retry: 1\r\n"),
+        line(retry="handing over"),
         error(50301, "E_UNAVAILABLE", "not now", retryable=True),
         error(-32601, "E_METHOD", "an older server knows no nudge.record"),
-        http(b'{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}}'),
-        http(b"not json"),
-        http(b"[]"),
-        http(b"{}"),
-        http(b"", "401 Unauthorized"),
-        http(b'{"error": {"code": "x"}}'),
+        line(error={"code": -32603, "message": "Internal error"}),
+        b"not json\n",
+        b"[]\n",
+        b"{}\n",
+        line(),
+        line(error={"code": "x"}),
+        line(error=7),
         b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
     ],
 )
@@ -364,7 +364,7 @@ def test_an_ignored_event_is_silent(run: Run, runtime: str, capsys: pytest.Captu
     """A hook may be wired to all of them."""
     with FakePrimary(runtime, answering()) as primary:
         assert run(payload("Stop")) == run(payload("PreToolUse", tool_name="Bash")) == 0
-    assert primary.requests == [] and spooled(runtime) == [] and capsys.readouterr() == ("", "")
+    assert primary.calls == [] and spooled(runtime) == [] and capsys.readouterr() == ("", "")
 
 
 def test_a_surprise_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -387,8 +387,8 @@ def test_a_session_begins_with_context(
     """PRIMARY's words, as plain text, after the event is stored."""
     with FakePrimary(runtime, answering("# Grün\n")) as primary:
         assert run(START) == 0
-    assert [request["method"] for request in primary.requests] == ["nudge.record", "nudge.inject"]
-    params = primary.requests[1]["params"]
+    assert [request["op"] for request in primary.calls] == ["nudge.record", "nudge.inject"]
+    params = primary.calls[1]["params"]
     assert (params["session_id"], params["source"], params["context"]["cwd"]) == ("s-1", "startup", "/home/u/proj")
     assert capsys.readouterr() == ("# Grün\n", "") and started == []
 
@@ -407,7 +407,7 @@ def test_a_session_that_is_wired_twice_is_told_once(
         moment[0] += limits.SESSION_EVENT_BUCKET
         assert run(START) == 0
     assert said == ("CONTEXT\n" if served else "OFFLINE\n") == capsys.readouterr().out
-    assert sum(request["method"] == "nudge.inject" for request in primary.requests) == (2 if served else 0)
+    assert sum(request["op"] == "nudge.inject" for request in primary.calls) == (2 if served else 0)
     assert sum("injection" in event for event in spooled(runtime)) == (0 if served else 2)
 
 
@@ -420,12 +420,10 @@ def test_nothing_to_tell_is_nothing(run: Run, runtime: str, capsys: pytest.Captu
 
 def test_scopes_may_ask_for_variables(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the names that are asked for leave the process."""
-    answers = iter(
-        [result({}), http(b'{"names": ["STAGE", "NONE"]}', "428 Precondition Required"), result({"text": "hint"})]
-    )
+    answers = iter([result({}), line(need_env=["STAGE", "NONE"]), result({"text": "hint"})])
     with FakePrimary(runtime, lambda _: next(answers)) as primary:
         assert run(START, STAGE="dev", OTHER="x") == 0
-    assert json.loads(primary.headers[2]["nudge-env"]) == {"STAGE": "dev", "NONE": None}
+    assert primary.calls[2]["caller"]["env"] == {"STAGE": "dev", "NONE": None}
     assert capsys.readouterr().out == "hint\n"
 
 

@@ -366,6 +366,6 @@ def test_what_a_hook_pays_for(machine: Machine) -> None:
         "print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"mcp", "httptools", "pydantic", "asyncio", "logging", "http", "rich"} & {
+    assert not {"mcp", "aiohttp", "pydantic", "asyncio", "logging", "http", "rich"} & {
         name.partition(".")[0] for name in loaded
     }

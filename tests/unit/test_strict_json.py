@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nudge import limits
 from nudge.errors import INVALID_REQUEST, PARSE_ERROR, NudgeError
-from nudge.server.strict_json import JsonError, decode, decode_any, encode
+from nudge.strict_json import JsonError, decode, decode_any, encode
 
 DEEPEST = limits.MAX_JSON_DEPTH
 

@@ -1,0 +1,74 @@
+"""The private wire, version 1: one JSON object a line, both ways. Standard library only.
+
+A client's first line is a hello, in one write with its first call; the server answers it with its own. Then:
+
+    call    {"id", "op", "params", "once"?, "caller"?: {context, client, env, protocol, tools, door, deadline}}
+    answer  {"id", "result"} | {"id", "error"} | {"id", "need_env": [names]} | {"id", "retry": why}
+
+`need_env` and `retry` mean that nothing was applied. On loopback TCP both sides first prove that they know the token:
+`{"nonce"}`, `{"nonce", "proof"}`, `{"proof"}`, server first, and the token itself is never sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from nudge import __version__
+from nudge.errors import INVALID_REQUEST, WIRE_REASONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+VERSION = 1
+MCP, ROLE = "mcp", "role"
+"""Calls that are no operations: a raw MCP message, and a successor's request for the role."""
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+
+
+def encode_value(value: Any) -> bytes:
+    """Compact JSON without a newline in it; raises UnicodeEncodeError for text that is no UTF-8."""
+    return _ENCODER.encode(value).encode()
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """One line."""
+    return encode_value(message) + b"\n"
+
+
+def client_hello(client: str, *, member: bool) -> bytes:
+    """A member keeps PRIMARY's session alive for as long as its connection is open."""
+    return encode({"hello": VERSION, "version": __version__, "pid": os.getpid(), "client": client, "member": member})
+
+
+def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: dict[str, Any]) -> bytes:
+    """`params` is JSON text already: it is encoded once, however often the call is sent."""
+    key = b"" if once is None else b',"once":' + encode_value(once)
+    return b'{"id":%d,"op":%s,"params":%s%s,"caller":%s}\n' % (
+        call_id,
+        encode_value(op),
+        params,
+        key,
+        encode_value(caller),
+    )
+
+
+def refusal(code: int, message: str) -> dict[str, Any]:
+    """The error of a line that is not a call."""
+    return {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}}
+
+
+def overlong(most: int) -> dict[str, Any]:
+    return refusal(INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; send larger things in pages")
+
+
+def proof(token: str, side: str, client_nonce: str, server_nonce: str, port: int, generation: str) -> str:
+    """What only one who knows the token can say about this connection: an answer relayed from another port, or made by
+    an earlier server, proves nothing here."""
+    import hashlib
+    import hmac
+
+    statement = "\n".join((side, client_nonce, server_nonce, str(port), generation))
+    return hmac.new(token.encode(), statement.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,461 @@
+"""PRIMARY's end of the private wire: an asyncio server on the owner-only Unix socket, or on loopback TCP where there is
+none. What a call means is its handler's matter."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+import select
+import socket
+import struct
+import sys
+import types
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol
+
+from nudge import __version__, limits
+from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST
+from nudge.ipc import protocol
+from nudge.strict_json import JsonError, decode, encode
+
+_log = logging.getLogger(__name__)
+
+_BACKLOG = 512
+_SLICE = 0.005  # seconds of calls on one connection before the event loop turns to the others
+_CLOSE_TIMEOUT = 0.2  # seconds for what is still to be sent when the server closes
+_UNPROVEN_LINE_BYTES = limits.KIB
+
+Answer = dict[str, Any]
+
+
+class Handler(Protocol):
+    """Answers calls."""
+
+    def is_read(self, op: str) -> bool:
+        """Whether a call of this name may be cancelled when its caller is gone."""
+        ...
+
+    async def answer(self, call: dict[str, Any], *, env_asked: bool) -> Answer:
+        """The answer without its id. `env_asked`: this call was answered with `need_env` before. Does not raise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A process that stays: its connection is the membership, and ends it."""
+
+    client: str
+    pid: int
+    version: str
+
+
+class WireServer:
+    """All connections of one PRIMARY. While `refusing`, every call is answered with `retry`; `pace` is a pause in
+    seconds before each call but the request for the role."""
+
+    def __init__(self, handler: Handler, *, generation: str, token: Callable[[], str]) -> None:
+        self.handler, self.generation, self.token = handler, generation, token
+        self.refusing = False
+        self.pace = 0.0
+        self.in_flight = 0
+        self.on_call: Callable[[], None] = lambda: None
+        self.port: int | None = None
+        self.connections: set[_Connection] = set()
+        self.unproven: dict[_Connection, None] = {}
+        """Connections over TCP that have not shown the token, oldest first."""
+        self._servers: list[asyncio.Server] = []
+
+    async def listen_unix(self, path: str) -> None:
+        """Owner-only before anybody can connect."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(path)
+            os.chmod(path, 0o600)
+            loop = asyncio.get_running_loop()
+            self._servers.append(
+                await loop.create_unix_server(lambda: _Connection(self), sock=listener, backlog=_BACKLOG)
+            )
+        except BaseException:
+            listener.close()
+            raise
+
+    async def listen_tcp(self) -> int:
+        """Listen on a free loopback port, where both sides prove that they know the token."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: _Connection(self, tcp=True), "127.0.0.1", 0, backlog=_BACKLOG)
+        self._servers.append(server)
+        port: int = server.sockets[0].getsockname()[1]
+        self.port = port
+        return port
+
+    async def close(self) -> None:
+        """Accept nobody else; what is answered already is still sent."""
+        for server in self._servers:
+            server.close()
+        gone = [connection.gone for connection in self.connections]
+        for connection in list(self.connections):
+            connection.close()
+        if gone:
+            await asyncio.wait(gone, timeout=_CLOSE_TIMEOUT)
+        for connection in list(self.connections):
+            connection.abort()
+
+    @property
+    def has_members(self) -> bool:
+        return any(connection.member for connection in self.connections)
+
+    def list_members(self) -> list[dict[str, Any]]:
+        members = (connection.member for connection in self.connections if connection.member)
+        return [{"client": member.client, "pid": member.pid, "version": member.version} for member in members]
+
+    def hello(self) -> dict[str, Any]:
+        return {
+            "hello": protocol.VERSION,
+            "version": __version__,
+            "generation": self.generation,
+            "pid": os.getpid(),
+            "state": "leaving" if self.refusing or self.pace else "ready",
+            "max_line": limits.MAX_LINE_BYTES,
+            "max_in_flight": limits.MAX_CALLS_IN_FLIGHT,
+        }
+
+
+class _Connection(asyncio.Protocol):
+    """Starts calls in the order of their lines; answers go out as they come."""
+
+    def __init__(self, server: WireServer, *, tcp: bool = False) -> None:
+        self._server, self._tcp = server, tcp
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport
+        self._buffer = bytearray()
+        self._scanned = 0  # bytes of it that hold no newline
+        self._running: dict[asyncio.Task[None], str] = {}
+        self._env_asked: set[int | str] = set()
+        self._max_line = _UNPROVEN_LINE_BYTES if tcp else limits.MAX_LINE_BYTES
+        self._nonces: tuple[str, str] | None = None
+        self._proven = not tcp
+        self._greeted = False
+        self._decoding = False
+        self._full = False  # more is unsent than the other side may leave unread
+        self._reading = True
+        self._ended = False  # no more lines will come
+        self._resuming = False
+        self.member: Member | None = None
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=limits.MAX_UNSENT_BYTES)
+        server = self._server
+        server.connections.add(self)
+        if not self._tcp and not _is_same_user(transport):
+            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
+        elif len(server.connections) > limits.MAX_WIRE_CONNECTIONS:
+            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: too many connections"))
+        elif self._tcp:
+            server.unproven[self] = None
+            if len(server.unproven) > limits.MAX_UNPROVEN_CONNECTIONS:
+                next(iter(server.unproven)).abort()
+            self._loop.call_later(limits.PROOF_TIMEOUT, self._reap)
+
+    def _reap(self) -> None:
+        if not self._proven:
+            self.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
+        """Nobody waits any more: reads end, writes are finished."""
+        self._server.connections.discard(self)
+        self._server.unproven.pop(self, None)
+        self.member = None
+        self._ended = True
+        self._buffer.clear()
+        for task, op in list(self._running.items()):
+            if self._server.handler.is_read(op):
+                task.cancel()
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def eof_received(self) -> bool:
+        """A client that only closed its sending side (`nc`) still gets its answers; a member that did is leaving."""
+        self._ended = True
+        self.member = None
+        if self._hung_up():
+            return False
+        self._process()
+        return not self._is_finished()
+
+    def _hung_up(self) -> bool:
+        if not hasattr(select, "poll"):
+            return True
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), 0)
+        return bool(poll.poll(0))  # POLLHUP: both directions are closed
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._process()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # Lines
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        self._process()
+
+    def _process(self) -> None:
+        """Start calls while there are lines and room for their answers; stop reading when there is no room."""
+        began = perf_counter()
+        while not self._is_blocked() and (line := self._next_line()) is not None:
+            self._read(line)
+            if perf_counter() - began > _SLICE:
+                self._process_later()
+                break
+        self._regulate_reading()
+
+    def _process_later(self) -> None:
+        if not self._resuming:
+            self._resuming = True
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = False
+        self._process()
+        self._close_if_finished()
+
+    def _is_blocked(self) -> bool:
+        return (
+            self._full
+            or self._decoding
+            or len(self._running) >= limits.MAX_CALLS_IN_FLIGHT
+            or self._transport.is_closing()
+        )
+
+    def _regulate_reading(self) -> None:
+        wanted = not self._is_blocked() and not self._resuming
+        if wanted == self._reading or self._ended or self._transport.is_closing():
+            return
+        self._reading = wanted
+        if wanted:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _next_line(self) -> bytes | None:
+        end = self._buffer.find(b"\n", self._scanned)
+        if (len(self._buffer) if end < 0 else end) > self._max_line:
+            self._refuse(protocol.overlong(self._max_line))
+            return None
+        if end < 0:
+            self._scanned = len(self._buffer)
+            return None
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._scanned = 0
+        return line
+
+    def _read(self, line: bytes) -> None:
+        if len(line) > limits.SMALL_JSON_BYTES:
+            self._decoding = True
+            self._loop.create_task(self._read_large(line))
+            return
+        try:
+            message = decode(line)
+        except JsonError as error:
+            self._send(None, {"error": error.to_wire()})
+        else:
+            self._handle(message)
+
+    async def _read_large(self, line: bytes) -> None:
+        try:
+            message = await asyncio.to_thread(decode, line)
+        except JsonError as error:
+            self._send(None, {"error": error.to_wire()})
+        else:
+            self._handle(message)
+        self._decoding = False
+        self._process()
+        self._close_if_finished()
+
+    # Messages
+
+    def _handle(self, message: Any) -> None:
+        if not isinstance(message, dict):
+            self._send(None, {"error": protocol.refusal(INVALID_REQUEST, "Invalid request: a line is one JSON object")})
+        elif not self._proven:
+            self._authenticate(message)
+        elif "hello" in message:
+            self._greet(message)
+        elif not self._greeted:
+            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: the first line is a hello"))
+        else:
+            self._begin(message)
+
+    def _authenticate(self, message: dict[str, Any]) -> None:
+        """The server proves itself first: then the other side knows whom it shows what it knows."""
+        server, port = self._server, self._server.port or 0
+        if self._nonces is None:
+            theirs, ours = str(message.get("nonce"))[:128], os.urandom(16).hex()
+            self._nonces = theirs, ours
+            proof = protocol.proof(server.token(), "server", theirs, ours, port, server.generation)
+            self._transport.write(protocol.encode({"nonce": ours, "proof": proof}))
+            return
+        expected = protocol.proof(server.token(), "client", *self._nonces, port, server.generation)
+        if not hmac.compare_digest(str(message.get("proof")).encode("utf-8", "replace"), expected.encode()):
+            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: the proof is wrong"))
+            return
+        self._proven, self._max_line = True, limits.MAX_LINE_BYTES
+        server.unproven.pop(self, None)
+
+    def _greet(self, hello: dict[str, Any]) -> None:
+        """A later hello says more about the same client: a PROXY connects before its client has a name."""
+        self._greeted = True
+        pid = hello.get("pid")
+        if hello.get("member") is True and isinstance(pid, int) and not self._ended:
+            self.member = Member(_printable(hello.get("client")) or "mcp", pid, _printable(hello.get("version")))
+        self._transport.write(protocol.encode(self._server.hello()))
+
+    def _begin(self, call: dict[str, Any]) -> None:
+        call_id, op = call.get("id"), call.get("op")
+        if not _is_id(call_id) or not isinstance(op, str):
+            rule = "Invalid request: a call has an id (text or a whole number) and an op"
+            self._send(call_id if _is_id(call_id) else None, {"error": protocol.refusal(INVALID_REQUEST, rule)})
+            return
+        assert isinstance(call_id, int | str)
+        server = self._server
+        if server.refusing:
+            self._send(call_id, {"retry": "the server is leaving"})
+            return
+        server.on_call()
+        server.in_flight += 1
+        work = server.handler.answer(call, env_asked=call_id in self._env_asked)
+        if op == protocol.MCP or (server.pace and op != protocol.ROLE):
+            # The MCP SDK looks for the task that it runs in.
+            self._continue_in_task(call_id, op, self._paced(work) if server.pace else work)
+            return
+        try:
+            waiting_for = work.send(None)
+        except StopIteration as done:
+            self._finish(call_id, done.value)
+        else:
+            self._continue_in_task(call_id, op, _rest_of(work, waiting_for))
+
+    async def _paced(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        try:
+            await asyncio.sleep(self._server.pace)
+            return await work
+        finally:
+            work.close()
+
+    def _continue_in_task(self, call_id: int | str, op: str, work: Coroutine[Any, Any, Answer]) -> None:
+        task = self._loop.create_task(self._run(call_id, work))
+        self._running[task] = op
+        task.add_done_callback(self._task_done)
+
+    async def _run(self, call_id: int | str, work: Coroutine[Any, Any, Answer]) -> None:
+        try:
+            answer = await work
+        except BaseException:
+            self._server.in_flight -= 1
+            raise
+        self._finish(call_id, answer)
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._running.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a call failed", exc_info=error)
+        self._process()
+        self._close_if_finished()
+
+    def _finish(self, call_id: int | str, answer: Answer) -> None:
+        self._server.in_flight -= 1
+        if "need_env" in answer:
+            self._env_asked.add(call_id)
+        elif self._env_asked:
+            self._env_asked.discard(call_id)
+        self._send(call_id, answer)
+
+    # Answers
+
+    def _send(self, call_id: int | str | None, answer: Answer) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(_encode({"id": call_id, **answer}) + b"\n")
+
+    def _refuse(self, error: dict[str, Any]) -> None:
+        """Say why, and close."""
+        self._send(None, {"error": error})
+        self._transport.close()
+
+    def _is_finished(self) -> bool:
+        """All lines of a client that sends no more are answered."""
+        return self._ended and not (self._running or self._decoding or self._resuming or self._full)
+
+    def _close_if_finished(self) -> None:
+        if self._is_finished():
+            self._transport.close()
+
+
+@types.coroutine
+def _rest_of(work: Coroutine[Any, Any, Answer], waiting_for: Any) -> Generator[Any, Any, Answer]:
+    """Goes on with a coroutine whose first step was made outside a task: most calls are over after it, and a task costs
+    more than such a call."""
+    while True:
+        resume: Callable[[Any], Any]
+        try:
+            value = yield waiting_for
+            resume = work.send
+        except BaseException as error:
+            value, resume = error, work.throw
+        try:
+            waiting_for = resume(value)
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+
+def _encode(answer: Answer) -> bytes:
+    try:
+        return encode(answer)
+    except ValueError:
+        _log.exception("an answer is not JSON")
+        refusal = protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")
+        return encode({"id": answer["id"], "error": refusal})
+
+
+def _is_id(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= limits.MAX_REQUEST_ID_CHARS
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _printable(text: object) -> str:
+    """What a client says about itself is shown to everyone who asks for the status."""
+    if not isinstance(text, str):
+        return ""
+    return "".join(char if char.isprintable() else "?" for char in text[: limits.MAX_CLIENT_CHARS])
+
+
+def _is_same_user(transport: asyncio.Transport) -> bool:
+    """The kernel says who is at the other end. The directory is owner-only; this holds when somebody opened it up."""
+    link = transport.get_extra_info("socket")
+    if sys.platform == "linux":
+        credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return bool(struct.unpack("3i", credentials)[1] == os.getuid())
+    if sys.platform == "darwin":  # pragma: no cover
+        credentials = link.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED: version, uid, groups
+        return bool(struct.unpack_from("=II", credentials)[1] == os.getuid())
+    return True

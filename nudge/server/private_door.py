@@ -1,0 +1,122 @@
+"""The private door: what the calls of CLI, hooks and PROXYs mean. `nudge.ipc.server` carries their lines."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, get_args
+
+from nudge import limits
+from nudge.context import NO_CONTEXT, Context
+from nudge.errors import INTERNAL_ERROR, Conflict, HandingOver, Invalid, NudgeError
+from nudge.ipc import protocol
+from nudge.server.facts import Facts
+from nudge.server.operations import OPERATIONS
+from nudge.usecases.app import App
+from nudge.usecases.call import Call, Door, EnvNeeded
+
+_log = logging.getLogger(__name__)
+_DOORS = get_args(Door)
+
+
+class Answerer(Protocol):
+    """Answers MCP messages."""
+
+    async def ready(self, timeout: float) -> bool: ...
+
+    async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None: ...
+
+
+class PrivateDoor:
+    """Handles calls for one application. `yield_role` decides about a successor's request for the role."""
+
+    def __init__(
+        self, app: App, mcp: Answerer, yield_role: Callable[[Mapping[str, Any]], bool] = lambda _asked: False
+    ) -> None:
+        self._app, self._mcp, self._yield_role = app, mcp, yield_role
+
+    def is_read(self, op: str) -> bool:
+        operation = OPERATIONS.get(op)
+        return operation is not None and operation.effect == "read"
+
+    async def answer(self, call: dict[str, Any], *, env_asked: bool) -> dict[str, Any]:
+        """The answer without its id. Whatever happens inside, the caller gets one without a trace of our insides."""
+        try:
+            facts = read_caller(call.get("caller"), call.get("once"))
+            while True:
+                try:
+                    return {"result": await self._result(call["op"], call.get("params", {}), facts)}
+                except EnvNeeded as needed:
+                    if not env_asked:
+                        return {"need_env": needed.names}
+                    facts = _without(facts, needed.names)
+        except HandingOver as error:
+            return {"retry": error.message}
+        except NudgeError as error:
+            return {"error": error.to_wire()}
+        except Exception:
+            _log.exception("a call failed")
+            return {"error": protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")}
+
+    async def _result(self, op: str, params: Any, facts: Facts) -> Any:
+        if op == protocol.MCP:
+            if not await self._mcp.ready(limits.LOAD_PATIENCE):
+                raise HandingOver("the server is still loading")
+            return await self._mcp.answer(params, facts)
+        if op == protocol.ROLE:
+            return self._answer_role(params)
+        return await self._app.execute(op, params, facts.call)
+
+    def _answer_role(self, params: Any) -> dict[str, Any]:
+        if not isinstance(params, dict) or not self._yield_role(params):
+            raise Conflict("this server keeps its role")
+        return {"yielding": True}
+
+
+def _without(facts: Facts, names: list[str]) -> Facts:
+    """A caller is asked once: what it did not tell then is not set."""
+    unset = dict.fromkeys(names)
+    return replace(facts, call=replace(facts.call, env={**unset, **(facts.call.env or {})}))
+
+
+def read_caller(raw: object, once: object) -> Facts:
+    """The envelope's `caller` and `once`; raises Invalid naming the field."""
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object", field="caller")
+    door = raw.get("door", "http")
+    if door not in _DOORS:
+        raise Invalid(f"must be one of {', '.join(_DOORS)}", field="caller.door")
+    deadline = raw.get("deadline")
+    if deadline is not None and (isinstance(deadline, bool) or not isinstance(deadline, int | float)):
+        raise Invalid("must be a number", field="caller.deadline")
+    context = raw.get("context")
+    call = Call(
+        door=door,
+        client=_text(raw.get("client"), "caller.client", limits.MAX_CLIENT_CHARS),
+        context=NO_CONTEXT if context is None else Context.parse(context, "caller.context"),
+        env=_env(raw.get("env")),
+        deadline=deadline,
+        once=_text(once, "once", limits.MAX_REQUEST_ID_CHARS),
+    )
+    protocol_version = _text(raw.get("protocol"), "caller.protocol", limits.MAX_CLIENT_CHARS)
+    return Facts(call, protocol_version, _text(raw.get("tools"), "caller.tools", limits.KIB) or "default")
+
+
+def _text(raw: object, field: str, most: int) -> str | None:
+    if raw is None or raw == "":
+        return None
+    if not isinstance(raw, str) or len(raw) > most:
+        raise Invalid(f"must be text of at most {most} characters", field=field)
+    return raw
+
+
+def _env(raw: object) -> dict[str, str | None] | None:
+    """None: the caller cannot be asked. An object: what it has been asked for so far."""
+    if raw is None:
+        return None
+    if not isinstance(raw, dict) or not all(value is None or isinstance(value, str) for value in raw.values()):
+        raise Invalid("must map names to text or null", field="caller.env")
+    return raw
