@@ -18,9 +18,9 @@ from nudge.clients import claude_code
 from nudge.context import resolve
 from nudge.errors import Invalid, NotFound, NudgeError, Unavailable
 from nudge.files import replace as replace_file
-from nudge.history.extract import extract, located
-from nudge.history.model import SESSION_TYPES
-from nudge.history.touched import touched
+from nudge.history.event_paths import event_paths
+from nudge.history.extract import extract, locate
+from nudge.history.observations import SESSION_TYPES
 from nudge.usecases.transcripts import Transcript, entries
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class Only:
     def takes(self, event: Event, payload: Payload, context: Context) -> bool:
         if self.since is not None and event["timestamp"] < self.since:
             return False
-        return self.project in (None, event["project"]) and self.wanted(touched(payload), context)
+        return self.project in (None, event["project"]) and self.wanted(event_paths(payload), context)
 
 
 class Place:
@@ -207,7 +207,7 @@ class Backfill:
         if event is None:
             return None
         context = self._resolve(payload["cwd"])
-        event = located(event, context)
+        event = locate(event, context)
         return event if self._only.takes(event, payload, context) else None
 
     def _was_told(self, event: Event) -> bool:

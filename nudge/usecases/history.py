@@ -17,7 +17,7 @@ from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.history import store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.recent import recent_observations
-from nudge.history.redaction import redact_event
+from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
 from nudge.security.paths import normalise_path
 from nudge.storage.backup import backup_folder, new_backup, write_backup

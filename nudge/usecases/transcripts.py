@@ -12,7 +12,7 @@ import re
 from datetime import datetime
 
 from nudge import limits
-from nudge.history.tools import text_of
+from nudge.history.observations import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

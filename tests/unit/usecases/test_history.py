@@ -16,7 +16,7 @@ from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFailed, Unavailable
-from nudge.history.model import RETENTION_DAYS
+from nudge.history.observations import RETENTION_DAYS
 from nudge.storage.database import Database
 from nudge.usecases import history
 from nudge.usecases.app import App
