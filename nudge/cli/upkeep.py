@@ -164,7 +164,7 @@ def backup(invocation: Invocation, file: str | None) -> int:
 @yes_option
 def restore(invocation: Invocation, file: str, yes: bool) -> int:
     """The backup is checked first. The server is stopped, and the present history is kept in the folder backups."""
-    from nudge.usecases import restoring
+    from nudge.usecases import restore as restoring
 
     console = invocation.console
     path = plain.absolute_path(file)
@@ -218,7 +218,7 @@ def backfill(
     root = plain.absolute_path(directory or claude_code.CLIENT.transcripts(Home()))
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
-    only = backfill.Only(since=since, project=project, wanted=_recording_filter())
+    only = backfill.Filter(since=since, project=project, wanted=_recording_filter())
     state = backfill.State(paths.runtime_dir(os.environ), config.database_file(os.environ))
     transcripts = backfill.find(root, state, only.since)
     work = backfill.Backfill(transcripts, only, state, None if dry_run else invocation.client().call)
