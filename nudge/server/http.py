@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from aiohttp import web
+from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import HttpProcessingError
 
 from nudge import __version__, limits, strict_json
@@ -40,11 +41,14 @@ _CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the door closes
 _ACCEPT_RETRY = 1.0  # seconds after the process ran out of descriptors
 
 _NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
+_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %b\r\nServer: nudge\r\n%b\r\n"
+)
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
 _TEXT = {"Content-Type": "text/plain; charset=utf-8", "Server": "nudge"}
 _CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Answerer(Protocol):
@@ -58,7 +62,7 @@ class _Refused(Exception):
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
         super().__init__(text)
-        self.response = _plain(status, text, **headers)
+        self.response: web.StreamResponse = _plain(status, text, **headers)
 
 
 class PublicDoor:
@@ -161,7 +165,7 @@ class PublicDoor:
 
     # Requests
 
-    async def _handle(self, request: web.BaseRequest) -> web.Response:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
         assert isinstance(connection, _Connection)
         try:
@@ -194,7 +198,7 @@ class PublicDoor:
             _check_json(headers)
         return handler
 
-    async def _call(self, handler: Handler, request: web.BaseRequest) -> web.Response:
+    async def _call(self, handler: Handler, request: web.BaseRequest) -> web.StreamResponse:
         if self.refusing:
             return _retry_later()
         self.in_flight += 1
@@ -208,19 +212,17 @@ class PublicDoor:
         finally:
             self.in_flight -= 1
 
-    async def _jsonrpc(self, request: web.BaseRequest) -> web.Response:
+    async def _jsonrpc(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             payload = await strict_json.decode_any(await _read_body(request))
             answer = await jsonrpc.answer(self._app, payload, _call_of(request.headers))
         except JsonError as error:
-            answer = jsonrpc.error_response(None, error.code, error.message)
-        except NudgeError as error:
+            return _json(jsonrpc.error_response(None, error.code, error.message))
+        except Invalid as error:
             return _json({"error": error.to_wire()}, rest.status_of(error))
-        if isinstance(answer, list):
-            return await _json_list(answer)
-        return _json(answer) if answer is not None else web.Response(status=204, headers={"Server": "nudge"})
+        return _JsonResponse(answer) if answer is not None else web.Response(status=204, headers={"Server": "nudge"})
 
-    async def _answer_mcp(self, request: web.BaseRequest) -> web.Response:
+    async def _answer_mcp(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             message = await strict_json.decode_any(await _read_body(request))
         except JsonError as error:
@@ -234,7 +236,7 @@ class PublicDoor:
         answer = await self._mcp.answer(message, facts)
         return _json(answer) if answer is not None else web.Response(status=202, headers={"Server": "nudge"})
 
-    async def _rest(self, request: web.BaseRequest) -> web.Response:
+    async def _rest(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, query = request.raw_path.partition("?")
         operation, named = rest.match(path)["GET" if request.method == "HEAD" else request.method]
         try:
@@ -391,25 +393,38 @@ def _too_large() -> _Refused:
     return refusal
 
 
-async def _health(_request: web.BaseRequest) -> web.Response:
+async def _health(_request: web.BaseRequest) -> web.StreamResponse:
     return _json({"status": "ok", "name": "nudge", "version": __version__, "role": "PRIMARY"})
 
 
-async def _openapi(_request: web.BaseRequest) -> web.Response:
+async def _openapi(_request: web.BaseRequest) -> web.StreamResponse:
     return _json(rest.openapi())
 
 
-def _json(content: Any, status: int = 200) -> web.Response:
-    return web.Response(body=strict_json.encode(content), status=status, headers=_JSON)
+class _JsonResponse(web.StreamResponse):
+    """200 with a JSON body, in one write. `web.Response` goes through five coroutines and a dictionary of headers, which is
+    25 of the 200 us that a whole call of get_hint takes."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError
+        self._keep_alive = request.keep_alive
+        closing = b"" if self._keep_alive else b"Connection: close\r\n"
+        head = _HEAD % (len(self._content), rfc822_formatted_time().encode(), closing)
+        transport.write(head if request.method == "HEAD" else head + self._content)
+        await request.writer.drain()
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Everything was written already."""
 
 
-async def _json_list(items: list[Any]) -> web.Response:
-    """A hundred answers of a mebibyte each, encoded in one go, would hold the event loop for a second."""
-    encoded = []
-    for item in items:
-        encoded.append(strict_json.encode(item))
-        await asyncio.sleep(0)
-    return web.Response(body=b"[" + b",".join(encoded) + b"]", headers=_JSON)
+def _json(content: Any, status: int = 200) -> web.StreamResponse:
+    encoded = strict_json.encode(content)
+    return _JsonResponse(encoded) if status == 200 else web.Response(body=encoded, status=status, headers=_JSON)
 
 
 def _plain(status: int, text: str, **headers: str) -> web.Response:

@@ -1,38 +1,50 @@
-"""JSON-RPC 2.0: `POST /`, single and batch."""
+"""JSON-RPC 2.0: single requests, notifications and batches, for `POST /` of the public door."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from typing import Any
 
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, WIRE_REASONS, HandingOver, NudgeError
-from nudge.limits import MAX_BATCH
+from nudge import limits, strict_json
+from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, WIRE_REASONS, HandingOver, NudgeError, Unavailable
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
+_NO_ROOM = Unavailable("not executed: the answers before it fill this batch; send it again")
 
 
-async def answer(app: App, payload: object, call: Call) -> Any:
-    """The response object, a list of them, or None when nothing wants an answer."""
+async def answer(app: App, payload: object, call: Call) -> bytes | None:
+    """Return the response, or the list of responses, as JSON; None when nothing wants an answer."""
     if not isinstance(payload, list):
-        return await _answer_one(app, payload, call)
-    if not payload or len(payload) > MAX_BATCH:
-        return error_response(None, INVALID_REQUEST, f"Invalid request: a batch has 1 to {MAX_BATCH} calls")
-    if sum(_is_export(item) for item in payload) > 1:
-        return error_response(
-            None, INVALID_REQUEST, "Invalid request: a batch has one export at most, since each may be large"
-        )
-    responses = [await _answer_one(app, item, _numbered(call, index)) for index, item in enumerate(payload)]
-    return [response for response in responses if response is not None] or None
+        response = await _answer_one(app, payload, call)
+        return None if response is None else strict_json.encode(response)
+    if not payload or len(payload) > limits.MAX_BATCH:
+        message = f"Invalid request: a batch has 1 to {limits.MAX_BATCH} calls"
+        return strict_json.encode(error_response(None, INVALID_REQUEST, message))
+    return await _answer_batch(app, payload, call)
 
 
-def _is_export(item: object) -> bool:
-    return isinstance(item, dict) and item.get("method") in ("nudge.export", "nudge.export_all")
+async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
+    """Each call is executed in turn, until the answers are so large that to send them would hold the event loop."""
+    encoded: list[bytes] = []
+    size = 0
+    for index, item in enumerate(batch):
+        response: dict[str, Any] | None
+        if size > limits.MAX_BATCH_ANSWER_BYTES:
+            response = refusal(id_of(item), _NO_ROOM)
+        else:
+            response = await _answer_one(app, item, _number(call, index))
+            await asyncio.sleep(0)  # a hundred calls that never wait would hold the event loop together
+        if response is not None:
+            encoded.append(strict_json.encode(response))
+            size += len(encoded[-1])
+    return b"[" + b",".join(encoded) + b"]" if encoded else None
 
 
-def _numbered(call: Call, index: int) -> Call:
+def _number(call: Call, index: int) -> Call:
     return replace(call, once=f"{call.once}:{index}") if call.once else call
 
 
@@ -70,14 +82,13 @@ def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
 
 
 def id_of(message: object) -> str | float | None:
-    """What an answer to this message must carry, or its sender would wait for ever; None where it has no id that could
-    be one."""
+    """Return the id that the answer to this message must carry; None when it has none that JSON-RPC allows."""
     request_id = message.get("id") if isinstance(message, dict) else None
     return request_id if isinstance(request_id, str | int | float) and not isinstance(request_id, bool) else None
 
 
 def error_response(request_id: object, code: int, message: str) -> dict[str, Any]:
-    """What JSON-RPC itself refuses; it has a reason too, like every other error."""
+    """An error of JSON-RPC itself, with a reason like every other error."""
     return {
         "jsonrpc": "2.0",
         "id": request_id,

@@ -1,4 +1,7 @@
-"""REST: `/api/v1/...`, made from the table of operations, and the OpenAPI document that describes it."""
+"""REST: `/api/v1/...`, made from the table of operations, and the OpenAPI document that describes it.
+
+`match` finds the operation behind a path, `params` reads its parameters, `status_of` gives an error its HTTP status.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +56,12 @@ def params(operation: Operation, named: Mapping[str, str], query: str, body: obj
     if body is not None and not isinstance(body, dict):
         raise Invalid("must be a JSON object", field="body")
     properties = _properties(operation)
-    asked: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     for name, raw in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
-        typed = _typed(name, raw, properties.get(name, {}))
-        before = asked.get(name)
-        asked[name] = [*before, *typed] if isinstance(before, list) and isinstance(typed, list) else typed
-    return {**asked, **(body or {}), **named}
+        value = _parse(name, raw, properties.get(name, {}))
+        before = given.get(name)
+        given[name] = [*before, *value] if isinstance(before, list) and isinstance(value, list) else value
+    return {**given, **(body or {}), **named}
 
 
 @cache
@@ -67,9 +70,8 @@ def _properties(operation: Operation) -> dict[str, Any]:
     return properties
 
 
-def _typed(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
-    """A query string has text only; what the parameter wants to be is in its schema. A list has commas, or is given
-    repeatedly."""
+def _parse(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
+    """A query string has text only; the parameter's schema says its type. A list has commas, or is given repeatedly."""
     kind = schema.get("type")
     if kind == "array":
         return raw.split(",")
@@ -86,7 +88,7 @@ def openapi() -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS.values():
         verb, template = operation.route
-        paths.setdefault(template, {})[verb.lower()] = _described(operation)
+        paths.setdefault(template, {})[verb.lower()] = _describe(operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Nudge", "version": __version__},
@@ -96,7 +98,7 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
+def _describe(operation: Operation) -> dict[str, Any]:
     verb, template = operation.route
     schema = schema_of(operation.params)
     described: dict[str, Any] = {
@@ -113,12 +115,12 @@ def _described(operation: Operation) -> dict[str, Any]:
         },
     }
     if verb in ("POST", "PUT"):
-        described["requestBody"] = {"content": {"application/json": {"schema": _body(schema, template)}}}
+        described["requestBody"] = {"content": {"application/json": {"schema": _body_schema(schema, template)}}}
     return described
 
 
-def _body(schema: Mapping[str, Any], template: str) -> dict[str, Any]:
-    """What the path does not name already."""
+def _body_schema(schema: Mapping[str, Any], template: str) -> dict[str, Any]:
+    """The parameters that the path does not name."""
     fields = {name: field for name, field in schema.get("properties", {}).items() if f"{{{name}}}" not in template}
     return {
         "type": "object",

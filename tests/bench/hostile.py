@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection
 from statistics import median
 from typing import Any
@@ -22,7 +23,7 @@ from tests.bench.report import Row
 from tests.harness import ROOT, Machine, eventually
 
 _ROUNDS = 3
-_LARGE_VALUE = 3_000  # characters: with 5,000 hints, just under 16 MiB
+_LARGE_VALUE = 2_500  # characters of each of 5,000 hints
 _IDLE = 1.0  # seconds
 _FIRST_WORDS = 400  # bytes of an answer
 _EVIL_REGEXES = (
@@ -36,12 +37,8 @@ _LONG_CWD = "/" + "/".join(["aaab"] * 800)
 
 @dataclass(frozen=True, slots=True)
 class _Attack:
-    """`answer` is what every answer holds in its first words: an attack that is turned away at the door measures the
-    door."""
-
     what: str
-    answer: bytes
-    bodies: Sequence[bytes]
+    run: Callable[[_Target], None]
 
 
 class _Target:
@@ -60,13 +57,20 @@ class _Target:
         self._published: Endpoint = machine.ready()
 
     def ask(self, body: bytes, expected: bytes) -> None:
-        """Over TCP, as a stranger with a stolen token would."""
+        """Over HTTP, as somebody with a stolen token would. `expected` is in the first words of the answer: an attack that
+        is turned away at the door measures the door."""
         link = HTTPConnection("127.0.0.1", self._published.port, timeout=60)
         token = endpoint.read_token(self._machine.runtime)
         link.request("POST", "/", body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
         answer = link.getresponse().read()
         assert expected in answer[:_FIRST_WORDS], answer[:_FIRST_WORDS]
         link.close()
+
+    def command(self, *words: str, stdin: str = "") -> str:
+        """Over the private wire, in pages where it is large."""
+        done = self._machine.cli(*words, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def gap(self) -> dict[str, float]:
         """The longest since the last time; only once the log, if it is being compacted, is whole again."""
@@ -109,32 +113,55 @@ def _measured(target: _Target, attack: _Attack, idle: float) -> Row:
 
 def _attacked(target: _Target, attack: _Attack) -> dict[str, float]:
     target.gap()
-    for body in attack.bodies:
-        target.ask(body, attack.answer)
+    attack.run(target)
     return target.gap()
 
 
 def _attacks() -> Iterator[_Attack]:
-    """In this order: the first fills the store that the next three work on."""
-    large = hints.request("nudge.import", payload=hints.payload(limits.MAX_HINTS, _LARGE_VALUE), mode="replace")
-    assert limits.MAX_IMPORT_BODY_BYTES * 0.9 < len(large) < limits.MAX_IMPORT_BODY_BYTES
-    full = f'"imported":{limits.MAX_HINTS}'.encode()
-    yield _Attack("an import of 16 MiB", full, [large])
-    yield _Attack("an export of a full store", b'"payload"', [hints.request("nudge.export", reveal=True)])
-    searches = [hints.request("nudge.query", regex=regex, context=hints.CONTEXT, limit=100) for regex in _EVIL_REGEXES]
-    yield _Attack("evil regexes over 5,000 hints", b'"hints"', searches)
-    yield _Attack("16 MiB of empty arrays", b'"error"', [_many_small()])
+    """In this order: the first fills the store that the next ones work on."""
+    large = json.dumps(hints.payload(limits.MAX_HINTS, _LARGE_VALUE))
+    yield _Attack(f"an import of {len(large) // limits.MIB} MiB", lambda target: _import_all(target, large))
+    yield _Attack("an export of a full store", lambda target: _export_all(target, len(large)))
+    batch = json.dumps([json.loads(hints.request("nudge.list_components", component="service-0"))] * limits.MAX_BATCH)
+    yield _Attack("100 calls with large answers", lambda target: target.ask(batch.encode(), b'"result"'))
+    yield _Attack("evil regexes over 5,000 hints", _search)
+    for what, body, expected in _bodies():
+        yield _Attack(f"1 MiB of {what}", partial(_Target.ask, body=body, expected=expected))
     globs = hints.request("nudge.import", payload=_evil_globs(), mode="replace")
-    yield _Attack("an import of evil globs", b'"imported":1000', [globs])
-    yield _Attack("get_hint among evil globs", b"E_NOT_FOUND", [_here("nudge.get_hint", component="evil-0", key="key")])
-    yield _Attack("query among evil globs", b'"hints"', [_here("nudge.query", limit=100)])
+    yield _Attack("an import of evil globs", lambda target: target.ask(globs, b'"imported":1000'))
+    lookup = _here("nudge.get_hint", component="evil-0", key="key")
+    yield _Attack("get_hint among evil globs", lambda target: target.ask(lookup, b"E_NOT_FOUND"))
+    query = _here("nudge.query", limit=100)
+    yield _Attack("query among evil globs", lambda target: target.ask(query, b'"hints"'))
 
 
-def _many_small() -> bytes:
-    one = b"[" + b",".join([b"[]"] * 90_000) + b"]"
-    many = b",".join([one] * 20)
-    body = b'{"jsonrpc":"2.0","id":1,"method":"nudge.import","params":{"payload":[' + many + b"]}}"
-    return body + b" " * (limits.MAX_IMPORT_BODY_BYTES - len(body))
+def _import_all(target: _Target, payload: str) -> None:
+    imported = json.loads(target.command("import", "-", "--mode", "replace", "--json", stdin=payload))["imported"]
+    assert imported == limits.MAX_HINTS, imported
+
+
+def _export_all(target: _Target, size: int) -> None:
+    assert len(target.command("export", "--reveal")) > size
+
+
+def _search(target: _Target) -> None:
+    for regex in _EVIL_REGEXES:
+        target.ask(hints.request("nudge.query", regex=regex, context=hints.CONTEXT, limit=100), b'"hints"')
+
+
+def _bodies() -> Iterator[tuple[str, bytes, bytes]]:
+    """As many values as a message may have, in the forms that are dearest to read, and more than it may have."""
+    most = limits.MAX_JSON_VALUES - 10
+    yield "numbers", _padded(b"[" + b",".join([b"1.5"] * most) + b"]"), b"-32600"
+    yield "objects", _padded(b"[" + b",".join([b'{"a":""}'] * (most // 2)) + b"]"), b"-32600"
+    yield "keys", _padded(b"{" + b",".join(b'"%d":""' % number for number in range(90_000)) + b"}"), b"-32600"
+    yield "columns", _padded(b"[" + b",".join([b"[" * 60 + b"]" * 60] * (most // 61)) + b"]"), b"-32600"
+    yield "empty arrays", _padded(b"[" + b",".join([b"[]"] * 300_000) + b"]"), b"too many values"
+
+
+def _padded(body: bytes) -> bytes:
+    assert len(body) <= limits.MAX_BODY_BYTES
+    return body.ljust(limits.MAX_BODY_BYTES)
 
 
 def _evil_globs() -> dict[str, Any]:

@@ -1,6 +1,9 @@
-"""The load generator, a process of its own: so many connections, each with one request under way, for so many seconds.
+"""The load generator, a process of its own: a number of connections, each with one request in flight, for some seconds.
 
-The request, headers and all, comes on stdin; how many were answered, and how long that took, goes to stdout.
+    python -m tests.bench.load ADDRESS CONNECTIONS SECONDS
+
+ADDRESS is a loopback port, for HTTP, or the path of a Unix socket, for the private wire. The request comes on stdin as it is
+sent; on the wire its first line, the hello, is sent once. How many were answered, and how long that took, goes to stdout.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ import time
 _LENGTH = b"content-length: "
 
 
-class _Link:
-    def __init__(self, port: int, request: bytes) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port))
+class _Http:
+    """One connection that speaks HTTP."""
+
+    def __init__(self, port: str, request: bytes) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", int(port)))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = request
         self._received = b""
@@ -26,7 +31,7 @@ class _Link:
         self.socket.sendall(self._request)
 
     def answered(self) -> bool:
-        """Whether, with what has come in now, the answer is complete."""
+        """Take what has come in, and return whether the answer is complete."""
         self._received += self.socket.recv(65_536)
         head, separator, body = self._received.partition(b"\r\n\r\n")
         if not separator:
@@ -36,9 +41,34 @@ class _Link:
         return len(body) >= int(after.partition(b"\r\n")[0])
 
 
-def generate(port: int, connections: int, seconds: float, request: bytes) -> dict[str, float]:
+class _Wire:
+    """One connection that speaks the private wire."""
+
+    def __init__(self, path: str, request: bytes) -> None:
+        hello, _, self._request = request.partition(b"\n")
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path)
+        self.socket.sendall(hello + b"\n")
+        self._received = b""
+        while not self._received.endswith(b"\n"):
+            self._received += self.socket.recv(65_536)
+
+    def ask(self) -> None:
+        self._received = b""
+        self.socket.sendall(self._request)
+
+    def answered(self) -> bool:
+        self._received += self.socket.recv(65_536)
+        if not self._received.endswith(b"\n"):
+            return False
+        assert b'"result"' in self._received, self._received
+        return True
+
+
+def generate(address: str, connections: int, seconds: float, request: bytes) -> dict[str, float]:
+    connect = _Http if address.isdecimal() else _Wire
     poll = selectors.DefaultSelector()
-    for link in [_Link(port, request) for _ in range(connections)]:
+    for link in [connect(address, request) for _ in range(connections)]:
         poll.register(link.socket, selectors.EVENT_READ, link)
         link.ask()
     count, began = 0, time.perf_counter()
@@ -52,4 +82,4 @@ def generate(port: int, connections: int, seconds: float, request: bytes) -> dic
 
 
 if __name__ == "__main__":
-    print(json.dumps(generate(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.stdin.buffer.read())))
+    print(json.dumps(generate(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.stdin.buffer.read())))

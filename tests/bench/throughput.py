@@ -1,4 +1,4 @@
-"""`nudge.get_hint` over HTTP against an empty aiohttp handler, and among many hints against among few."""
+"""`nudge.get_hint` over HTTP and over the private wire, against an empty aiohttp handler; among many hints and few."""
 
 from __future__ import annotations
 
@@ -20,92 +20,104 @@ from tests.harness import ROOT, Machine
 
 _ROUNDS, _SECONDS = 7, 0.6
 _TICKS = os.sysconf("SC_CLK_TCK")
+_DOORS = {"http": ("public HTTP", budgets.HTTP_REQUESTS), "wire": ("the private wire", budgets.WIRE_REQUESTS)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    pid: int
+    address: str
+    """A port, or the path of a socket."""
+    request: bytes
 
 
 @dataclass
 class _Load:
-    """One server under load from so many connections; measures requests a second, and keeps what each cost the
-    server."""
+    """One server under load from a number of connections: requests a second, and what each cost the server."""
 
-    pid: int
-    port: int
-    token: str
+    server: _Server
     connections: int
     costs: list[float] = field(default_factory=list)
 
     def __call__(self) -> float:
-        before = _cpu_seconds(self.pid)
-        command = [sys.executable, "-m", "tests.bench.load", str(self.port), str(self.connections), str(_SECONDS)]
-        done = subprocess.run(command, input=self._request(), capture_output=True, cwd=ROOT, check=True)
+        before = _cpu_seconds(self.server.pid)
+        command = [sys.executable, "-m", "tests.bench.load", self.server.address, str(self.connections), str(_SECONDS)]
+        done = subprocess.run(command, input=self.server.request, capture_output=True, cwd=ROOT, check=True)
         result = json.loads(done.stdout)
-        self.costs.append((_cpu_seconds(self.pid) - before) / result["requests"])
+        self.costs.append((_cpu_seconds(self.server.pid) - before) / result["requests"])
         return float(result["requests"] / result["seconds"])
 
-    def _request(self) -> bytes:
-        body = hints.request("nudge.get_hint", component=hints.COMPONENT, key=hints.KEY, context=hints.CONTEXT)
-        head = (
-            f"POST / HTTP/1.1\r\nHost: localhost:{self.port}\r\nAuthorization: Bearer {self.token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        return head.encode() + body
+    @property
+    def cost(self) -> str:
+        return f"{median(self.costs) * 1e6:.0f} us CPU a request"
 
 
 def requests(machine: Machine) -> Iterator[Row]:
     small = Machine()
     try:
-        empty = _start_empty(machine)
-        many, few = _start(machine, limits.MAX_HINTS), _start(small, hints.FEW)
-        yield from _compared(empty, many, few)
+        servers = {"empty": _start_empty(machine)}
+        servers["http"], servers["wire"] = _start(machine, limits.MAX_HINTS)
+        servers["http few"], servers["wire few"] = _start(small, hints.FEW)
+        yield from _compare(servers)
     finally:
         small.close()
 
 
-def _compared(empty: tuple[int, int, str], many: tuple[int, int, str], few: tuple[int, int, str]) -> Iterator[Row]:
+def _compare(servers: dict[str, _Server]) -> Iterator[Row]:
     loads = {
-        "empty 1": _Load(*empty, 1),
-        "many 1": _Load(*many, 1),
-        "few 1": _Load(*few, 1),
-        "empty 8": _Load(*empty, 8),
-        "many 8": _Load(*many, 8),
+        f"{name} {connections}": _Load(server, connections)
+        for name, server in servers.items()
+        for connections in (1, 8)
     }
     samples = take_turns(loads, _ROUNDS)
-    for connections, words in ((1, "1 connection"), (8, "8 connections")):
-        subject, baseline = f"many {connections}", f"empty {connections}"
-        cost = f"{_microseconds(loads[subject])}, empty {_microseconds(loads[baseline])}; {resident_mb(many[0]):.0f} MB"
-        yield Row(
-            "http",
-            f"get_hint of {limits.MAX_HINTS:,}, {words}",
-            ratio(samples, subject, baseline),
-            budgets.REQUESTS,
-            "x",
-            f"empty handler {median(samples[baseline]):,.0f}/s",
-            cost,
-            at_least=True,
-        )
-    flat = median(loads["many 1"].costs) / median(loads["few 1"].costs)
-    what = f"get_hint cost, {limits.MAX_HINTS:,} against {hints.FEW} hints"
-    yield Row("http", what, flat, budgets.FLATNESS, "x", f"{hints.FEW} hints {_microseconds(loads['few 1'])}")
+    for door, (words, budget) in _DOORS.items():
+        for connections in (1, 8):
+            subject, baseline = f"{door} {connections}", f"empty {connections}"
+            cost = f"{loads[subject].cost}, empty {loads[baseline].cost}; {resident_mb(servers[door].pid):.0f} MB"
+            yield Row(
+                "http",
+                f"get_hint of {limits.MAX_HINTS:,} over {words}, connections: {connections}",
+                ratio(samples, subject, baseline),
+                budget,
+                "x",
+                f"empty handler {median(samples[baseline]):,.0f}/s",
+                cost,
+                at_least=True,
+            )
+        flat = median(loads[f"{door} 8"].costs) / median(loads[f"{door} few 8"].costs)
+        what = f"get_hint cost over {words}, {limits.MAX_HINTS:,} against {hints.FEW} hints"
+        yield Row("http", what, flat, budgets.FLATNESS, "x", f"{hints.FEW} hints {loads[f'{door} few 8'].cost}")
 
 
-def _microseconds(load: _Load) -> str:
-    return f"{median(load.costs) * 1e6:.0f} us CPU a request"
-
-
-def _start(machine: Machine, count: int) -> tuple[int, int, str]:
-    """A PRIMARY with so many hints: its pid, its port, its token."""
+def _start(machine: Machine, count: int) -> tuple[_Server, _Server]:
+    """A PRIMARY with so many hints, by its port and by its socket."""
     published = machine.http_only()
     assert machine.json("import", "-", stdin=json.dumps(hints.payload(count)))["imported"] == count
-    assert published.port is not None
-    return published.pid, published.port, endpoint.read_token(machine.runtime) or ""
+    assert published.socket is not None
+    params = {"component": hints.COMPONENT, "key": hints.KEY, "context": hints.CONTEXT}
+    lines = ({"hello": 1, "client": "bench"}, {"id": 1, "op": "nudge.get_hint", "params": params})
+    wire = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    token = endpoint.read_token(machine.runtime) or ""
+    http = _http_request(token)
+    return _Server(published.pid, str(published.port), http), _Server(published.pid, published.socket, wire)
 
 
-def _start_empty(machine: Machine) -> tuple[int, int, str]:
+def _start_empty(machine: Machine) -> _Server:
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("empty_server.py"))], stdout=subprocess.PIPE, env=machine.environ
     )
     machine.processes.append(process)
     assert process.stdout is not None
-    return process.pid, int(process.stdout.readline()), "none"
+    return _Server(process.pid, process.stdout.readline().decode().strip(), _http_request("none"))
+
+
+def _http_request(token: str) -> bytes:
+    body = hints.request("nudge.get_hint", component=hints.COMPONENT, key=hints.KEY, context=hints.CONTEXT)
+    head = (
+        f"POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 def _cpu_seconds(pid: int) -> float:

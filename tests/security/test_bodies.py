@@ -118,12 +118,21 @@ def test_the_largest_batch_is_served_whatever_is_in_it(server: Served) -> None:
     assert [refusal_of(answer) for answer in answers] == [None] + [INVALID_REQUEST] * 6 + [None] * 93
 
 
-def test_a_batch_has_one_export(server: Served) -> None:
-    """A hundred exports of a full store would be gigabytes: more than one is refused as a whole."""
-    export = {"jsonrpc": "2.0", "id": 1, "method": "nudge.export"}
+def test_the_answers_of_a_batch_have_a_limit(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred answers of a mebibyte would hold the server while they are sent: calls behind the limit are not executed,
+    and may be sent again."""
+    monkeypatch.setattr(limits, "MAX_BATCH_ANSWER_BYTES", 2_000)
+    for number in range(3):
+        server.call("nudge.set_hint", component="c", key=f"k{number}", value="v" * 1_000)
+    calls = [
+        {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", "params": {"component": "c"}},
+        {"jsonrpc": "2.0", "id": 2, "method": "nudge.delete_hint", "params": {"component": "c", "key": "k0"}},
+    ]
     with server.tcp() as link:
-        assert link.ask(post("/", json.dumps([export, export]).encode())).code == INVALID_REQUEST
-        assert len(link.ask(post("/", json.dumps([export, {**export, "method": "nudge.status"}]).encode())).json) == 2
+        first, second = link.ask(post("/", json.dumps(calls).encode())).json
+        assert len(first["result"]["hints"]) == 3
+        assert (second["id"], second["error"]["data"]) == (2, {"reason": "E_UNAVAILABLE", "retryable": True})
+        assert len(link.ask(post("/", json.dumps(calls[0]).encode())).json["result"]["hints"]) == 3
 
 
 def test_mcp_takes_no_batches(server: Served) -> None:

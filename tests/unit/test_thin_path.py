@@ -120,4 +120,4 @@ def test_a_server_loads_mcp_when_somebody_speaks_it() -> None:
     statement = "import nudge.server.primary, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "pydantic" in run.stdout.split()
-    assert not {"mcp", "mcp_types", "starlette", "uvicorn"} & set(run.stdout.split())
+    assert not {"aiohttp", "mcp", "mcp_types", "starlette", "uvicorn"} & set(run.stdout.split())
