@@ -17,7 +17,7 @@ from nudge.clients import registry
 from nudge.clock import boot_seconds
 from nudge.context import resolve
 from nudge.errors import Invalid, NudgeError, RemoteError, StorageFailed, Unavailable
-from nudge.history.extract import extract, is_complete, located, up_to_unclosed
+from nudge.history.extract import cut_unclosed_block, extract, is_complete, locate
 from nudge.ipc import endpoint
 from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost
@@ -138,7 +138,7 @@ def _check_beginning(payload: dict[str, Any], environ: Mapping[str, str]) -> Non
         size = limits.MAX_HOOK_BYTES // limits.MIB
         raise Invalid(f"the event is larger than {size} MiB, and does not begin with what it is about")
     if isinstance(payload.get("prompt"), str):
-        payload["prompt"] = up_to_unclosed(payload["prompt"])
+        payload["prompt"] = cut_unclosed_block(payload["prompt"])
 
 
 def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str]) -> int:
@@ -149,7 +149,7 @@ def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str])
     directory = paths.runtime_dir(environ)
     if switches.is_off(environ, directory, context, _event_paths(payload)):
         return DONE
-    event = located(event, context)
+    event = locate(event, context)
     primary = _Primary(directory, event["client"], environ)
     try:
         return _deliver(primary, directory, client, event, environ)
@@ -161,9 +161,9 @@ def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str])
 
 def _event_paths(payload: dict[str, Any]) -> Iterator[str]:
     """The paths of an event, which may be ones to ignore: imported and looked for only when a setting asks."""
-    from nudge.history.touched import touched
+    from nudge.history.event_paths import event_paths
 
-    yield from touched(payload)
+    yield from event_paths(payload)
 
 
 # Its delivery

@@ -1,10 +1,13 @@
-"""The one text sanitizer: control characters, characters that cannot be seen, single lines, quoting, cutting.
+"""The one text sanitizer: control characters, characters that cannot be seen, single lines, quoting, cutting. Also
+sizes and spans as people read them.
 
 Stored text is untrusted. Before it reaches a terminal or a model it passes `escape` or `single_line`, so that it can
 neither steer a terminal, nor hide a character, nor look like more than one line.
 """
 
 from __future__ import annotations
+
+from nudge.limits import KIB, MIB
 
 _PLAIN_NAME = frozenset("_.@+:~/-")
 # Printable for Unicode, and blank for a reader: Hangul fillers, the braille blank, the combining grapheme joiner.
@@ -85,3 +88,28 @@ def _without_tags(line: str) -> str:
 
 def _begins_tag(text: str) -> bool:
     return text[:1] in ("/", "!", "?") or (text[:1].isascii() and text[:1].isalpha())
+
+
+# Numbers for people
+
+_SIZES = ((1024 * MIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+_SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+
+
+def format_size(count: float) -> str:
+    """`0 B`, `312 B`, `1.5 KiB`, `4 MiB`."""
+    for unit, name in _SIZES:
+        if count >= unit:
+            return f"{count / unit:.1f}".removesuffix(".0") + f" {name}"
+    return f"{int(count)} B"
+
+
+def format_span(seconds: float) -> str:
+    """The two largest units that are not zero: `45s`, `12h`, `3h 12m`, `2d 1h`."""
+    left = max(int(seconds), 0)
+    parts: list[str] = []
+    for unit, name in _SPANS:
+        count, left = divmod(left, unit)
+        if count or parts:
+            parts.append(f"{count}{name}")
+    return " ".join(part for part in parts[:2] if part[:-1] != "0") or "0s"

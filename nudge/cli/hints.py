@@ -12,6 +12,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
+from nudge.text import escape
 
 _VALUE = {"section": "Value"}
 _META = {"section": "Metadata"}
@@ -117,7 +118,7 @@ def query(
         console.note(f"{reason}; list all hints with: nudge ls")
         for miss in why_not:
             name = output.hint_name(miss["component"], miss["key"])
-            console.note(f"  {name}: {output.visible('; '.join(miss['reasons']))}")
+            console.note(f"  {name}: {escape('; '.join(miss['reasons']))}")
     return EXIT_OK
 
 
@@ -136,7 +137,7 @@ def _query_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
         yield f"{hit['score']:.2f}  {pen.paint('bold', output.pad(name, width))}  {value}"
         reasons = hit["match_explain"]["reasons"]
         if reasons:
-            yield pen.paint("dim", "      " + pen.clip(output.visible("; ".join(reasons)), 6))
+            yield pen.paint("dim", "      " + pen.clip(escape("; ".join(reasons)), 6))
 
 
 # ls
@@ -162,30 +163,30 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         fields = {"component": component, "context": plain.context_params(**where)}
         result = client.call("nudge.list_components", fields)
         console.result(result, _hint_lines(console.pen, result["hints"]))
-        advice = f"{output.visible(component)} has no hints; list the components with: nudge ls"
+        advice = f"{escape(component)} has no hints; list the components with: nudge ls"
     if not result["components"] and not console.as_json:
         console.note(advice)
     return EXIT_OK
 
 
 def _component_lines(pen: Pen, components: list[dict[str, Any]]) -> Iterator[str]:
-    width = output.widest(output.visible(component["name"]) for component in components)
+    width = output.widest(escape(component["name"]) for component in components)
     for component in components:
-        name = pen.paint("bold", output.pad(output.visible(component["name"]), width))
+        name = pen.paint("bold", output.pad(escape(component["name"]), width))
         yield f"{name}  {output.count(component['hint_count'], 'hint')}"
 
 
 def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:
-    width = output.widest(output.visible(entry["key"]) for entry in entries)
+    width = output.widest(escape(entry["key"]) for entry in entries)
     for entry in entries:
-        key = output.pad(output.visible(entry["key"]), width)
+        key = output.pad(escape(entry["key"]), width)
         value = pen.clip(output.value_text(entry["hint"]), width + 4)
         scope = output.scope_text(output.scope_of(entry["hint"]))
         if entry["eligible"]:
             yield f"{pen.paint('green', pen.symbol('●'))} {pen.paint('bold', key)}  {value}"
         else:
             yield f"{pen.paint('dim', pen.symbol('○'))} {pen.paint('dim', f'{key}  {value}')}"
-            scope += f" (not here: {output.visible('; '.join(entry['reasons']))})"
+            scope += f" (not here: {escape('; '.join(entry['reasons']))})"
         yield pen.paint("dim", f"  {' ' * width}  {pen.clip(scope, width + 4)}")
 
 

@@ -14,13 +14,13 @@ from nudge import context, paths
 from nudge import switches as switch
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Pen, Usage, visible
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Pen, Usage
 from nudge.cli.params import ID, WHOLE, option
 from nudge.cli.plain import Invocation
 from nudge.clock import ago
 from nudge.errors import NotFound, RemoteError
 from nudge.ipc.client import Client
-from nudge.usecases.measures import span
+from nudge.text import escape, format_span
 from nudge.usecases.visibility import visible_here
 
 Observation = dict[str, Any]
@@ -115,15 +115,15 @@ def _one_line(observation: Observation) -> str:
     path = observation.get("file_path")
     if str(observation["obs_type"]).startswith("file_") and path and not text.startswith(f"{path}\n"):
         text = path
-    return visible(" ".join(str(text).split()))
+    return escape(" ".join(str(text).split()))
 
 
 def _quote(text: str | None) -> str:
-    return f'"{visible(" ".join((text or "").split()))}"'
+    return f'"{escape(" ".join((text or "").split()))}"'
 
 
 def _short_id(session_id: str) -> str:
-    return visible(session_id[:SHORT_ID])
+    return escape(session_id[:SHORT_ID])
 
 
 def _table(
@@ -138,13 +138,13 @@ def _table(
     """`#42  2h ago  command_error  cargo test`; with `clock`, the time of day instead of the age.
 
     `show_projects` names the project of each row, unless all rows are of `project`."""
-    names = [visible(str(row.get("project") or "-")) for row in observations]
+    names = [escape(str(row.get("project") or "-")) for row in observations]
     show_projects = show_projects and any(name != project for name in names)
     cells = [
         (
             f"#{row['id'] if 'id' in row else row['observation_id']}",
             _local(row["timestamp"], clock) if clock else _age(row["timestamp"]),
-            visible(str(row["obs_type"])),
+            escape(str(row["obs_type"])),
             f"{name}  " if show_projects else "",
         )
         for row, name in zip(observations, names, strict=True)
@@ -191,9 +191,9 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
     else:
         lines = (line for row in rows for line in _full_lines(console.pen, row)) if full else _table(console.pen, rows)
         console.result(rows, lines)
-    console.note(f'nudge: {output.count(len(rows), "result")} for "{visible(query)}"')
+    console.note(f'nudge: {output.count(len(rows), "result")} for "{escape(query)}"')
     if project is None and console.is_terminal and (note := _private_note()):
-        console.note(visible(note))
+        console.note(escape(note))
     return EXIT_OK
 
 
@@ -270,7 +270,7 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     console = invocation.console
     console.result(result, _file_history_lines(console.pen, result))
     if not result["sessions"] and not console.as_json:
-        path = visible(result["file_path"])
+        path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
     return EXIT_OK
 
@@ -279,7 +279,7 @@ def _file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     for session in result["sessions"]:
         name = pen.paint("bold", _short_id(session["session_id"]))
         intent = _quote(session["summary_intent"]) if session.get("summary_intent") else ""
-        project = visible(str(session.get("project") or "-"))
+        project = escape(str(session.get("project") or "-"))
         yield f"{name}  {_local(session['started_at'], _MINUTES)}  {project}  {pen.clip(intent, 40)}".rstrip()
         # The path is the same in every line; what else a touch has is not.
         rows = [
@@ -307,11 +307,11 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     if console.as_json:
         return EXIT_OK
     if not rows and project is not None:
-        console.note(visible(f"no session of {project} is recorded; list all sessions with: nudge sessions"))
+        console.note(escape(f"no session of {project} is recorded; list all sessions with: nudge sessions"))
     elif not rows:
         console.note("no session is recorded yet; connect an agent with: nudge connect")
     if project is None and (note := _private_note()):
-        console.note(visible(note))
+        console.note(escape(note))
     return EXIT_OK
 
 
@@ -328,9 +328,9 @@ def _session_cells(session: dict[str, Any]) -> list[str]:
     return [
         _short_id(session["session_id"]),
         _local(session["started_at"], _MINUTES),
-        "open" if ended is None else span(ended - session["started_at"]),
-        visible(str(session.get("project") or "-")),
-        visible(str(session.get("client") or "-")),
+        "open" if ended is None else format_span(ended - session["started_at"]),
+        escape(str(session.get("project") or "-")),
+        escape(str(session.get("client") or "-")),
         f"{session['observation_count']} obs",
         _quote(intent) if intent else "",
     ]
@@ -370,7 +370,7 @@ def _trace_lines(pen: Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str
 
 def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
     began, ended = trace["started_at"], trace.get("ended_at")
-    yield f"{pen.paint('bold', visible(trace['session_id']))}  {visible(str(trace.get('project') or '-'))}"
+    yield f"{pen.paint('bold', escape(trace['session_id']))}  {escape(str(trace.get('project') or '-'))}"
     if ended:
         yield f"{_local(began)} to {_local(ended, _clock_format([began, ended]))}"
     else:
@@ -383,7 +383,7 @@ def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
         yield f"failed: {_quote(failed['command'])} #{failed['id']}, {outcome}"
     if summary.get("counts"):
         by_count = sorted(summary["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
-        yield pen.paint("dim", ", ".join(f"{number} {visible(obs_type)}" for obs_type, number in by_count))
+        yield pen.paint("dim", ", ".join(f"{number} {escape(obs_type)}" for obs_type, number in by_count))
 
 
 def _prompt_lines(pen: Pen, prompt: dict[str, Any], clock: str) -> Iterator[str]:
@@ -402,12 +402,12 @@ def _injection_lines(pen: Pen, injection: dict[str, Any], clock: str, *, full: b
     names = "" if full else ", ".join(_item_name(item) for item in injection["items"])
     yield f"{pen.paint('cyan', when)} (told at the start) {pen.clip(names, len(when) + 20)}".rstrip()
     if full:
-        yield from (pen.paint("dim", f"  {visible(line)}") for line in str(injection["text"]).splitlines())
+        yield from (pen.paint("dim", f"  {escape(line)}") for line in str(injection["text"]).splitlines())
 
 
 def _item_name(item: Any) -> str:
     identity = item.get("id") if isinstance(item, dict) else item
-    return f"#{identity}" if isinstance(identity, int) else visible(str(identity))
+    return f"#{identity}" if isinstance(identity, int) else escape(str(identity))
 
 
 # timeline, show
@@ -432,8 +432,8 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
 
 def _timeline_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     anchor = result["anchor"]
-    project, day = visible(str(anchor.get("project") or "-")), _local(anchor["timestamp"], "%Y-%m-%d")
-    yield pen.paint("dim", f"session {visible(anchor['session_id'])}, {project}, {day}")
+    project, day = escape(str(anchor.get("project") or "-")), _local(anchor["timestamp"], "%Y-%m-%d")
+    yield pen.paint("dim", f"session {escape(anchor['session_id'])}, {project}, {day}")
     rows = [*result["before"], anchor, *result["after"]]
     clock = _clock_format(row["timestamp"] for row in rows)
     for position, line in enumerate(_table(pen, rows, clock=clock)):
@@ -454,15 +454,15 @@ def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
 
 def _full_lines(pen: Pen, row: Observation) -> Iterator[str]:
     pinned = "  (pinned)" if row.get("is_pinned") else ""
-    head = f"#{row['id']}  {visible(row['obs_type'])}"
+    head = f"#{row['id']}  {escape(row['obs_type'])}"
     yield f"{pen.paint('bold', head)}  {_local(row['timestamp'])} ({_age(row['timestamp'])}){pinned}"
-    yield from (f"  {line}" for line in visible(row["content"], lines=True).split("\n"))
+    yield from (f"  {line}" for line in escape(row["content"], keep_lines=True).split("\n"))
     facts = ("session_id", "project", "source_event", "tool_name", "file_path")
     fields = {name: row[name] for name in facts if row.get(name)} | (row.get("metadata") or {})
     for name, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *more = visible(text, lines=isinstance(value, str)).split("\n")
-        yield f"  {pen.paint('dim', visible(name) + ':')} {first}"
+        first, *more = escape(text, keep_lines=isinstance(value, str)).split("\n")
+        yield f"  {pen.paint('dim', escape(name) + ':')} {first}"
         yield from (f"    {line}" for line in more)
 
 
@@ -486,9 +486,7 @@ def inject(
     off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(where["cwd"]))
     if off is not None:
         console.result({"text": "", "items": []}, [])
-        console.note(
-            visible(f"recording and injection are off here because {off.reason}; turn them on with: {off.fix}")
-        )
+        console.note(escape(f"recording and injection are off here because {off.reason}; turn them on with: {off.fix}"))
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
@@ -502,6 +500,6 @@ def _inject_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     """The items are in the order of the lines that begin with a dash."""
     items = iter(result["items"])
     for line in result["text"].splitlines():
-        yield visible(line)
+        yield escape(line)
         if line.startswith("- ") and (item := next(items, None)) is not None:
-            yield pen.paint("dim", f"    {item['score']:.4f}  {visible(item['reason'])}")
+            yield pen.paint("dim", f"    {item['score']:.4f}  {escape(item['reason'])}")

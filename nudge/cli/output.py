@@ -9,6 +9,7 @@ import os
 import sys
 
 from nudge.errors import SettingInvalid
+from nudge.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,12 +115,12 @@ class Console:
 
 
 def encode_json(result: Any, indent: int | None) -> str:
-    """Return readable JSON, or ASCII-only JSON when a character in it could control a terminal or is not Unicode."""
+    """Return readable JSON, or ASCII-only JSON when it has a character that could control a terminal or hide."""
     import json
 
     separators = None if indent else (",", ":")
     text = json.dumps(result, indent=indent, ensure_ascii=False, separators=separators)
-    if text.isascii() or text.replace("\n", "").isprintable():
+    if text.isascii() or escape(text, keep_lines=True) == text:
         return text
     return json.dumps(result, indent=indent, separators=separators)
 
@@ -160,26 +161,26 @@ def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
 
 def report_usage(message: str, advice: str, verb: str | None = None) -> int:
     """Print one line about a wrong command line and what to type instead."""
-    Console(as_json=False).note(visible(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
+    Console(as_json=False).note(escape(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
     return EXIT_USAGE
 
 
 def _error_sentence(error: NudgeError, verb: str) -> str:
     advice = "" if isinstance(error, SettingInvalid) else _ADVICE.get(error.reason, "").format(verb=verb)
     if error.data.get("why_not"):
-        advice = "list its variants with: nudge ls " + visible(str(error.data.get("component", "")))
-    sentence = f"nudge: {error.reason} ({error.code}): {visible(error.message.rstrip('.'))}"
+        advice = "list its variants with: nudge ls " + escape(str(error.data.get("component", "")))
+    sentence = f"nudge: {error.reason} ({error.code}): {escape(error.message.rstrip('.'))}"
     return f"{sentence}; {advice}" if advice and "nudge " not in error.message else sentence
 
 
 def _error_details(error: NudgeError) -> Iterator[str]:
     """The variants that do not apply here, the scopes that exist, the other keys of the component."""
     for variant in error.data.get("why_not") or ():
-        yield f"  for {scope_text(variant.get('scope'))}: {visible('; '.join(variant.get('reasons') or ()))}"
+        yield f"  for {scope_text(variant.get('scope'))}: {escape('; '.join(variant.get('reasons') or ()))}"
     for scope in error.data.get("scopes") or ():
         yield f"  there is one for {scope_text(scope)}"
     if keys := error.data.get("known_keys"):
-        yield f"  it has: {visible(', '.join(keys))}"
+        yield f"  it has: {escape(', '.join(keys))}"
 
 
 def flush_stdout() -> None:
@@ -195,16 +196,6 @@ def silence_stdout() -> int:
 
 
 # Text
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """Escape everything that could control a terminal or hide in one; `lines` lets newline and tab pass."""
-    if text.isprintable():
-        return text
-    kept = "\n\t" if lines else ""
-    return "".join(
-        char if char in kept or char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def columns(text: str) -> int:
@@ -254,17 +245,17 @@ def is_secret(hint: Mapping[str, Any]) -> bool:
     return bool(hint.get("redacted")) or _meta(hint).get("sensitivity") == "secret"
 
 
-def value_text(hint: Mapping[str, Any], *, lines: bool = False) -> str:
-    return SECRET if is_secret(hint) else visible(bare_value(hint.get("value", "")), lines=lines)
+def value_text(hint: Mapping[str, Any], *, keep_lines: bool = False) -> str:
+    return SECRET if is_secret(hint) else escape(bare_value(hint.get("value", "")), keep_lines=keep_lines)
 
 
 def hint_name(component: str, key: str) -> str:
-    return visible(f"{component}/{key}")
+    return escape(f"{component}/{key}")
 
 
 def scope_text(scope: Mapping[str, Any] | None) -> str:
     """`repo git:org/x, branch dev or main`; a hint without a scope applies everywhere."""
-    return visible(", ".join(_conditions(scope or {}))) or EVERYWHERE
+    return escape(", ".join(_conditions(scope or {}))) or EVERYWHERE
 
 
 def _conditions(scope: Mapping[str, Any]) -> Iterator[str]:
@@ -297,7 +288,7 @@ def score_base(hint: Mapping[str, Any]) -> str:
     parts = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
     parts += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
     parts += [f"ttl={meta['ttl']}"] if "ttl" in meta else []
-    return visible(" ".join([*parts, f"scope={','.join(scope_of(hint)) or EVERYWHERE}"]))
+    return escape(" ".join([*parts, f"scope={','.join(scope_of(hint)) or EVERYWHERE}"]))
 
 
 def value_kind(hint: Mapping[str, Any]) -> str:
@@ -306,7 +297,7 @@ def value_kind(hint: Mapping[str, Any]) -> str:
     if not isinstance(value, dict):
         return ""
     details = [value.get("type"), value.get("shell"), value.get("format"), *(value.get("os") or ())]
-    return visible(", ".join(str(detail) for detail in details if detail))
+    return escape(", ".join(str(detail) for detail in details if detail))
 
 
 def match_lines(pen: Pen, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
@@ -319,4 +310,4 @@ def match_lines(pen: Pen, explain: Mapping[str, Any], *, components: bool = Fals
         yield from (f"    {pad(name, widest(parts))}  {part:.4f}" for name, part in parts.items())
     if reasons := explain.get("reasons"):
         yield "  reasons:"
-        yield from (f"    - {visible(reason)}" for reason in reasons)
+        yield from (f"    - {escape(reason)}" for reason in reasons)

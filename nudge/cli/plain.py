@@ -14,6 +14,7 @@ from nudge.cli import output
 from nudge.cli.output import EXIT_OK, Console, Pen, Usage
 from nudge.errors import Invalid
 from nudge.paths import expanded
+from nudge.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ def get(
     if value_only:
         # Byte for byte into a pipe; on a terminal even this value must not control it.
         value = output.bare_value(result["hint"]["value"])
-        console.show([output.visible(value, lines=True) if console.is_terminal else value])
+        console.show([escape(value, keep_lines=True) if console.is_terminal else value])
     else:
         console.result(result, _get_lines(console.pen, result, explain=explain))
     return EXIT_OK
@@ -259,7 +260,7 @@ def _get_lines(pen: Pen, result: dict[str, Any], *, explain: bool) -> Iterator[s
 
 def _value_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
     label, kind = pen.paint("bold", "value:"), output.value_kind(hint)
-    first, *more = output.value_text(hint, lines=True).split("\n")
+    first, *more = output.value_text(hint, keep_lines=True).split("\n")
     note = pen.paint("dim", f"  ({kind})") if kind else ""
     if more:
         yield f"{label}{note}"
@@ -279,10 +280,10 @@ def _about_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
     yield f"  v{hint['version']}, set {hint['updated_at']}{created}, used {uses}{last_used}"
     for name in ("reason", "source", "added_by", "sensitivity"):
         if name in meta:
-            yield f"  {name.replace('_', ' ')}: {output.visible(str(meta[name]))}"
+            yield f"  {name.replace('_', ' ')}: {escape(str(meta[name]))}"
     # The defaults of a template are part of the value, and as secret.
     defaults = value.get("defaults") if isinstance(value, dict) and not output.is_secret(hint) else None
-    yield from (f"  default {output.visible(f'{name}={text}')}" for name, text in (defaults or {}).items())
+    yield from (f"  default {escape(f'{name}={text}')}" for name, text in (defaults or {}).items())
 
 
 # set
@@ -406,7 +407,7 @@ def bump(
 def _bump_line(pen: Pen, name: str, delta: int, result: dict[str, Any]) -> str:
     """A negative delta is not a use: the time of the last use stays as it was."""
     if "note" in result:
-        return f"{pen.paint('bold', name)} is unchanged: {output.visible(result['note'])}"
+        return f"{pen.paint('bold', name)} is unchanged: {escape(result['note'])}"
     hint = result["hint"]
     symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if delta < 0 else ("↑", "bumped", "now")
     uses = hint.get("use_count", 0)

@@ -11,7 +11,7 @@ from nudge import config, limits, paths
 from nudge import switches as switch
 from nudge.cli import output, params
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, visible
+from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
 from nudge.context import resolve
@@ -19,7 +19,7 @@ from nudge.errors import NudgeError, Unavailable, WrongPort
 from nudge.ipc import endpoint, lock
 from nudge.ipc.client import Client
 from nudge.ipc.endpoint import Endpoint
-from nudge.usecases.measures import size, span
+from nudge.text import escape, format_size, format_span
 
 if TYPE_CHECKING:
     from nudge.doctor import Finding
@@ -107,7 +107,7 @@ def status(invocation: Invocation) -> int:
     if spool["dropped"]:
         console.note(f"{output.count(spool['dropped'], 'hook event')} dropped; see: nudge doctor")
     if off is not None:
-        console.note(visible(f"recording is {recording}"))
+        console.note(escape(f"recording is {recording}"))
     return EXIT_NO_SERVER
 
 
@@ -176,7 +176,7 @@ def _status_lines(pen: Pen, answer: Status) -> Iterator[str]:
         for name in dict.fromkeys((*_FIRST_FIELDS, *answer))
         if name in answer and _SHOWN_WITH.get(name) not in answer
     ]
-    labels = {name: _LABELS.get(name, visible(name)) for name in ordered}
+    labels = {name: _LABELS.get(name, escape(name)) for name in ordered}
     width = output.widest(labels.values())
     for name in ordered:
         text = _FORMATTERS[name](answer) if name in _FORMATTERS else _text(answer[name])
@@ -194,18 +194,18 @@ def _time_text(text: Any) -> str:
 
 
 def _uptime_text(answer: Status) -> str:
-    return f"{span(answer['uptime'])} (since {_time_text(answer.get('started'))})"
+    return f"{format_span(answer['uptime'])} (since {_time_text(answer.get('started'))})"
 
 
 def _session_text(answer: Status) -> str:
     """`4f2a, since 2026-11-16 08:30:00 UTC (3h 12m ago); ends 12h after the last process`."""
     session = answer["session"]
-    created, age = _time_text(session.get("created")), span(session.get("age") or 0)
+    created, age = _time_text(session.get("created")), format_span(session.get("age") or 0)
     since = f"{_text(session.get('id'))}, since {created} ({age} ago)"
     grace = session.get("grace")
     if answer.get("durability") == "none":
         return f"{since}; ends with this process"
-    return f"{since}; ends {f'{span(grace)} after' if grace else 'with'} the last process"
+    return f"{since}; ends {f'{format_span(grace)} after' if grace else 'with'} the last process"
 
 
 def _members_text(answer: Status) -> str:
@@ -231,7 +231,7 @@ def _history_text(answer: Status) -> str:
         return f"read-only: {_text(history['read_only'])}"
     days = (history.get("retention") or {}).get("days", {}).values()
     kept = f", kept for {min(days)} to {max(days)} days by type" if days else ""
-    return f"{size(history.get('bytes', 0))}{kept}"
+    return f"{format_size(history.get('bytes', 0))}{kept}"
 
 
 def _durability_text(answer: Status) -> str:
@@ -253,10 +253,10 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{visible(name)} {_text(part)}" for name, part in value.items()) or "-"
+        return ", ".join(f"{escape(name)} {_text(part)}" for name, part in value.items()) or "-"
     if isinstance(value, list):
         return ", ".join(map(_text, value)) or "-"
-    return visible(str(value))
+    return escape(str(value))
 
 
 _FORMATTERS: dict[str, Callable[[Status], str]] = {
@@ -264,7 +264,7 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
     "uptime": _uptime_text,
     "session": _session_text,
     "members": _members_text,
-    "log_bytes": lambda answer: size(answer["log_bytes"]),
+    "log_bytes": lambda answer: format_size(answer["log_bytes"]),
     "durability": _durability_text,
     "history": _history_text,
 }
@@ -422,9 +422,9 @@ def _doctor_lines(pen: Pen, findings: Sequence[Finding], fixed: Sequence[tuple[s
     rows += [(finding.level, finding.check, finding.message, finding.fix) for finding in findings]
     width = output.widest(check for _, check, _, _ in rows)
     for level, check, message, fix in rows:
-        yield f"{pen.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {visible(message)}"
+        yield f"{pen.paint(_LEVEL_STYLES[level], level.ljust(5))}  {check.ljust(width)}  {escape(message)}"
         if fix is not None:
-            yield f"{' ' * (width + 9)}{pen.paint('dim', 'fix:')} {visible(fix)}"
+            yield f"{' ' * (width + 9)}{pen.paint('dim', 'fix:')} {escape(fix)}"
     levels = [finding.level for finding in findings]
     failures, warnings = levels.count("fail"), levels.count("warn")
     if not failures and not warnings:

@@ -20,6 +20,7 @@ from nudge.cli.params import option
 from nudge.cli.plain import Invocation
 from nudge.errors import Invalid, NotFound, NudgeError, StorageFailed
 from nudge.ipc.client import Client
+from nudge.text import escape
 
 # export
 
@@ -51,7 +52,7 @@ def export(
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
         _write(str(target), text + "\n")
-        line = f"exported {output.count(len(hints), 'hint')} to {output.visible(str(target))}"
+        line = f"exported {output.count(len(hints), 'hint')} to {escape(str(target))}"
         console.result(result, [console.pen.done(line)])
     else:
         console.result(result, [text])
@@ -217,7 +218,7 @@ def _import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     yield pen.done(f"imported {output.count(result['imported'], 'hint')}, skipped {result['skipped']}{removed}")
     reasons = result.get("reasons", ())
     for skipped in reasons:
-        yield f"  {output.hint_name(skipped['component'], skipped['key'])}: {output.visible(skipped['reason'])}"
+        yield f"  {output.hint_name(skipped['component'], skipped['key'])}: {escape(skipped['reason'])}"
     if (more := result["skipped"] - len(reasons)) > 0:
         yield f"  and {more} more"
 
@@ -256,7 +257,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     console = invocation.console
     console.result(result, _scan_lines(console.pen, result, dry_run=dry_run))
     for problem in [*scanned.problems, *_left_out(scanned, result)]:
-        console.note(f"skipped: {output.visible(problem)}")
+        console.note(f"skipped: {escape(problem)}")
     return EXIT_OK
 
 
@@ -287,8 +288,8 @@ def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[
     names = [output.hint_name(entry["component"], entry["key"]) for _, _, entry in rows]
     width = output.widest(names)
     for name, (mark, style, entry) in zip(names, rows, strict=True):
-        reason = output.visible(entry.get("reason") or "")
-        value = pen.clip(output.visible(output.bare_value(entry["value"])), width + len(reason) + 6)
+        reason = escape(entry.get("reason") or "")
+        value = pen.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
         yield f"{pen.paint(style, mark)} {output.pad(name, width)}  {value}  {pen.paint('dim', reason)}".rstrip()
     counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
     summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"

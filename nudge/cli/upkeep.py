@@ -15,13 +15,13 @@ from nudge import switches as switch
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.history import find_session
-from nudge.cli.output import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage, visible
+from nudge.cli.output import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
 from nudge.cli.params import DAYS, ID, TIME, option
 from nudge.cli.plain import Invocation
 from nudge.context import Context, resolve
 from nudge.errors import Invalid, NotFound
 from nudge.ipc import lock
-from nudge.usecases.measures import size
+from nudge.text import escape, format_size
 
 
 def ask(question: str, *, yes: bool) -> bool:
@@ -118,7 +118,7 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
 def _purge_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     by_type = sorted(result["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
     width = max((len(str(number)) for _, number in by_type), default=0)
-    yield from (f"{str(number).rjust(width)}  {visible(type_)}" for type_, number in by_type)
+    yield from (f"{str(number).rjust(width)}  {escape(type_)}" for type_, number in by_type)
     total = output.count(result["total"], "observation")
     pinned = f", {result['pinned']} of them pinned" if result["pinned"] else ""
     copies = [output.count(result["prompts"], "prompt")] if result["prompts"] else []
@@ -136,7 +136,7 @@ def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
         events = output.count(result["waiting"], "hook event")
         yield f"{events} in the spool were not searched; see: nudge doctor"
     for path in result.get("backups") or ():
-        yield f"a backup may still contain them: {visible(path)}"
+        yield f"a backup may still contain them: {escape(path)}"
 
 
 # backup, restore
@@ -154,7 +154,7 @@ def backup(invocation: Invocation, file: str | None) -> int:
     """The database may be in use meanwhile."""
     fields = {} if file is None else {"path": plain.absolute_path(file)}
     result = invocation.client().call("nudge.backup", fields, timeout=limits.LONG_CALL_TIMEOUT)
-    line = f"backed up to {visible(result['path'])} ({size(result['bytes'])})"
+    line = f"backed up to {escape(result['path'])} ({format_size(result['bytes'])})"
     invocation.console.result(result, [invocation.console.pen.done(line)])
     return EXIT_OK
 
@@ -164,7 +164,7 @@ def backup(invocation: Invocation, file: str | None) -> int:
 @yes_option
 def restore(invocation: Invocation, file: str, yes: bool) -> int:
     """The backup is checked first. The server is stopped, and the present history is kept in the folder backups."""
-    from nudge.usecases import restoring
+    from nudge.usecases import restore as restoring
 
     console = invocation.console
     path = plain.absolute_path(file)
@@ -177,8 +177,8 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
         return EXIT_REFUSED
     stopped = _stop_server(invocation)
     result = {"path": path, **contents, "kept": restoring.restore(path), "stopped": stopped}
-    lines = [console.pen.done(f"restored {summary} from {visible(path)}")]
-    lines += [f"  the previous history: {visible(str(result['kept']))}"] if result["kept"] else []
+    lines = [console.pen.done(f"restored {summary} from {escape(path)}")]
+    lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
     lines += ["  the server was stopped; the next command starts one"] if stopped else []
     console.result(result, lines)
     return EXIT_OK
@@ -218,7 +218,7 @@ def backfill(
     root = plain.absolute_path(directory or claude_code.CLIENT.transcripts(Home()))
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
-    only = backfill.Only(since=since, project=project, wanted=_recording_filter())
+    only = backfill.Filter(since=since, project=project, wanted=_recording_filter())
     state = backfill.State(paths.runtime_dir(os.environ), config.database_file(os.environ))
     transcripts = backfill.find(root, state, only.since)
     work = backfill.Backfill(transcripts, only, state, None if dry_run else invocation.client().call)
@@ -230,9 +230,9 @@ def backfill(
         return EXIT_INTERRUPTED
     console.result(result, _backfill_lines(console.pen, result, dry_run=dry_run))
     for path, reason in work.unreadable.items():
-        console.note(f"skipped: {visible(f'{path}: {reason}')}")
+        console.note(f"skipped: {escape(f'{path}: {reason}')}")
     for reason, count in work.refusals.items():
-        console.note(f"refused: {count:,} events: {visible(reason)}")
+        console.note(f"refused: {count:,} events: {escape(reason)}")
     return EXIT_OK
 
 
@@ -285,8 +285,8 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     if not everywhere and switch.project_key(here) is None:
         raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
     switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
-    where = "everywhere" if everywhere else f"for {visible(here.project or 'this project')}"
-    undo = f"; turn it on with: {visible(reason.fix)}" if (reason := switches.why(here)) else ""
+    where = "everywhere" if everywhere else f"for {escape(here.project or 'this project')}"
+    undo = f"; turn it on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
     pen = invocation.console.pen
     result = {"recording": False, **switches.to_wire()}
     invocation.console.result(result, [pen.done(f"recording is off {where}{undo}")])
@@ -300,7 +300,7 @@ def on(invocation: Invocation, everywhere: bool) -> int:
     if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
         raise switch.still_off(off)
     switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
-    where = "every project" if everywhere else visible(here.project or "this project")
+    where = "every project" if everywhere else escape(here.project or "this project")
     pen = invocation.console.pen
     result = {"recording": True, **switches.to_wire()}
     invocation.console.result(result, [pen.done(f"recording is on for {where}")])

@@ -14,7 +14,7 @@ import click
 
 from nudge.cli import app, output
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Pen, Usage, visible
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
 from nudge.cli.upkeep import ask, yes_option
@@ -24,8 +24,8 @@ from nudge.clients.executable import Executable
 from nudge.clients.plan import Change, Ledger
 from nudge.clock import ago
 from nudge.errors import NudgeError, StorageFailed
+from nudge.text import escape, format_size
 from nudge.usecases import owned_files
-from nudge.usecases.measures import size
 
 _SESSIONS = 50
 _NEXT = (
@@ -87,15 +87,15 @@ def _show_changes(console: Console, changes: Sequence[Change]) -> None:
 def _change_lines(pen: Pen, change: Change) -> Iterator[str]:
     for line in plan.diff(change):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        shown = visible(line, lines=True)
+        shown = escape(line, keep_lines=True)
         yield pen.paint(style, shown) if style else shown
     for command in change.commands:
-        yield f"by running: {visible(' '.join(command))}"
+        yield f"by running: {escape(' '.join(command))}"
 
 
 def _connected_lines(pen: Pen, client: Client, changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
-        path = visible(config_files.shown(change.path))
+        path = escape(config_files.shown(change.path))
         yield pen.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
     if client.advice:
         yield f"  {client.advice}"
@@ -116,7 +116,7 @@ def _print_configuration(console: Console, client: Client) -> int:
     snippets = {config_files.shown(file.path): config_files.snippet(file) for file in files}
     console.result({"client": client.name, "files": snippets}, _snippet_lines(snippets))
     if len(snippets) == 1 and not console.as_json:
-        console.note(f"add it to {visible(next(iter(snippets)))}, beside what is there")
+        console.note(f"add it to {escape(next(iter(snippets)))}, beside what is there")
     return EXIT_OK
 
 
@@ -125,7 +125,7 @@ def _snippet_lines(snippets: Mapping[str, str]) -> Iterator[str]:
     for number, (path, text) in enumerate(snippets.items()):
         if len(snippets) > 1:
             yield f"{'' if number == 0 else chr(10)}{path}:"
-        yield visible(text.rstrip("\n"), lines=True)
+        yield escape(text.rstrip("\n"), keep_lines=True)
 
 
 # The list of clients
@@ -227,7 +227,7 @@ def _disconnect(console: Console, chosen: Sequence[Client]) -> list[Change]:
 
 def _disconnected_lines(pen: Pen, changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
-        parts, path = " and ".join(change.file.parts), visible(config_files.shown(change.path))
+        parts, path = " and ".join(change.file.parts), escape(config_files.shown(change.path))
         yield pen.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
     if not changes:
         yield pen.done("nothing was connected")
@@ -267,11 +267,11 @@ def _check_nothing_is_connected() -> None:
 
 
 def _inventory_lines(owned: Sequence[owned_files.OwnedFile]) -> Iterator[str]:
-    sizes = [size(item.size) for item in owned]
+    sizes = [format_size(item.size) for item in owned]
     width = output.widest(sizes)
     for item, text in zip(owned, sizes, strict=True):
-        yield f"{text.rjust(width)}  {visible(config_files.shown(item.path))}"
-    yield f"{size(sum(item.size for item in owned))} in total"
+        yield f"{text.rjust(width)}  {escape(config_files.shown(item.path))}"
+    yield f"{format_size(sum(item.size for item in owned))} in total"
 
 
 # record

@@ -17,7 +17,7 @@ from nudge.ipc.lock import OwnerLock
 from nudge.storage import spool
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.storage.sqlite import check, open_readonly, open_writable, scrub
-from nudge.usecases.measures import size, span
+from nudge.text import format_size, format_span
 
 _LOG = "change log"
 _HISTORY = "history"
@@ -47,7 +47,7 @@ def _log_finding(snapshot: Snapshot, path: str, contents: LogContents) -> Findin
         message = f"a newer Nudge wrote {name}; this one accepts no changes until it is upgraded"
         return warn(_LOG, message, "uv tool upgrade nudge-mcp")
     if contents.damaged and is_at_rest:
-        unreadable, readable = size(contents.damaged_bytes), len(contents.records)
+        unreadable, readable = format_size(contents.damaged_bytes), len(contents.records)
         message = f"{path} is damaged: {unreadable} cannot be read, {readable} records can"
         fix = "nothing to do: the next start recovers these records and keeps the damaged file beside it"
         return fail(_LOG, message, fix)
@@ -58,9 +58,9 @@ def _log_finding(snapshot: Snapshot, path: str, contents: LogContents) -> Findin
         message = f"{name} was damaged; what could be read was recovered, and the damaged file is kept"
         return warn(_LOG, f"{message}: {', '.join(copies)}", f"rm {' '.join(map(quote, copies))}")
     if length > limits.LARGE_LOG_BYTES:
-        message = f"{size(length)} is more than compaction leaves"
+        message = f"{format_size(length)} is more than compaction leaves"
         return warn(_LOG, message, "nudge export > hints.json; nudge stop --forget")
-    return ok(_LOG, f"intact, {size(length)}")
+    return ok(_LOG, f"intact, {format_size(length)}")
 
 
 def check_clock(snapshot: Snapshot) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def check_clock(snapshot: Snapshot) -> Iterator[Finding]:
         return
     step = _clock_step(snapshot)
     if abs(step) > limits.CLOCK_STEP_NOTED:
-        moved = f"moved {'forward' if step > 0 else 'back'} by {span(abs(step))} since the session began"
+        moved = f"moved {'forward' if step > 0 else 'back'} by {format_span(abs(step))} since the session began"
         yield warn("clock", f"{moved}; lifetimes ignore that, shown times are the session's", "nudge stop --forget")
     else:
         yield ok("clock", "steady since the session began")
@@ -115,7 +115,7 @@ def _integrity(path: str) -> Finding:
     if problems:
         fix = f"nudge stop; mv {quote(path)} {quote(path + '.damaged')}  # then restore a backup, or begin anew"
         return fail(_HISTORY, f"{path} is damaged: {problems[0]}", fix)
-    return ok(_HISTORY, f"intact, {size(os.path.getsize(path))}")
+    return ok(_HISTORY, f"intact, {format_size(os.path.getsize(path))}")
 
 
 def _write_ahead_log(path: str) -> Finding:
@@ -125,9 +125,12 @@ def _write_ahead_log(path: str) -> Finding:
     length = os.path.getsize(log) if os.path.exists(log) else 0
     if length > limits.LARGE_LOG_BYTES:
         return warn(
-            "history log", f"{size(length)} not checkpointed", "nudge stop; nudge doctor --fix", _checkpoint(path)
+            "history log",
+            f"{format_size(length)} not checkpointed",
+            "nudge stop; nudge doctor --fix",
+            _checkpoint(path),
         )
-    return ok("history log", size(length))
+    return ok("history log", format_size(length))
 
 
 def _checkpoint(path: str) -> Repair:

@@ -12,7 +12,7 @@ from shlex import quote
 from nudge import limits, paths
 from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
 from nudge.ipc import endpoint
-from nudge.usecases.measures import size
+from nudge.text import format_size
 
 _OTHERS = 0o077
 _OTHERS_WRITE = 0o022
@@ -127,11 +127,11 @@ def check_disk(snapshot: Snapshot) -> Iterator[Finding]:
     path = _nearest(snapshot.directory)
     free = shutil.disk_usage(path).free
     if free < limits.DISK_FULL_BYTES:
-        yield fail("disk", f"{size(free)} free: changes will soon be refused", f"df -h {quote(path)}")
+        yield fail("disk", f"{format_size(free)} free: changes will soon be refused", f"df -h {quote(path)}")
     elif free < limits.DISK_LOW_BYTES:
-        yield warn("disk", f"{size(free)} free", f"df -h {quote(path)}")
+        yield warn("disk", f"{format_size(free)} free", f"df -h {quote(path)}")
     else:
-        yield ok("disk", f"{size(free)} free")
+        yield ok("disk", f"{format_size(free)} free")
 
 
 def _is_ours(status: os.stat_result) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from nudge import limits
 from nudge.clock import ago
 from nudge.decay import half_life
-from nudge.history.history_rows import ALWAYS_SHOWN, FAILURE, HistoryRows, Intent, Row, weight
+from nudge.history.history_rows import ALWAYS_SHOWN, HistoryRows, Intent, Row
+from nudge.history.observations import FAILURE, TYPES
 from nudge.text import quote, quote_name, single_line
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
 STARTUP = "startup"
 RECOVERIES = ("compact", "clear")
@@ -132,7 +133,7 @@ def _row_line(row: Row, now: float, rank: float | None, kind: str) -> _Line:
     parts = [f"#{row.id}", _brief(age), row.type, quote(_subject(row), limits.INJECTED_TEXT_CHARS), *_outcome(row)]
     parts += [f"x{row.times}"] if row.times > 1 else []
     parts += [f"[{_name(row.project or '-')}]"] if kind == "foreign" else []
-    reason = f"{row.type} weighs {weight(row.type):.2f}, recency {half_life(now - row.timestamp):.2f} ({age})"
+    reason = f"{row.type} weighs {TYPES[row.type].digest:.2f}, recency {half_life(now - row.timestamp):.2f} ({age})"
     return _Line(" ".join(parts), rank, row.id, kind, row.score, reason)
 
 

@@ -1,5 +1,4 @@
-"""What a hook event means: zero or one observation, by rules alone. One payload in, one event out, redacted before it
-exists."""
+"""From a hook event to an observation: one translated payload in, zero or one redacted event out, by rules alone."""
 
 from __future__ import annotations
 
@@ -9,9 +8,8 @@ import re
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.history import tools
-from nudge.history.redaction import PRIVATE, redact_event, shortened
-from nudge.history.tools import Seen, text_of
+from nudge.history.observations import TYPES, Observation, read_tool_call, text_of
+from nudge.history.redact import PRIVATE, redact_event, redact_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,21 +20,22 @@ if TYPE_CHECKING:
 
 TOO_LONG = "[too long]"
 
-_CLIENTS_OWN = ("system-reminder", "task-notification")  # blocks that a client puts among the user's words
+_CLIENT_BLOCKS = ("system-reminder", "task-notification")  # that a client adds to the user's prompt
 _REQUIRED = ("session_id", "cwd", "hook_event_name")
 
 
 def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
-    """The event in a payload that `clients` has translated; None when there is nothing worth keeping in it. `repo` and
-    `project` are the caller's to add."""
+    """The event in a payload that `clients` has translated, or None when there is nothing to keep. The caller adds
+    `repo` and `project` with `locate`."""
     for field in _REQUIRED:
         _require(payload, field)
-    found = _seen(payload)
-    if found is None:
+    reader = _READERS.get(payload["hook_event_name"])
+    observation = reader(payload) if reader is not None else None
+    if observation is None:
         return None
     return redact_event(
         {
-            "event_id": _event_id(payload, found, now),
+            "event_id": _event_id(payload, observation.type, now),
             "session_id": payload["session_id"],
             "client": text_of(payload, "client") or "unknown",
             "cwd": payload["cwd"] if len(payload["cwd"]) <= limits.MAX_PATH_CHARS else None,
@@ -46,68 +45,66 @@ def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
             "source_event": text_of(payload, "source_event"),
             "prompt_id": _prompt_id(payload) or None,
             "agent_id": text_of(payload, "agent_id") or None,
-            "type": found.type,
+            "type": observation.type,
             "tool_name": text_of(payload, "tool_name")[: limits.MAX_LABEL_CHARS] or None,
-            "file_path": found.path,
-            "content": found.content,
-            "metadata": _fitting(found.metadata),
-            "start_source": found.content if found.type == "session_start" else None,
+            "file_path": observation.path,
+            "content": observation.content,
+            "metadata": _fit_metadata(observation.metadata),
+            "start_source": observation.content if observation.type == "session_start" else None,
         }
     )
 
 
-def located(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The event, with the repository, branch and project of its directory at this moment."""
+def locate(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """The event with the repository, branch and project of its directory."""
     return {**event, **redact_event({"repo": context.repo, "branch": context.branch, "project": context.project})}
 
 
 def is_complete(payload: Mapping[str, Any]) -> bool:
-    """Whether all is there that an event needs."""
+    """Whether the payload has every field that an event needs."""
     return all(text_of(payload, field) for field in _REQUIRED)
 
 
-def _require(said: Mapping[str, Any], field: str) -> None:
-    if not text_of(said, field):
+def _require(payload: Mapping[str, Any], field: str) -> None:
+    if not text_of(payload, field):
         raise Invalid("is required, and must be a text", field=field)
-    if field == "session_id" and len(said[field]) > limits.MAX_SESSION_ID_CHARS:
+    if field == "session_id" and len(payload[field]) > limits.MAX_SESSION_ID_CHARS:
         raise Invalid(f"must be at most {limits.MAX_SESSION_ID_CHARS} characters", field=field)
 
 
-def _fitting(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Within what the store takes, by giving up what takes most; ids and marks of redaction need the rest of the
-    room."""
+def _fit_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Replace the largest values until the rest fits into the store; a KiB is left for ids and redaction marks."""
     while len(json.dumps(metadata)) > limits.MAX_METADATA_CHARS - limits.KIB:
         largest = max(metadata, key=lambda name: len(json.dumps(metadata[name])))
         metadata = {**metadata, largest: TOO_LONG}
     return metadata
 
 
-def _seen(said: Mapping[str, Any]) -> Seen | None:
-    reader = _OBSERVED.get(text_of(said, "hook_event_name"))
-    return reader(said) if reader is not None else None
+# By event
 
 
-def _tool(said: Mapping[str, Any]) -> Seen:
-    return tools.seen(said, failed=False)
+def _read_tool(payload: Mapping[str, Any]) -> Observation:
+    return read_tool_call(payload, failed=False)
 
 
-def _failed_tool(said: Mapping[str, Any]) -> Seen:
-    return tools.seen(said, failed=True)
+def _read_failed_tool(payload: Mapping[str, Any]) -> Observation:
+    return read_tool_call(payload, failed=True)
 
 
-def _prompt(said: Mapping[str, Any]) -> Seen | None:
-    """What a client tells its model under the user's name is not the user's word. A private prompt stays as a place in
-    the order."""
-    prompt = text_of(said, "prompt")
-    for name in _CLIENTS_OWN:
-        prompt = _without(name, prompt)
-    return Seen("user_prompt", shortened(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE) if prompt.strip() else None
+def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:
+    """Blocks that the client added are removed. A prompt that is all private is kept without its text: what follows
+    belongs to it."""
+    prompt = text_of(payload, "prompt")
+    for name in _CLIENT_BLOCKS:
+        prompt = _remove_blocks(name, prompt)
+    return (
+        Observation("user_prompt", redact_start(prompt, limits.MAX_PROMPT_CHARS) or PRIVATE) if prompt.strip() else None
+    )
 
 
-def _without(name: str, text: str) -> str:
-    """Without the blocks of that name. A tag that is never closed is a word, unless the text begins with it: then it is
-    cut short."""
-    if not _is_named(name, text):
+def _remove_blocks(name: str, text: str) -> str:
+    """The text without blocks of that name. A tag that is never closed is a word, unless the text begins with it."""
+    if f"<{name}" not in text.lower():  # compiling a pattern costs a hook more than this search
         return text
     kept, place = [], 0
     for begin, end in _blocks(name, text)[0]:
@@ -117,13 +114,13 @@ def _without(name: str, text: str) -> str:
     return "" if re.match(rf"\s*{_opening(name)}", rest) else rest
 
 
-def up_to_unclosed(prompt: str) -> str:
-    """Of a prompt whose end is not known: what a client began to put in reaches as far as it is known."""
-    return prompt[: min([len(prompt), *(begin for name in _CLIENTS_OWN for begin in _blocks(name, prompt)[1])])]
+def cut_unclosed_block(prompt: str) -> str:
+    """A prompt whose end is missing, up to the first block of the client's that is not closed."""
+    return prompt[: min([len(prompt), *(begin for name in _CLIENT_BLOCKS for begin in _blocks(name, prompt)[1])])]
 
 
 def _blocks(name: str, text: str) -> tuple[list[tuple[int, int]], list[int]]:
-    """Where the outermost blocks begin and end, and where those begin that do not end."""
+    """Start and end of the outermost blocks, and the starts of those that are not closed."""
     blocks: list[tuple[int, int]] = []
     opened: list[int] = []
     for tag in re.finditer(rf"{_opening(name)}|(?i:</{name}\s*>)", text):
@@ -137,70 +134,60 @@ def _blocks(name: str, text: str) -> tuple[list[tuple[int, int]], list[int]]:
     return blocks, opened
 
 
-def _is_named(name: str, text: str) -> bool:
-    """Asked first: a pattern costs a hook more than its search."""
-    return f"<{name}" in text.lower()
-
-
 def _opening(name: str) -> str:
     return rf"(?i:<{name}(?:\s[^<>]*)?>)"
 
 
-def _session_start(said: Mapping[str, Any]) -> Seen:
-    return Seen("session_start", _label(said, "source", "startup"), metadata=_model(said))
+def _read_session_start(payload: Mapping[str, Any]) -> Observation:
+    model = text_of(payload, "model")[: limits.MAX_LABEL_CHARS]
+    metadata = {"model": model} if model else {}
+    return Observation("session_start", _label(payload, "source", "startup"), metadata=metadata)
 
 
-def _session_end(said: Mapping[str, Any]) -> Seen:
-    return Seen("session_end", _label(said, "reason", "other"))
+def _read_session_end(payload: Mapping[str, Any]) -> Observation:
+    return Observation("session_end", _label(payload, "reason", "other"))
 
 
-def _session_compact(said: Mapping[str, Any]) -> Seen:
-    return Seen("session_compact", _label(said, "trigger", "auto"))
+def _read_session_compact(payload: Mapping[str, Any]) -> Observation:
+    return Observation("session_compact", _label(payload, "trigger", "auto"))
 
 
-def _label(said: Mapping[str, Any], name: str, default: str) -> str:
-    return shortened(text_of(said, name), limits.MAX_LABEL_CHARS) or default
+def _label(payload: Mapping[str, Any], name: str, default: str) -> str:
+    return redact_start(text_of(payload, name), limits.MAX_LABEL_CHARS) or default
 
 
-def _model(said: Mapping[str, Any]) -> dict[str, Any]:
-    model = text_of(said, "model")[: limits.MAX_LABEL_CHARS]
-    return {"model": model} if model else {}
-
-
-_OBSERVED: dict[str, Callable[[Mapping[str, Any]], Seen | None]] = {
-    "PostToolUse": _tool,
-    "PostToolUseFailure": _failed_tool,
-    "UserPromptSubmit": _prompt,
-    "SessionStart": _session_start,
-    "SessionEnd": _session_end,
-    "PostCompact": _session_compact,
+_READERS: dict[str, Callable[[Mapping[str, Any]], Observation | None]] = {
+    "PostToolUse": _read_tool,
+    "PostToolUseFailure": _read_failed_tool,
+    "UserPromptSubmit": _read_prompt,
+    "SessionStart": _read_session_start,
+    "SessionEnd": _read_session_end,
+    "PostCompact": _read_session_compact,
 }
 
 
 # Identity
 
 
-def _prompt_id(said: Mapping[str, Any]) -> str:
-    return (text_of(said, "prompt_id") or text_of(said, "turn_id"))[: limits.MAX_NAME_CHARS]
+def _prompt_id(payload: Mapping[str, Any]) -> str:
+    return (text_of(payload, "prompt_id") or text_of(payload, "turn_id"))[: limits.MAX_NAME_CHARS]
 
 
-def _event_id(said: Mapping[str, Any], found: Seen, now: float) -> str:
-    """The same for a plugin and a hook that tell the same, so that it is stored once; random where the client gives
-    nothing to go by."""
-    name = text_of(said, "hook_event_name")
-    if found.type == "user_prompt":
-        # A turn of Codex can be steered by a second prompt.
-        parts = (
-            [_prompt_id(said), name, "" if text_of(said, "prompt_id") else text_of(said, "prompt")]
-            if _prompt_id(said)
-            else []
-        )
-    elif found.type.startswith("session_"):
-        # All that the client tells: two resumes in a row differ in more than their time.
-        parts = [name, json.dumps(said, sort_keys=True), str(int(now) // limits.SESSION_EVENT_BUCKET)]
-    else:
-        parts = [text_of(said, "tool_use_id"), name] if text_of(said, "tool_use_id") else []
-    return _digest([said["session_id"], *parts]) if parts else os.urandom(16).hex()
+def _event_id(payload: Mapping[str, Any], obs_type: str, now: float) -> str:
+    """The same for two hooks that report the same event, so that it is stored once; random when the client's payload
+    has nothing that identifies it."""
+    name = payload["hook_event_name"]
+    parts: list[str] = []
+    if TYPES[obs_type].of_session:
+        # The whole payload: two resumes in a row differ in more than their time.
+        parts = [name, json.dumps(payload, sort_keys=True), str(int(now) // limits.SESSION_EVENT_BUCKET)]
+    elif obs_type == "user_prompt":
+        if identity := _prompt_id(payload):
+            # A turn of Codex can get a second prompt, so the turn's id alone is not enough.
+            parts = [identity, name, "" if text_of(payload, "prompt_id") else text_of(payload, "prompt")]
+    elif identity := text_of(payload, "tool_use_id"):
+        parts = [identity, name]
+    return _digest([payload["session_id"], *parts]) if parts else os.urandom(16).hex()
 
 
 def _digest(parts: list[str]) -> str:
@@ -209,8 +196,7 @@ def _digest(parts: list[str]) -> str:
 
 
 def _sha256() -> Callable[[bytes], Any]:
-    """`hashlib` loads OpenSSL, which costs a hook more than all else it does; the interpreter's own module has the same
-    digest."""
+    """The interpreter's own SHA-256: `hashlib` loads OpenSSL, which costs a hook more than everything else."""
     try:
         from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

@@ -1,11 +1,11 @@
-"""Commits and pushes, read from the command and from what git printed about it."""
+"""Commits and pushes, recognized by the command and by what git printed."""
 
 from __future__ import annotations
 
 import re
 
 from nudge import limits
-from nudge.history.redaction import shortened
+from nudge.history.redact import redact_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ _OPTION = rf"""\s+(?:-[cC]\s+(?:{_QUOTED}|[^\s"'-])(?:{_QUOTED}|[^\s"'])*+|-\S*+
 _SHELL = r"\b(?:ba|da|z)?sh\s+-[a-z]*c\s+"
 _AS_ANOTHER = r"(?:sudo|env)(?:\s+-\S+(?:\s+(?!git\b)\w+(?=\s))?){0,4}"
 _BEGINS = rf"""(?:^|[;&|(){{}}\n`]|\b(?:then|do|else|time|{_AS_ANOTHER})\s|{_SHELL}["'])\s*(?:\w+=[^\s;&|]*\s+)*(?:[\w.~/-]{{0,200}}/)?"""
-# What a shell does not run: the character behind a backslash, a comment, a quotation. But it may be another shell's
-# line.
-_SAID = rf"""(?s)\\.|(?<!\S)#[^\n]*|({_SHELL})?("(?:[^"\\]|\\.)*+"|'[^']*+')"""
+# Not run by a shell: the character behind a backslash, a comment, a quoted text, unless it is another shell's line.
+_NOT_RUN = rf"""(?s)\\.|(?<!\S)#[^\n]*|({_SHELL})?("(?:[^"\\]|\\.)*+"|'[^']*+')"""
 _ARGUMENTS = rf"""((?:{_QUOTED}|[^;&|\n"'])*+)"""
 _COMMAND = rf"""{_BEGINS}git(?:{_OPTION})*\s+(commit|push)(?=[\s;&|)"']|$){_ARGUMENTS}"""
 _WITHOUT_EFFECT = {
@@ -35,47 +34,47 @@ _DONE_NOTHING = (
 _PUSHED = r"(?m)^\s*(?:[+*=-]\s+)?(?:[0-9a-f]{4,64}\.{2,3}([0-9a-f]{4,64})|\[new branch\])\s+(\S+) -> (\S+)"
 
 
-class Found:
+class GitAction:
+    """`type` is an observation type."""
+
     __slots__ = ("metadata", "type")
 
     def __init__(self, type: str, metadata: dict[str, Any]) -> None:
         self.type, self.metadata = type, metadata
 
 
-def read(command: str, output: str, *, succeeded: bool) -> Found | None:
+def read(command: str, output: str, *, succeeded: bool) -> GitAction | None:
     """A commit or a push that happened; None for anything else.
 
-    That it happened is known from what git printed. Where it printed nothing, success is taken for it, unless the
-    command holds a text
-    of its own (`<<`), in which `git commit` may be just words and a quote an apostrophe, or ends well whatever git did
-    (`||`).
+    What git printed shows that it happened. When it printed nothing, an exit code of 0 is enough, unless the command
+    holds a here-document (`<<`), in which `git commit` may be just words, or succeeds whatever git did (`||`).
     """
     command = command[: limits.REDACTED_AT_ONCE]
-    run = command if "<<" in command else re.sub(_SAID, _what_is_run, command)
-    said = {verb for verb, rest in re.findall(_COMMAND, run) if _has_effect(verb, rest)}
+    run = command if "<<" in command else re.sub(_NOT_RUN, _without_quoted, command)
+    verbs = {verb for verb, rest in re.findall(_COMMAND, run) if _has_effect(verb, rest)}
     likely = succeeded and "<<" not in command and "||" not in command and not re.search(_DONE_NOTHING, output)
-    pushed = _push(output) if "push" in said else {}
-    if "commit" in said and ((committed := _commit(output)) or likely):
-        return Found("git_commit", _with_push(committed, pushed))
-    return Found("git_push", pushed) if pushed or ("push" in said and likely) else None
+    pushed = _push(output) if "push" in verbs else {}
+    if "commit" in verbs and ((committed := _commit(output)) or likely):
+        return GitAction("git_commit", _with_push(committed, pushed))
+    return GitAction("git_push", pushed) if pushed or ("push" in verbs and likely) else None
 
 
-def _what_is_run(said: re.Match[str]) -> str:
-    shell, quoted = said.groups()
+def _without_quoted(match: re.Match[str]) -> str:
+    shell, quoted = match.groups()
     if quoted is None:
         return " "
     if shell is None and not quoted.startswith('"$(git '):
         return "''"
-    return f"{shell or ''}{quoted[0]}{re.sub(_SAID, _what_is_run, quoted[1:-1])}{quoted[-1]}"
+    return f"{shell or ''}{quoted[0]}{re.sub(_NOT_RUN, _without_quoted, quoted[1:-1])}{quoted[-1]}"
 
 
 def _has_effect(verb: str, arguments: str) -> bool:
-    """A message may well speak of a flag."""
+    """Quoted arguments do not count: a commit message may name a flag."""
     return not re.search(_WITHOUT_EFFECT[verb], re.sub(_QUOTED, "''", arguments))
 
 
 def _with_push(committed: dict[str, Any], pushed: dict[str, Any]) -> dict[str, Any]:
-    """A commit that said nothing of itself (`-q`) is named by the push that followed it."""
+    """A commit that printed nothing (`-q`) gets its hash and branch from the push behind it."""
     if not pushed:
         return committed
     named = {} if "commit" in committed else {name: pushed[name] for name in ("commit", "branch") if name in pushed}
@@ -84,9 +83,9 @@ def _with_push(committed: dict[str, Any], pushed: dict[str, Any]) -> dict[str, A
 
 def _commit(output: str) -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    if found := re.findall(_COMMITTED, output):
-        branch, commit, subject = found[-1]
-        facts = {"commit": commit[:_HASH_CHARS], "subject": shortened(subject, limits.MAX_LABEL_CHARS)}
+    if commits := re.findall(_COMMITTED, output):
+        branch, commit, subject = commits[-1]
+        facts = {"commit": commit[:_HASH_CHARS], "subject": redact_start(subject, limits.MAX_LABEL_CHARS)}
         facts |= {} if branch == "detached HEAD" else {"branch": branch}
     if changed := re.findall(_CHANGED, output):
         names = ("files_changed", "insertions", "deletions")
@@ -95,7 +94,7 @@ def _commit(output: str) -> dict[str, Any]:
 
 
 def _push(output: str) -> dict[str, Any]:
-    if found := re.findall(_PUSHED, output):
-        commit, _, branch = found[-1]
+    if pushes := re.findall(_PUSHED, output):
+        commit, _, branch = pushes[-1]
         return {"branch": branch} | ({"commit": commit[:_HASH_CHARS]} if commit else {})
     return {"up_to_date": True} if "Everything up-to-date" in output else {}

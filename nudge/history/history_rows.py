@@ -9,28 +9,17 @@ import json
 
 from nudge import limits
 from nudge.decay import half_life
-from nudge.history.model import NO_ACTION
+from nudge.history.observations import NOT_ACTIONS, TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
-FAILURE = "command_error"
-ALWAYS_SHOWN = (FAILURE, "git_commit")  # not left out of their project's digest to save space
-RECENCY, WEIGHT = 0.6, 0.4
-_WEIGHTS = {
-    **dict.fromkeys((*ALWAYS_SHOWN, "file_edit", "file_write"), 1.0),
-    **dict.fromkeys(("command", "git_push"), 0.67),
-    **dict.fromkeys(("mcp_call", "task_spawn"), 0.33),
-}
-_LEAST_WEIGHT = 0.17
-
-
-def weight(obs_type: str) -> float:
-    return _WEIGHTS.get(obs_type, _LEAST_WEIGHT)
+RECENCY, WEIGHT = 0.6, 0.4  # of a row's score
+ALWAYS_SHOWN = tuple(name for name, kind in TYPES.items() if kind.always_shown)
 
 
 class Row:
@@ -53,7 +42,7 @@ class Row:
 
     def __init__(self, row: Sequence[Any], now: float) -> None:
         self.id, self.timestamp, self.session_id, self.prompt_id, self.project, self.type, self.path, self.content = row
-        self.score = RECENCY * half_life(now - self.timestamp) + WEIGHT * weight(self.type)
+        self.score = RECENCY * half_life(now - self.timestamp) + WEIGHT * TYPES[self.type].digest
         self.times = 1
         self.cwd: str | None = None
         self.metadata: dict[str, Any] = {}
@@ -108,11 +97,11 @@ class HistoryRows:
         """The best by score, one for each subject, ordered by the weight of their type, then by score."""
         best: dict[tuple[str, str], Row] = {}
         for row in rows:
-            if row.type not in NO_ACTION:
+            if row.type not in NOT_ACTIONS:
                 best[row.subject] = _better(best.get(row.subject), row)
         top = sorted(best.values(), key=lambda row: (-row.score, -row.id))[:most]
         self._add_details(top)
-        return sorted(top, key=lambda row: (-weight(row.type), -row.score, -row.id))
+        return sorted(top, key=lambda row: (-TYPES[row.type].digest, -row.score, -row.id))
 
     def intents(self, rows: Sequence[Row], most: int) -> list[Intent]:
         """The user's latest prompts that led to an action."""
@@ -121,7 +110,7 @@ class HistoryRows:
         own: dict[int, int] = {}
         for row in rows:
             if row.prompt_id is not None:
-                actions[row.prompt_id] = actions.get(row.prompt_id, 0) + (row.type not in NO_ACTION)
+                actions[row.prompt_id] = actions.get(row.prompt_id, 0) + (row.type not in NOT_ACTIONS)
                 # Rows come newest first, so the id that stays is the oldest.
                 (own if row.type == "user_prompt" else first)[row.prompt_id] = row.id
         wanted = [prompt_id for prompt_id, count in actions.items() if count][: 2 * most]

@@ -14,7 +14,7 @@ from collections import Counter
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.history.model import check_type, marks
+from nudge.history.event import check_type, marks
 from nudge.history.search import to_match
 from nudge.history.summary import settle
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
     Document = tuple[int, str, str | None]
     MatchTexts = Callable[[str, Iterable[Document]], Iterable[int]]

@@ -11,28 +11,25 @@ import heapq
 
 from nudge import limits
 from nudge.decay import half_life
-from nudge.history.model import COLUMNS, OBS_TYPES, observation
+from nudge.history.event import COLUMNS, observation
+from nudge.history.observations import TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
-TYPE_WEIGHTS = {"file_edit": 1.0, "command": 0.67, "session_compact": 0.5, "mcp_call": 0.33}
-OTHER_TYPES = 0.17
 OTHER_PROJECTS = 0.3  # of what the same project counts
-_HEAVIEST = "file_edit"
+_HEAVIEST = max(TYPES, key=lambda name: TYPES[name].recent)
 _WITH_PROJECT, _WITHOUT = (0.5, 0.3, 0.2), (0.6, 0.4, 0.0)
 
 
 def score(row_type: str, age: float, same_project: bool, *, project_given: bool) -> float:
     recency, kind, project = _WITH_PROJECT if project_given else _WITHOUT
     return (
-        recency * half_life(age)
-        + kind * TYPE_WEIGHTS.get(row_type, OTHER_TYPES)
-        + project * (1.0 if same_project else OTHER_PROJECTS)
+        recency * half_life(age) + kind * TYPES[row_type].recent + project * (1.0 if same_project else OTHER_PROJECTS)
     )
 
 
@@ -108,7 +105,7 @@ def _by_score(
         if (row := stream.next()) is not None:
             push(stream.bound(row), row, stream)
 
-    for obs_type in OBS_TYPES if project is None else (*OBS_TYPES, None):
+    for obs_type in TYPES if project is None else (*TYPES, None):
         advance(_Stream(connection, now, project, obs_type))
     while heap:
         negative, _, _, row, stream = heapq.heappop(heap)

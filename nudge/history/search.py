@@ -14,14 +14,14 @@ import re
 from nudge import limits
 from nudge.decay import half_life
 from nudge.errors import Invalid
-from nudge.history.model import COLUMNS, check_type, marks, observation
+from nudge.history.event import COLUMNS, check_type, marks, observation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
 RELEVANCE, RECENCY = 0.7, 0.3  # of a blended score
 _INDEX = f"o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), o.file_path, o.session_id"

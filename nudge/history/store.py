@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 
 from nudge import limits
-from nudge.history.model import NO_ACTION, SESSION_TYPES, Event, marks
+from nudge.history.event import Event, marks
+from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
 from nudge.history.summary import end_session, settle
 from nudge.text import to_unicode
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
 _MAX_SKEW = 60  # seconds by which an action may seem older than its prompt: hooks run concurrently
 
@@ -178,23 +179,23 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
     ).fetchone()[0]
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
-        f" AND +obs_type NOT IN ({marks(NO_ACTION)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE named.id = observations.prompt_id"
+        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE named.id = observations.prompt_id"
         " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
         (
             prompt_id,
             event.session_id,
             event.timestamp,
             limits.MAX_TIMESTAMP + 1 if until is None else until,
-            *NO_ACTION,
+            *NOT_ACTIONS,
         ),
     )
 
 
 def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None:
     connection.execute(
-        f"UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN ({marks(NO_ACTION)})"
+        f"UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN ({marks(NOT_ACTIONS)})"
         " AND json_extract(metadata, '$.prompt_id') = ?",
-        (prompt_id, event.session_id, event.timestamp - _MAX_SKEW, *NO_ACTION, event.prompt_id),
+        (prompt_id, event.session_id, event.timestamp - _MAX_SKEW, *NOT_ACTIONS, event.prompt_id),
     )
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 
 from nudge import limits
-from nudge.history.model import CHANGES, NO_ACTION, marks
+from nudge.history.event import marks
+from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
 _RUNNING = ("command", "git_commit", "git_push")
 # `+obs_type` keeps SQLite on the index over sessions: by type it would read the whole history.
@@ -74,8 +75,8 @@ def intent(connection: Connection, session_id: str) -> str | None:
     row = connection.execute(
         "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
         " AND EXISTS (SELECT 1 FROM observations AS o"
-        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NO_ACTION)})) ORDER BY timestamp, id LIMIT 1",
-        (session_id, *NO_ACTION),
+        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NOT_ACTIONS)})) ORDER BY timestamp, id LIMIT 1",
+        (session_id, *NOT_ACTIONS),
     ).fetchone()
     return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
 
@@ -83,11 +84,11 @@ def intent(connection: Connection, session_id: str) -> str | None:
 def _files(connection: Connection, session_id: str) -> list[str]:
     """Changed files in the order of their first change."""
     rows = connection.execute(
-        f"WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND +obs_type IN ({marks(CHANGES)})),"
+        f"WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND +obs_type IN ({marks(FILE_CHANGES)})),"
         " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
         " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id = changes.id)"
         " SELECT file_path FROM named GROUP BY file_path ORDER BY min(timestamp), min(id), file_path LIMIT ?",
-        (session_id, *CHANGES, limits.MAX_SUMMARY_ITEMS),
+        (session_id, *FILE_CHANGES, limits.MAX_SUMMARY_ITEMS),
     )
     return [row[0] for row in rows]
 

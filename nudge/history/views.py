@@ -9,7 +9,7 @@ from itertools import groupby
 
 from nudge import limits
 from nudge.errors import Invalid, NotFound
-from nudge.history.model import COLUMNS, marks, observation
+from nudge.history.event import COLUMNS, marks, observation
 from nudge.history.summary import intent, summary_of
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from nudge.history.model import Connection
+    from nudge.history.event import Connection
 
     Row = Sequence[Any]
 

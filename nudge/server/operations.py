@@ -185,7 +185,7 @@ _TABLE = (
         "history",
         "History: every session that touched a file, and with which intent.",
         history.FileHistory,
-        history.FilePast,
+        history.FileHistoryResult,
         history.file_history,
         "read",
         ("GET", "/api/v1/files"),

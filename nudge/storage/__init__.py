@@ -1,0 +1,7 @@
+"""Storage: bytes on disk.
+
+* `changelog`: the append-only log of hint changes, and its recovery from damage.
+* `database`: the SQLite database of one PRIMARY, with its threads in `workers` and its schema in `migrations`.
+* `sqlite`: opening, copying and checking SQLite files; `backup`: backups and putting one in the database's place.
+* `spool`: events that no PRIMARY could take yet.
+"""

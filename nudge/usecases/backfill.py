@@ -1,9 +1,7 @@
-"""The past, from the transcripts that Claude Code keeps: read on the client's side, handed to PRIMARY in batches, each
-event once.
+"""Recording the past from Claude Code's transcripts: read on the client's side, sent to PRIMARY in batches.
 
-Where reading has come to is written down after each batch that PRIMARY has acknowledged, so it may be stopped at any
-time. What is
-handed over a second time changes nothing: an event has the id that a hook would have given it.
+The position in each file is saved after every batch that PRIMARY has acknowledged, so a run may be stopped at any time.
+Sending an event twice changes nothing: it has the id that a hook would have given it.
 """
 
 from __future__ import annotations
@@ -15,39 +13,38 @@ from functools import lru_cache
 
 from nudge import limits, paths
 from nudge.clients import claude_code
+from nudge.clients.claude_transcripts import Transcript, entries
 from nudge.context import resolve
 from nudge.errors import Invalid, NotFound, NudgeError, Unavailable
 from nudge.files import replace as replace_file
-from nudge.history.extract import extract, located
-from nudge.history.model import SESSION_TYPES
-from nudge.history.touched import touched
-from nudge.usecases.transcripts import Transcript, entries
+from nudge.history.event_paths import event_paths
+from nudge.history.extract import extract, locate
+from nudge.history.observations import SESSION_TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
+    from nudge.clients.claude_transcripts import HookEvent, Payload
     from nudge.context import Context
-    from nudge.usecases.transcripts import Payload, Told
 
     Event = dict[str, Any]
     Call = Callable[[str, Mapping[str, Any]], Any]
 
 STATE = "backfill.json"
 
-_ENDING = ".jsonl"
-_MOMENT = 60  # seconds between what a hook and what a transcript calls the same time
+_SUFFIX = ".jsonl"
+_SAME_TIME = 60  # seconds between the times of a hook and of a transcript for the same event
 
 
-def _everything(_touched: Iterable[str], _context: Context) -> bool:
+def _any_event(_paths: Iterable[str], _context: Context) -> bool:
     return True
 
 
-class Only:
-    """What of the past is asked for. `wanted` is given the paths that an event touches, and where it happened: it says
-    no to what a
-    person does not want recorded at all."""
+class Filter:
+    """Which events to record. `wanted` gets the paths of an event and its context, and refuses what the user's settings
+    keep from being recorded."""
 
     __slots__ = ("project", "since", "wanted")
 
@@ -56,23 +53,23 @@ class Only:
         *,
         since: float | None = None,
         project: str | None = None,
-        wanted: Callable[[Iterable[str], Context], bool] = _everything,
+        wanted: Callable[[Iterable[str], Context], bool] = _any_event,
     ) -> None:
         self.since, self.project, self.wanted = since, project and project.casefold(), wanted
 
     @property
     def is_part(self) -> bool:
-        """Whether it is less than all: then what has been read is not done with."""
+        """Whether events are left out: then positions are not saved."""
         return self.since is not None or self.project is not None
 
-    def takes(self, event: Event, payload: Payload, context: Context) -> bool:
+    def accepts(self, event: Event, payload: Payload, context: Context) -> bool:
         if self.since is not None and event["timestamp"] < self.since:
             return False
-        return self.project in (None, event["project"]) and self.wanted(touched(payload), context)
+        return self.project in (None, event["project"]) and self.wanted(event_paths(payload), context)
 
 
-class Place:
-    """Where reading a file has come to. `size` is that of the file when it was read to its end; before that, 0."""
+class Position:
+    """How far a file was read. `size` is the file's size when it was read to its end; before that, 0."""
 
     __slots__ = ("inode", "offset", "size")
 
@@ -81,24 +78,27 @@ class Place:
 
 
 class State:
-    """The places, as kept in the runtime directory. They hold for one database: of another, all has yet to be read."""
+    """The positions, saved in the runtime directory. They hold for one database: for another all is read again."""
 
     def __init__(self, directory: str, database: str) -> None:
         self._path, self._database = os.path.join(directory, STATE), database
-        self.places = self._load()
+        self.positions = self._load()
 
     def save(self) -> None:
-        files = {path: [place.inode, place.size, place.offset] for path, place in self.places.items()}
+        files = {path: [position.inode, position.size, position.offset] for path, position in self.positions.items()}
         paths.ensure_private_dir(os.path.dirname(self._path))
         replace_file(self._path, json.dumps({"database": _identity(self._database), "files": files}).encode())
 
-    def _load(self) -> dict[str, Place]:
-        """Whatever is wrong with it only costs reading again."""
+    def _load(self) -> dict[str, Position]:
+        """Empty when the file cannot be read: then everything is read again."""
         try:
             with open(self._path, "rb") as file:
-                kept = json.loads(file.read())
-            found = {path: Place(*map(int, place)) for path, place in kept["files"].items() if os.path.exists(path)}
-            return found if kept["database"] == _identity(self._database) else {}
+                saved = json.loads(file.read())
+            if saved["database"] != _identity(self._database):
+                return {}
+            return {
+                path: Position(*map(int, fields)) for path, fields in saved["files"].items() if os.path.exists(path)
+            }
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
 
@@ -112,46 +112,46 @@ def _identity(path: str) -> list[int] | None:
 
 
 class File:
-    """A transcript with something new in it."""
+    """A transcript with new entries."""
 
     __slots__ = ("inode", "offset", "path", "size")
 
-    def __init__(self, path: str, status: os.stat_result, place: Place | None) -> None:
+    def __init__(self, path: str, status: os.stat_result, position: Position | None) -> None:
         self.path, self.inode, self.size = path, status.st_ino, status.st_size
-        followed = place is not None and place.inode == status.st_ino and place.offset <= status.st_size
-        self.offset = place.offset if place is not None and followed else 0
+        self.offset = 0
+        if position is not None and position.inode == status.st_ino and position.offset <= status.st_size:
+            self.offset = position.offset
 
 
 def find(root: str, state: State, since: float | None = None) -> list[File]:
-    """The transcripts below `root` that have grown since they were read, the one written to last at the end: copies of
-    a session
-    come after it."""
-    found: list[tuple[float, File]] = []
+    """The transcripts below `root` that have grown since they were read, by time of the last write: a copy of a session
+    comes after it."""
+    files: list[tuple[float, File]] = []
     for path in _transcripts(root):
         try:
             status = os.stat(path)
         except OSError:
             continue
-        place = state.places.get(path)
-        unchanged = place is not None and (place.inode, place.size) == (status.st_ino, status.st_size)
+        position = state.positions.get(path)
+        unchanged = position is not None and (position.inode, position.size) == (status.st_ino, status.st_size)
         if not unchanged and (since is None or status.st_mtime >= since):
-            found.append((status.st_mtime, File(path, status, place)))
-    return [file for _, file in sorted(found, key=lambda pair: (pair[0], pair[1].path))]
+            files.append((status.st_mtime, File(path, status, position)))
+    return [file for _, file in sorted(files, key=lambda pair: (pair[0], pair[1].path))]
 
 
 def _transcripts(root: str) -> Iterator[str]:
     for folder, _, names in os.walk(root):
-        yield from (os.path.join(folder, name) for name in names if name.endswith(_ENDING))
+        yield from (os.path.join(folder, name) for name in names if name.endswith(_SUFFIX))
 
 
 class Backfill:
-    """One run over `files`. With `call` it hands over what it reads; without, it only counts."""
+    """One run over `files`. With `call` it sends what it reads; without, it only counts."""
 
-    def __init__(self, files: list[File], only: Only, state: State, call: Call | None = None) -> None:
-        self._files, self._only, self._state, self._call = files, only, state, call
+    def __init__(self, files: list[File], condition: Filter, state: State, call: Call | None = None) -> None:
+        self._files, self._filter, self._state, self._call = files, condition, state, call
         self._batch: list[Event] = []
         self._bytes = 0
-        self._known: set[int] = set()
+        self._seen: set[int] = set()
         self._resolve = lru_cache(maxsize=None)(resolve)
         self.types: dict[str, int] = {}
         self.recorded = 0
@@ -162,7 +162,7 @@ class Backfill:
         began = time.monotonic()
         for file in self._files:
             self._read(file, progress)
-        self._hand_over()
+        self._flush()
         events = sum(self.types.values())
         return {
             "files": len(self._files) - len(self.unreadable),
@@ -174,84 +174,85 @@ class Backfill:
         }
 
     def _read(self, file: File, progress: Callable[[int], None]) -> None:
-        """`size` is what the file had when it was found: what has been added since is there for the next run."""
+        """`file.size` is from when the file was found: what was added since then is left for the next run."""
         try:
             with open(file.path, "rb") as opened:
-                transcript = Transcript(self._known, from_start=file.offset == 0)
+                transcript = Transcript(self._seen, from_start=file.offset == 0)
                 offset = file.offset
                 for start, end, entry in entries(opened, file.offset):
-                    self._take(transcript.tell(start, entry))
+                    self._collect(transcript.read(start, entry))
                     offset = transcript.resume_at(end)
-                    self._reached(Place(file.inode, 0, offset), file.path)
+                    self._advance(Position(file.inode, 0, offset), file.path)
                     progress(end - start)
-                self._take(transcript.end(time.time()))
-                self._reached(Place(file.inode, file.size, offset), file.path)
+                self._collect(transcript.end(time.time()))
+                self._advance(Position(file.inode, file.size, offset), file.path)
         except OSError as error:
             self.unreadable[file.path] = error.strerror or "cannot be read"
 
-    def _take(self, told: Iterator[Told]) -> None:
-        for one in told:
-            event = self._event(one)
+    def _collect(self, hook_events: Iterator[HookEvent]) -> None:
+        for hook_event in hook_events:
+            event = self._extract(hook_event)
             if event is not None:
                 self.types[event["type"]] = self.types.get(event["type"], 0) + 1
-                if self._call is not None and not self._was_told(event):
+                if self._call is not None and not self._is_recorded(event):
                     self._batch.append(event)
                     self._bytes += len(json.dumps(event))
 
-    def _event(self, told: Told) -> Event | None:
-        payload = claude_code.CLIENT.translate(told.payload)
+    def _extract(self, hook_event: HookEvent) -> Event | None:
+        payload = claude_code.CLIENT.translate(hook_event.payload)
         try:
-            event = extract(payload, now=told.at)
+            event = extract(payload, now=hook_event.at)
         except Invalid:
             return None
         if event is None:
             return None
         context = self._resolve(payload["cwd"])
-        event = located(event, context)
-        return event if self._only.takes(event, payload, context) else None
+        event = locate(event, context)
+        return event if self._filter.accepts(event, payload, context) else None
 
-    def _was_told(self, event: Event) -> bool:
-        """Hooks tell of a session's start and end in words that no transcript keeps, so that their ids differ: the time
-        decides."""
+    def _is_recorded(self, event: Event) -> bool:
+        """Whether a hook has recorded a session's start or end. Transcripts do not keep a hook's payload, so the event
+        ids differ, and the time decides."""
         if event["type"] not in SESSION_TYPES or self._call is None:
             return False
         at = event["timestamp"]
-        window = {"after": at - _MOMENT, "before": at + _MOMENT}
+        window = {"after": at - _SAME_TIME, "before": at + _SAME_TIME}
         window.pop({"session_start": "after", "session_end": "before"}.get(event["type"], ""), None)
         try:
-            trace = self._asked("nudge.session_trace", {"session_id": event["session_id"], **window})
+            trace = self._request("nudge.session_trace", {"session_id": event["session_id"], **window})
         except NudgeError as error:
             if error.reason != NotFound.reason:
                 raise
             return False
-        return any(seen["obs_type"] == event["type"] for prompt in trace["prompts"] for seen in prompt["observations"])
+        rows = (row for prompt in trace["prompts"] for row in prompt["observations"])
+        return any(row["obs_type"] == event["type"] for row in rows)
 
-    # Handing over
+    # Sending
 
-    def _reached(self, place: Place, path: str) -> None:
+    def _advance(self, position: Position, path: str) -> None:
         if self._call is not None:
-            self._state.places[path] = place
+            self._state.positions[path] = position
         if len(self._batch) >= limits.BACKFILL_EVENTS or self._bytes >= limits.BACKFILL_BYTES:
-            self._hand_over()
+            self._flush()
 
-    def _hand_over(self) -> None:
-        """The places are written down only now that all that was read up to them is stored."""
+    def _flush(self) -> None:
+        """Send the batch, then save the positions: everything before them is stored now."""
         if self._call is None:
             return
         for start in range(0, len(self._batch), limits.BACKFILL_EVENTS):
             self._send(self._batch[start : start + limits.BACKFILL_EVENTS])
         self._batch, self._bytes = [], 0
-        if not self._only.is_part:
+        if not self._filter.is_part:
             self._state.save()
 
     def _send(self, events: list[Event]) -> None:
-        answer = self._asked("nudge.record_many", {"events": events})
+        answer = self._request("nudge.record_many", {"events": events})
         self.recorded += answer["recorded"]
         for refused in answer["refused"]:
             self.refusals[refused["reason"]] = self.refusals.get(refused["reason"], 0) + 1
 
-    def _asked(self, method: str, params: Mapping[str, Any]) -> Any:
-        """A server that was busy for a moment need not end a run of minutes."""
+    def _request(self, method: str, params: Mapping[str, Any]) -> Any:
+        """A busy server should not end a run of minutes: try again a few times."""
         assert self._call is not None
         attempts = limits.BACKFILL_ATTEMPTS
         while True:

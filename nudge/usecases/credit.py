@@ -1,5 +1,4 @@
-"""Outcome credit: a command that an agent ran tells whether the hint that says the same is any good. Nobody has to bump
-it."""
+"""Outcome credit: a command that worked or failed raises or lowers the hints with the same command."""
 
 from __future__ import annotations
 
@@ -18,41 +17,40 @@ from nudge.usecases.call import Call
 _COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
 
-def where(app: App, event: Mapping[str, Any], call: Call) -> Context:
-    """Where the command ran, in the hook's own words: by the time a spool is drained the branch may be another.
-    EnvNeeded, before
-    anything is stored, when a hint that says the same asks for variables.
+def context_of(app: App, event: Mapping[str, Any], call: Call) -> Context:
+    """Where the command ran, as its hook reported it. Raises EnvNeeded, before anything is stored, when a hint with the
+    same command is scoped to environment variables.
 
-    An event out of the spool has no environment, since that is never written to disk: then a hint scoped to one gets no
-    credit. To
-    take its conditions for met because the command ran would credit every variant of it, the wrong ones too.
+    An event out of the spool has no environment, which is never written to disk: a hint scoped to variables gets no
+    credit then. To assume that its conditions were met would credit every variant of it, the wrong ones too.
     """
-    wanted = _hints_saying(app, event) if _outcome(event) else []
-    return call.merge_context(_told(event), frozenset(name for hint in wanted for name in hint.scope.env_names))
+    hints = _hints_with_command(app, event) if _outcome(event) else []
+    names = frozenset(name for hint in hints for name in hint.scope.env_names)
+    return call.merge_context(_reported_context(event), names)
 
 
-def _told(event: Mapping[str, Any]) -> Context:
-    facts = {name: event.get(name) for name in ("cwd", "repo", "branch")}
+def _reported_context(event: Mapping[str, Any]) -> Context:
+    """Empty when the report is malformed."""
+    fields = {name: event.get(name) for name in ("cwd", "repo", "branch")}
     try:
-        return Context.parse({**facts, "os": this_system()})
+        return Context.parse({**fields, "os": this_system()})
     except Invalid:
         return Context()
 
 
-async def credit(app: App, database: Database, event: Mapping[str, Any], here: Context) -> int:
-    """Raise or lower, once a session, every command hint that is eligible there and equals the recorded command; how
-    many there were."""
+async def credit(app: App, database: Database, event: Mapping[str, Any], context: Context) -> int:
+    """Credit every hint that is eligible in `context` and has the event's command, once a session; return how many."""
     delta = _outcome(event)
     credited = 0
-    for hint in _hints_saying(app, event) if delta else ():
-        if hint.scope.check(here).eligible and await _first_time(database, event, hint):
+    for hint in _hints_with_command(app, event) if delta else ():
+        if hint.scope.check(context).eligible and await _first_time(database, event, hint):
             await _bump(app, hint, delta)
             credited += 1
     return credited
 
 
 def _outcome(event: Mapping[str, Any]) -> int:
-    """1 worked, -1 failed, 0 unknown: Codex tells no exit code."""
+    """1 worked, -1 failed, 0 unknown: not every client reports an exit code."""
     metadata = event.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, dict) else None
     if event.get("type") not in _COMMANDS or isinstance(code, bool) or not isinstance(code, int):
@@ -60,7 +58,7 @@ def _outcome(event: Mapping[str, Any]) -> int:
     return 1 if code == 0 else -1
 
 
-def _hints_saying(app: App, event: Mapping[str, Any]) -> list[Hint]:
+def _hints_with_command(app: App, event: Mapping[str, Any]) -> list[Hint]:
     command, now = str(event.get("content", "")).strip(), app.now()
     return [
         hint for hint in app.session.store.hints() if command and _command_of(hint) == command and hint.live_at(now)
@@ -75,17 +73,17 @@ def _command_of(hint: Hint) -> str | None:
 
 
 async def _first_time(database: Database, event: Mapping[str, Any], hint: Hint) -> bool:
-    """Kept beside the events, so that neither a replay nor another PRIMARY credits it again."""
-    mark = f"credit:{event.get('session_id')}:{hint.component}/{hint.key}:{hint.scope.key}"
+    """Stored as an event id, so that neither a replay nor another PRIMARY credits it again."""
+    event_id = f"credit:{event.get('session_id')}:{hint.component}/{hint.key}:{hint.scope.key}"
 
-    def note(connection: sqlite3.Connection) -> bool:
-        return store.is_new_event(connection, mark, int(event.get("timestamp", 0)))
+    def remember(connection: sqlite3.Connection) -> bool:
+        return store.is_new_event(connection, event_id, int(event.get("timestamp", 0)))
 
-    return await database.write(note)
+    return await database.write(remember)
 
 
 async def _bump(app: App, hint: Hint, delta: int) -> None:
-    """This very variant: `nudge.bump` credits the one that `get` would return, which may say something else."""
+    """Credit this variant; `nudge.bump` would credit the one that `get` returns, which may be another."""
 
     async def change() -> None:
         if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta)) is not None:

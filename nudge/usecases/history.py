@@ -1,4 +1,4 @@
-"""The use cases of the history: what happened, recorded once, and found again."""
+"""The use cases of history: searching and reading observations, recording, pinning, purging and backing them up."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
 
 from nudge import limits
 from nudge.clock import boot_seconds
-from nudge.context import Context
+from nudge.context import Context, project_of
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.history import store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.recent import recent_observations
-from nudge.history.redaction import redact_event
+from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
 from nudge.security.paths import normalise_path
 from nudge.storage.backup import backup_folder, new_backup, write_backup
@@ -27,23 +27,21 @@ from nudge.text import to_unicode
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
-from nudge.usecases.inject_offline import project_here
 from nudge.usecases.visibility import visible_to
 
 _T = TypeVar("_T")
-_LARGEST = 2**62  # beyond every id and every time; SQLite's integers end soon after
-_NOT_OPEN = "there is no history here: no database is open"
+_LARGEST = 2**62  # larger than every id and time; SQLite's integers end soon after
 
 
 def _between(least: int, most: int) -> AfterValidator:
-    """A number outside is taken for the nearest one inside: the caller gets less, not an error."""
+    """Clamp a number: a caller that asks for too much gets less, not an error."""
     return AfterValidator(lambda value: min(max(value, least), most))
 
 
 Text = Annotated[str, AfterValidator(to_unicode)]
 Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
 ProjectName = Annotated[Text, AfterValidator(str.casefold)]
-# Null is a value here, unlike elsewhere: a client that checks what it sends must be told so.
+# Null is a value here, unlike elsewhere, so the schema names it.
 Project = Annotated[
     ProjectName | None, WithJsonSchema({"type": ["string", "null"], "description": "default: yours; null = all"})
 ]
@@ -52,17 +50,17 @@ After = Annotated[Whole | None, Field(description="Unix seconds")]
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 
-class Standing(Params):
-    """`context` is where the caller stands, as for hints: filled in on stdio, so its schema says no more about it
-    there."""
+class InContext(Params):
+    """`context` is the caller's, as for hints. Doors fill it in, so its schema says no more about it."""
 
     context: dict[str, Any] | None = None
 
-    def here(self, call: Call) -> str | None:
-        return project_here(Context.parse(self.context).merged(call.context))
+    def caller_project(self, call: Call) -> str | None:
+        context = Context.parse(self.context).merged(call.context)
+        return context.project or project_of(context.repo, context.cwd)
 
 
-class Search(Standing):
+class Search(InContext):
     query: Annotated[Text, Field(description='words, "phrases", prefix*, AND OR NOT')]
     project: Project = None
     obs_type: Text | None = None
@@ -83,7 +81,7 @@ class Timeline(Params):
     after: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
 
 
-class RecentContext(Standing):
+class RecentContext(InContext):
     project: Project = None
     limit: Annotated[int, _between(1, limits.MAX_RECENT_LIMIT)] = limits.DEFAULT_RECENT_LIMIT
 
@@ -101,7 +99,7 @@ class FileHistory(Params):
     limit: Annotated[int, _between(1, limits.MAX_HISTORY_LIMIT)] = limits.DEFAULT_HISTORY_LIMIT
 
 
-class Sessions(Standing):
+class Sessions(InContext):
     """`session` is the beginning of an id."""
 
     project: ProjectName | None = None
@@ -120,7 +118,7 @@ class Pin(Params):
 
 
 class PurgeParams(Params):
-    """All that are given hold together; `older_than` is days."""
+    """An observation must meet every condition that is given; `older_than` is in days."""
 
     before: Before = None
     project: ProjectName | None = None
@@ -160,13 +158,13 @@ class Trace(BaseModel):
     injections: list[dict[str, Any]]
 
 
-class FilePast(BaseModel):
+class FileHistoryResult(BaseModel):
     file_path: str
     sessions: list[dict[str, Any]]
 
 
 class Recorded(BaseModel):
-    """No `id`: the event was known, or repeated one of a moment ago."""
+    """`id` is null when the event was stored already, or repeats a recent one."""
 
     id: int | None
 
@@ -178,8 +176,7 @@ class Pinned(BaseModel):
 
 
 class Purged(BaseModel):
-    """`total` and `counts` are observations; with them go their copies, among the prompts and the texts that sessions
-    were told."""
+    """`total` and `counts` are observations; `prompts` and `injections` are their copies, which are deleted too."""
 
     total: int
     counts: dict[str, int]
@@ -188,7 +185,7 @@ class Purged(BaseModel):
     injections: int
     deleted: bool
     waiting: int
-    """Events of hooks that could not be taken in yet."""
+    """Events in the spool that could not be taken in yet."""
     scrubbed: bool | None = None
     backups: list[str] | None = None
 
@@ -248,7 +245,7 @@ async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
-    """A path is recorded in full and without `..`; one that is relative is meant from where its caller stands."""
+    """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
     return await _read(
         app, lambda connection: views.file_history(connection, path, params.before, params.after, params.limit)
@@ -256,7 +253,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
-    """Whoever names a project or a session is told of it."""
+    """A private project is hidden unless the caller names it or a session of it."""
     hidden = frozenset[str]() if params.project or params.session else _hidden(app, params, call)
     return await _read(
         app,
@@ -272,43 +269,38 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
 
 
 async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
-    """One page; with `next` of each as `after` of the following one, all of the history."""
+    """One page of the history; `next` is the `after` of the following one."""
     return await _read(app, lambda connection: views.export(connection, params.after))
 
 
 def _project(params: Search | RecentContext, call: Call) -> str | None:
-    """The caller's own, unless it names one, or says null for all."""
-    return params.project if "project" in params.model_fields_set else params.here(call)
+    """The project that the caller names, null for all; by default its own."""
+    return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
 def _hidden(app: App, params: Search | RecentContext | Sessions, call: Call) -> frozenset[str]:
-    """The private projects of which this caller hears nothing."""
-    return visible_to(call, app.session.settings).hidden_from(params.here(call), params.project)
+    """The private projects that this caller does not see."""
+    return visible_to(call, app.session.settings).hidden_from(params.caller_project(call), params.project)
 
 
 # Writing
 
 
 async def record(app: App, params: Record, call: Call) -> Any:
-    """Idempotent by the event's id. Whoever sends it should have redacted it; whoever did not must not get a secret
-    onto the disk."""
+    """Store one event, at most once by its id. The sender should have redacted it; it is redacted again here."""
     return {"id": await _write(app, call, lambda connection: store.record(connection, redact_event(params.event)))}
 
 
 async def pin(app: App, params: Pin, call: Call) -> Any:
-    found = await _write(app, call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
-    return {
-        "pinned": params.pinned,
-        "ids": found,
-        "missing": [identity for identity in params.ids if identity not in found],
-    }
+    ids = await _write(app, call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
+    missing = [identity for identity in params.ids if identity not in ids]
+    return {"pinned": params.pinned, "ids": ids, "missing": missing}
 
 
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
-    """Counts what is meant; with `confirm` it is gone from the file, its log and its index before this returns. What
-    waits in the
-    spool is taken in first, or it would come back."""
-    meant = Conditions(
+    """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
+    returns. The spool is taken in first: its events would come back."""
+    conditions = Conditions(
         now=app.now(),
         before=params.before,
         project=params.project,
@@ -322,29 +314,30 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
         return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
     if not params.confirm:
-        counted = await _database(app).read(
-            lambda connection: count_observations(connection, meant, match_texts), timeout=None
+        counts = await _database(app).read(
+            lambda connection: count_observations(connection, conditions, match_texts), timeout=None
         )
-        return {**counted, "deleted": False, "waiting": waiting}
-    told = await _write(app, call, lambda connection: purge_observations(connection, meant, app.now(), match_texts))
+        return {**counts, "deleted": False, "waiting": waiting}
+    counts = await _write(
+        app, call, lambda connection: purge_observations(connection, conditions, app.now(), match_texts)
+    )
     scrubbed = await _database(app).maintain(scrub)
     result = {
-        **told,
+        **counts,
         "deleted": True,
         "waiting": waiting,
         "scrubbed": scrubbed,
-        "backups": _backups_left(_database(app).path),
+        "backups": _remaining_backups(_database(app).path),
     }
     if call.once:
         app.session.answers.remember(app.now(), call.once, result, call.fingerprint)
     return result
 
 
-def _backups_left(path: str) -> list[str]:
-    """Copies that a migration made go too: they would keep what was to be gone. Those that a person made are named, and
-    left."""
-    for made in glob.glob(f"{glob.escape(path)}.v*.backup"):
-        os.unlink(made)
+def _remaining_backups(path: str) -> list[str]:
+    """Delete the copies that migrations made, which would keep what was purged; return the user's own backups."""
+    for copy in glob.glob(f"{glob.escape(path)}.v*.backup"):
+        os.unlink(copy)
     return sorted(glob.glob(os.path.join(glob.escape(backup_folder(path)), "*.db")))
 
 
@@ -365,7 +358,7 @@ async def backup(app: App, params: Backup, _call: Call) -> Any:
 
 def _database(app: App) -> Database:
     if app.history is None:
-        raise StorageFailed(_NOT_OPEN)
+        raise StorageFailed("no history is open")
     return app.history
 
 
@@ -374,7 +367,7 @@ async def _read(app: App, work: Callable[[sqlite3.Connection], _T]) -> _T:
 
 
 async def _write(app: App, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
-    """Whoever gave up waiting will send it again, under the same id; whoever is PRIMARY no more must not write."""
+    """Refused when we are no longer PRIMARY, or after the deadline: the caller sends the request again."""
     app.confirm_role()
     if call.deadline is not None and boot_seconds() > call.deadline:
         raise Unavailable("the request came too late and was not applied; send it again")

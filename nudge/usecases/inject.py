@@ -1,4 +1,4 @@
-"""Injection: what a session is told at its start. Here hints and history meet."""
+"""Injection: the digest of hints and history that a session gets at its start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nudge.history.digest import Digest
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import ContextParam, Params
-from nudge.usecases.inject_offline import hint_rows, project_here, told_of
+from nudge.usecases.inject_offline import digest_options, hint_rows
 from nudge.usecases.visibility import visible_to
 
 
@@ -34,45 +34,38 @@ class Injection(BaseModel):
 
 
 async def inject(app: App, params: Inject, call: Call) -> Any:
-    made = await _made(app, params, call)
-    if params.session_id and params.note and made.text:
-        with contextlib.suppress(
-            NudgeError
-        ):  # an agent that cannot be remembered to have been told is told nevertheless
-            await note(app, params.session_id, app.now(), made)
-    return {"text": made.text, "items": made.items if params.explain else []}
+    result = await _build(app, params, call)
+    if params.session_id and params.note and result.text:
+        with contextlib.suppress(NudgeError):  # a text that cannot be stored for the trace is injected all the same
+            await store_injection(app, params.session_id, app.now(), result)
+    return {"text": result.text, "items": result.items if params.explain else []}
 
 
-async def note(app: App, session_id: str, timestamp: float, made: Digest, event_id: str | None = None) -> None:
-    """Keep what a session was told, for its trace; a hook that had to tell it by itself hands it in later, under an id
-    that counts
-    once."""
+async def store_injection(
+    app: App, session_id: str, timestamp: float, injected: Digest, event_id: str | None = None
+) -> None:
+    """Store what was injected, for the session's trace. `event_id` makes it idempotent: a hook that injected by itself
+    hands the text in later."""
 
-    def keep(connection: sqlite3.Connection) -> None:
+    def write(connection: sqlite3.Connection) -> None:
         if event_id is None or store.is_new_event(connection, event_id, int(timestamp)):
-            store.store_injection(connection, session_id, timestamp, made.items, made.text)
+            store.store_injection(connection, session_id, timestamp, injected.items, injected.text)
 
     if app.history is not None:
         app.confirm_role()
-        await app.history.write(keep)
+        await app.history.write(write)
 
 
-async def _made(app: App, params: Inject, call: Call) -> Digest:
-    """Without a history, or with one that cannot be read, the hints are still worth telling."""
+async def _build(app: App, params: Inject, call: Call) -> Digest:
+    """Without a history, or with one that cannot be read, the digest has the hints alone."""
     names = app.session.store.env_names()
-    seen = visible_to(call, app.session.settings, names)
-    here = call.merge_context(Context.parse(params.context), names)
-    asked: dict[str, Any] = {
-        "project": project_here(here),
-        "session_id": params.session_id,
-        "now": app.now(),
-        "source": params.source,
-        "hints": await _hints(app, here),
-        **told_of(seen),
-    }
+    visibility = visible_to(call, app.session.settings, names)
+    context = call.merge_context(Context.parse(params.context), names)
+    result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
+    options = digest_options(context, visibility, params.session_id, params.source, app.now())
 
     def build(connection: sqlite3.Connection | None) -> Digest:
-        return digest.build(connection, **asked)
+        return digest.build(connection, hints=hint_rows(result["hints"]), **options)
 
     if app.history is None:
         return build(None)
@@ -80,8 +73,3 @@ async def _made(app: App, params: Inject, call: Call) -> Digest:
         return await app.history.read(build)
     except NudgeError:
         return build(None)
-
-
-async def _hints(app: App, here: Context) -> list[dict[str, Any]]:
-    found = await app.in_slices(app.session.store.query(app.now(), context=here, limit=limits.INJECTION_VARIANTS))
-    return hint_rows(found["hints"])

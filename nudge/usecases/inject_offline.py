@@ -1,8 +1,7 @@
-"""What a session is told when no server runs: a look at database and change log that changes neither.
+"""Injection without a server: a read-only look at the database and the change log.
 
-Clients fire SessionStart before they start their servers, so a hook runs this itself. What costs much is imported late,
-and not at
-all where there are no hints; what takes too long is left out.
+Clients fire SessionStart before they start their servers, so the hook runs this itself. Expensive imports are late, and
+left out when there are no hints; a query that takes too long is interrupted.
 """
 
 from __future__ import annotations
@@ -28,28 +27,22 @@ if TYPE_CHECKING:
 
     from nudge.config import Settings
 
-_STEPS = 1_000  # of SQLite's machine between two looks at the clock
+_STEPS = 1_000  # instructions of SQLite between two checks of the time
 
 
 def offline(
     environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None
 ) -> Digest:
-    settings = config.load(environ)
-    here = context if isinstance(context, Context) else Context.parse(context)
-    asked = {
-        "project": project_here(here),
-        "session_id": session_id,
-        "now": time.time(),
-        "source": source or digest.STARTUP,
-        "hints": _hints(environ, settings, here),
-        **told_of(visible_here(environ)),
-    }
+    """The digest that a server would give, from what is on the disk."""
+    context = context if isinstance(context, Context) else Context.parse(context)
+    hints = _hints(environ, config.load(environ), context)
+    options = digest_options(context, visible_here(environ), session_id, source or digest.STARTUP, time.time())
     try:
         with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
-            return digest.build(connection, **asked)
+            return digest.build(connection, hints=hints, **options)
     except (sqlite3.Error, StorageFailed):
-        return digest.build(None, **asked)
+        return digest.build(None, hints=hints, **options)
 
 
 def _limit_time(connection: sqlite3.Connection) -> None:
@@ -57,20 +50,25 @@ def _limit_time(connection: sqlite3.Connection) -> None:
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
 
 
-# What the server's own injection does in the same way
+# Shared with the server's injection
 
 
-def project_here(here: Context) -> str | None:
-    return here.project or project_of(here.repo, here.cwd)
-
-
-def told_of(seen: Visibility) -> dict[str, Any]:
-    """The other projects that a digest may tell of, in its own words."""
-    return {"cross_project": seen.cross_project, "private": seen.private}
+def digest_options(
+    context: Context, visibility: Visibility, session_id: str | None, source: str, now: float
+) -> dict[str, Any]:
+    """The arguments of `digest.build` but the hints."""
+    return {
+        "project": context.project or project_of(context.repo, context.cwd),
+        "session_id": session_id,
+        "now": now,
+        "source": source,
+        "cross_project": visibility.cross_project,
+        "private": visibility.private,
+    }
 
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The hits of a query as the digest takes them: of several variants the best, of a secret no value."""
+    """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value."""
     from nudge.hints.value import search_text
 
     rows: dict[str, dict[str, Any]] = {}
@@ -86,27 +84,26 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 # Hints from the log
 
 
-def _hints(environ: Mapping[str, str], settings: Settings, here: Context) -> list[dict[str, Any]]:
+def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
     directory = paths.runtime_dir(environ)
     try:
         if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
             return []
-        from nudge.usecases import logged_hints
+        from nudge.usecases import offline_hints
 
-        with _collector_at_rest():
-            return hint_rows(logged_hints.eligible(directory, settings, here, environ))
+        with _gc_disabled():
+            return hint_rows(offline_hints.eligible(directory, settings, context, environ))
     except (OSError, NudgeError):
         return []
 
 
 @contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """Reading a log makes objects by the ten thousand, none of them garbage: looking through them doubles the time it
-    takes."""
-    was_on = gc.isenabled()
+def _gc_disabled() -> Iterator[None]:
+    """Reading a log allocates tens of thousands of objects, none of them garbage: collections double its time."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_on:
+        if was_enabled:
             gc.enable()

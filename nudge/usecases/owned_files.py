@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nudge import config, paths
 from nudge.errors import StorageFailed
 from nudge.ipc import lock
-from nudge.usecases import restoring
+from nudge.storage.backup import backup_folder, list_backups
 
 _OUR_NAME = "nudge"
 
@@ -73,7 +73,8 @@ def _database_files(database: str) -> Iterator[str]:
     yield from (
         os.path.join(directory, other) for other in names if other == name or other.startswith((f"{name}-", f"{name}."))
     )
-    yield from restoring.copies(database)
+    folder, backups = backup_folder(database), list_backups(database)
+    yield from [folder] if backups and len(backups) == len(os.listdir(folder)) else backups
 
 
 def _size(path: str) -> int:

@@ -1,4 +1,4 @@
-"""What hooks tell: stored once, however often and by whichever way it comes."""
+"""Recording hook events: each is stored once, whether it comes by a call, from the spool or from a transcript."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
 
 _log = logging.getLogger(__name__)
-_AT_ONCE = 200  # spooled events in one transaction
+_BATCH = 200  # spooled events that are taken in together
 
 
 class RecordMany(Params):
@@ -32,17 +32,17 @@ class RecordedMany(BaseModel):
 
 
 async def record(app: App, params: history.Record, call: Call) -> Any:
-    """One event; a command's outcome is credited to the hint that says the same."""
-    here = credit.where(app, params.event, call)
+    """Store one event, and credit a command's outcome to the hints with the same command."""
+    context = credit.context_of(app, params.event, call)
     result = await history.record(app, params, call)
     if result["id"] is not None and app.history is not None:
-        await credit.credit(app, app.history, params.event, here)
+        await credit.credit(app, app.history, params.event, context)
     return result
 
 
 async def record_many(app: App, params: RecordMany, call: Call) -> Any:
-    """Many old events at once: nothing is credited, since what worked months ago says little about today."""
-    outcomes = await asyncio.gather(*(_one(app, event, call) for event in params.events))
+    """Store many old events. Nothing is credited: what worked months ago says little about today."""
+    outcomes = await asyncio.gather(*(_record_old(app, event, call) for event in params.events))
     refused = [
         {"event_id": str(event.get("event_id"))[:64], "reason": outcome}
         for event, outcome in zip(params.events, outcomes, strict=True)
@@ -52,8 +52,8 @@ async def record_many(app: App, params: RecordMany, call: Call) -> Any:
     return {"recorded": recorded, "known": len(outcomes) - recorded - len(refused), "refused": refused}
 
 
-async def _one(app: App, event: dict[str, Any], call: Call) -> bool | str:
-    """Whether it was new; a sentence when it is not an event at all."""
+async def _record_old(app: App, event: dict[str, Any], call: Call) -> bool | str:
+    """Whether it was new; an error message when it is not an event."""
     try:
         return (await history.record(app, history.Record(event=event), call))["id"] is not None
     except Invalid as error:
@@ -61,19 +61,21 @@ async def _one(app: App, event: dict[str, Any], call: Call) -> bool | str:
 
 
 async def drain(app: App, directory: str) -> int:
-    """Take in what waits in the spool; a file goes only after its event is committed. How many there were."""
+    """Take in the spool and return how many events that were. A file is removed after its event is committed."""
     taken = 0
-    while batch := spool.pending(directory)[:_AT_ONCE]:
+    while batch := spool.pending(directory)[:_BATCH]:
         if not all(await asyncio.gather(*(_take(app, directory, path) for path in batch))):
             break
         taken += len(batch)
     return taken
 
 
-async def _keep_told(app: App, event: dict[str, Any]) -> None:
-    """What a hook told an agent by itself, while there was no server to do it."""
-    made = Digest(str(event["injection"]["text"]), list(event["injection"]["items"]))
-    await inject.note(app, str(event["session_id"]), float(event["timestamp"]), made, event_id=str(event["event_id"]))
+async def _store_injection(app: App, event: dict[str, Any]) -> None:
+    """What a hook injected by itself while there was no server."""
+    digest = Digest(str(event["injection"]["text"]), list(event["injection"]["items"]))
+    await inject.store_injection(
+        app, str(event["session_id"]), float(event["timestamp"]), digest, event_id=str(event["event_id"])
+    )
 
 
 async def _take(app: App, directory: str, path: str) -> bool:
@@ -83,14 +85,14 @@ async def _take(app: App, directory: str, path: str) -> bool:
         return True
     try:
         if "injection" in event:
-            await _keep_told(app, event)
+            await _store_injection(app, event)
         else:
             await record(app, history.Record(event=event), Call())
     except (Invalid, KeyError, TypeError):
         spool.drop(directory, path)
         return True
     except NudgeError as error:
-        _log.warning("the spool waits: %s", error.message)
+        _log.warning("events stay in the spool: %s", error.message)
         return False
     spool.remove(path)
     return True

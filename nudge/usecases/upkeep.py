@@ -14,7 +14,7 @@ from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, Invalid, NudgeError
 from nudge.history import summary
-from nudge.history.model import OBS_TYPES, RETENTION_DAYS
+from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.storage import spool
 from nudge.storage.database import Database
@@ -31,8 +31,8 @@ def retention_days(configured: Mapping[str, Any] | None) -> dict[str, int]:
     days = dict(RETENTION_DAYS)
     for obs_type, value in (configured or {}).items():
         field = f"retention.{obs_type}"
-        if obs_type not in OBS_TYPES:
-            raise Invalid(f"is none of {', '.join(OBS_TYPES)}", field=field)
+        if obs_type not in RETENTION_DAYS:
+            raise Invalid(f"is none of {', '.join(RETENTION_DAYS)}", field=field)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_RETENTION_DAYS:
             raise Invalid(f"must be 1 to {limits.MAX_RETENTION_DAYS} days", field=field)
         days[obs_type] = value

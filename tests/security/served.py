@@ -34,7 +34,7 @@ from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_session
-from tests.harness import PATIENCE
+from tests.harness import PATIENCE, ports
 
 TOKEN = "0123456789abcdef" * 4
 
@@ -61,10 +61,9 @@ class Served:
         self.wire = WireServer(PrivateDoor(self.app, self.mcp), generation="g", token=lambda: TOKEN)
         await self.wire.listen_unix(self.socket)
         self.door = PublicDoor(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
-        port = await self.door.open(range(20_000 + os.getpid() % 20_000, 60_000))
-        assert port is not None
-        self.port = port
-        self.endpoint = Endpoint(os.getpid(), port, self.socket, "", "g", __version__, endpoint.READY)
+        self.port = ports().take()
+        assert await self.door.open([self.port]) == self.port
+        self.endpoint = Endpoint(os.getpid(), self.port, self.socket, "", "g", __version__, endpoint.READY)
         endpoint.publish(self.directory, self.endpoint)
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
@@ -114,6 +113,7 @@ class Served:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(PATIENCE)
         self.loop.close()
+        ports().give_back(self.port)
         shutil.rmtree(self.directory)
 
 

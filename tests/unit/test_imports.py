@@ -53,7 +53,7 @@ EXCEPTIONS = {
     ("nudge.hook", "nudge.clients.client"),
     ("nudge.hook", "nudge.clients.registry"),
     ("nudge.hook", "nudge.history.extract"),
-    ("nudge.hook", "nudge.history.touched"),
+    ("nudge.hook", "nudge.history.event_paths"),
     ("nudge.hook", "nudge.storage.spool"),
     # Two processes with one database are held apart by the same lock that tells who is PRIMARY.
     ("nudge.storage.database", "nudge.ipc.lock"),
@@ -146,7 +146,7 @@ def test_every_exception_is_in_use() -> None:
     ("module", "source"),
     [
         ("nudge.hints.store", "from nudge.storage import changelog"),
-        ("nudge.hints.store", "from nudge.history.model import Observation"),
+        ("nudge.hints.store", "from nudge.history.event import Event"),
         ("nudge.storage.database", "def late():\n    import nudge.usecases.app"),
         ("nudge.ipc.spawn", "from nudge.server import http"),
         ("nudge.errors", "from nudge.hints.model import Hint"),

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nudge.text import escape, has_control, is_visible, quote, quote_name, single_line, to_unicode
+from nudge.text import (
+    escape,
+    format_size,
+    format_span,
+    has_control,
+    is_visible,
+    quote,
+    quote_name,
+    single_line,
+    to_unicode,
+)
 
 HIDDEN = [
     "\x00",
@@ -85,3 +95,38 @@ def test_a_name_that_could_pass_for_a_sentence() -> None:
     """Is quoted; one word is not."""
     assert quote_name("http-proxy/build", 48) == "http-proxy/build" and quote_name("", 48) == '""'
     assert quote_name("do it", 48) == '"do it"'
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (0, "0 B"),
+        (1_023, "1023 B"),
+        (1_024, "1 KiB"),
+        (1_536, "1.5 KiB"),
+        (4 * 1024**2, "4 MiB"),
+        (5 * 1024**3, "5 GiB"),
+    ],
+)
+def test_format_size(count: int, words: str) -> None:
+    """The largest unit that it reaches, with one decimal where there is one."""
+    assert format_size(count) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (-5, "0s"),
+        (0.4, "0s"),
+        (59, "59s"),
+        (60, "1m"),
+        (62, "1m 2s"),
+        (43_200, "12h"),
+        (11_520, "3h 12m"),
+        (86_700, "1d"),
+        (90_000, "1d 1h"),
+    ],
+)
+def test_format_span(seconds: float, words: str) -> None:
+    """Two units at most, and none that says nothing."""
+    assert format_span(seconds) == words

@@ -8,16 +8,9 @@ from hypothesis import strategies as st
 
 from nudge.cli import output
 from nudge.cli.plain import parse_globs
+from nudge.text import escape
 
 PEN = output.Pen(color=False, unicode=True, width=40)
-
-
-@given(st.text())
-def test_visible_text_cannot_steer(text: str) -> None:
-    """Whatever was stored, what is shown is printable, and printable text is shown as it is."""
-    assert output.visible(text).isprintable()
-    assert output.visible(text, lines=True).replace("\n", "").replace("\t", "").isprintable()
-    assert output.visible(text) == text or not text.isprintable()
 
 
 @given(
@@ -30,7 +23,7 @@ def test_json_survives(data: object) -> None:
     for indent in (None, 2):
         text = output.encode_json(data, indent)
         assert json.loads(text) == data
-        assert not set(text) & {chr(code) for code in (*range(10), *range(11, 32), *range(127, 160))} - {"\x7f"}
+        assert text.isascii() or escape(text, keep_lines=True) == text
 
 
 @given(st.text(), st.integers(0, 60))

@@ -13,8 +13,9 @@ import pytest
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
-from nudge.history.extract import located
-from nudge.history.model import OBS_TYPES, Event
+from nudge.history.event import Event
+from nudge.history.extract import locate
+from nudge.history.observations import TYPES
 
 from .payloads import CLAUDE_CODE, CODEX, bash, extract, failure, payload, tool
 
@@ -176,7 +177,7 @@ def test_an_event_says_who_where_and_when() -> None:
 def test_repo_and_project_come_from_the_directory() -> None:
     """The hook resolves them, and they are redacted like everything else."""
     token = "gh" + "p_" + "a1B2c3D4e5" * 4
-    event = located(event_of(bash("ls")), Context(repo="git:org/app", project=token))
+    event = locate(event_of(bash("ls")), Context(repo="git:org/app", project=token))
     assert (event["repo"], event["project"]) == ("git:org/app", "[REDACTED:github-token]")
 
 
@@ -693,5 +694,5 @@ def test_no_field_has_to_be_what_it_should(name: str, junk: object) -> None:
     everything: dict[str, Any] = dict.fromkeys(FIELDS, junk)
     for told in (everything, *calls):
         event = extract(payload(name, **told), now=NOW)
-        assert event is None or Event(event).type in OBS_TYPES
+        assert event is None or Event(event).type in TYPES
         assert json.dumps(event, ensure_ascii=False).encode()

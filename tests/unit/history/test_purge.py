@@ -12,7 +12,7 @@ import pytest
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.history import store, views
-from nudge.history.model import OBS_TYPES, RETENTION_DAYS
+from nudge.history.observations import RETENTION_DAYS, TYPES
 from nudge.history.purge import Conditions, count_observations, purge_observations, sweep_observations
 from nudge.storage import migrations
 from nudge.storage.sqlite import check, match_texts, open_writable, scrub
@@ -229,7 +229,7 @@ def test_what_was_purged_is_gone_from_the_bytes(
 
 def test_every_type_has_a_retention() -> None:
     """Commits two years, edits, writes and session events one, commands half of one, the rest 90 days."""
-    assert set(RETENTION_DAYS) == set(OBS_TYPES)
+    assert set(RETENTION_DAYS) == set(TYPES)
     kinds = ("git_commit", "file_edit", "file_write", "session_end", "command", "command_error", "file_read")
     assert [RETENTION_DAYS[kind] for kind in kinds] == [730, 365, 365, 365, 180, 180, 90]
 

@@ -223,9 +223,9 @@ def many(rows: int) -> sqlite3.Connection:
 def median(work: Callable[[str], object]) -> float:
     times = []
     for number in range(15):
-        began = time.perf_counter()
+        began = time.thread_time()
         work(f"part{number}")
-        times.append(time.perf_counter() - began)
+        times.append(time.thread_time() - began)
     return statistics.median(times)
 
 

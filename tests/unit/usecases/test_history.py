@@ -16,14 +16,12 @@ from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFailed, Unavailable
-from nudge.history.model import RETENTION_DAYS
 from nudge.storage.database import Database
 from nudge.usecases import history
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.session import open_in_memory
-from nudge.usecases.upkeep import Retention, retention_days
-from tests.unit.history.stored import DAY, event
+from tests.unit.history.stored import event
 
 HERE = Call(context=Context(project="app"))
 OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
@@ -128,7 +126,7 @@ def test_without_a_database_there_is_an_error_with_a_reason(
 ) -> None:
     """Hints work on; whoever asks for the history is told."""
     service.app.history = None
-    with pytest.raises(StorageFailed, match="no history here"):
+    with pytest.raises(StorageFailed, match="no history is open"):
         service(name, **params)
 
 
@@ -383,26 +381,3 @@ def test_an_export_has_every_page(service: Service) -> None:
         rows += page["rows"]
         page = service("export_all", after=page["next"])
     assert [row["kind"] for row in [*rows, *page["rows"]]] == ["session", "observation", "observation"]
-
-
-# Retention
-
-
-def test_retention_is_configurable_by_type() -> None:
-    """What the settings do not name keeps its default; nonsense is refused by name."""
-    assert retention_days(None) == RETENTION_DAYS
-    assert retention_days({"file_read": 7}) == {**RETENTION_DAYS, "file_read": 7}
-    for table in ({"file_reed": 7}, {"file_read": 0}, {"file_read": "7"}, {"file_read": True}, {"file_read": 10**6}):
-        with pytest.raises(Invalid, match=r"retention\.file_re"):
-            retention_days(table)
-
-
-def test_a_sweep_goes_on_until_nothing_is_due(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In portions, and what it did is reported."""
-    monkeypatch.setattr("nudge.limits.SWEEP_PORTION", 2)
-    now = service.now
-    service.record(*(event(timestamp=now - 999 * DAY) for _ in range(5)), event(timestamp=now))
-    retention = Retention(service.database, retention_days(None))
-    assert asyncio.run(retention.sweep(now)) == {"command": 5}
-    assert (retention.to_wire()["deleted"], retention.to_wire()["last_sweep"]) == ({"command": 5}, now)
-    assert [told["id"] for told in service("recent_context")] == [6]

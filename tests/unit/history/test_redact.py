@@ -11,8 +11,8 @@ import pytest
 
 from nudge import limits
 from nudge.context import Context
-from nudge.history.extract import located
-from nudge.history.redaction import clean, head_and_tail, redact_event, shortened, without_private
+from nudge.history.extract import locate
+from nudge.history.redact import redact_ends, redact_event, redact_start, redact_text, remove_private
 from nudge.security.secrets import RULES, find_secret
 from nudge.storage import spool
 from nudge.text import to_unicode
@@ -75,7 +75,7 @@ def test_no_credential_survives_in_any_place(secret: str) -> None:
     for told in places(secret):
         event = extract(told, now=NOW)
         assert event is not None
-        assert found_in(located(event, Context(repo=secret, project=secret))) == []
+        assert found_in(locate(event, Context(repo=secret, project=secret))) == []
         assert secret not in json.dumps(event, ensure_ascii=False)
 
 
@@ -120,9 +120,9 @@ def test_a_credential_at_the_cut_is_not_halved() -> None:
     """Text is redacted before it is cut: the first half of a token would not be known for one."""
     token = "gh" + "p_" + "a1B2c3D4e5" * 4
     for before in range(460, 500):
-        assert "a1B2" not in shortened("x " * (before // 2) + token, 500)
-    assert "a1B2" not in head_and_tail("x " * 990 + token + " y" * 990, 2_000)
-    assert "a1B2" not in shortened("x " * (limits.REDACTED_AT_ONCE // 2 - 10) + token, 10**6)
+        assert "a1B2" not in redact_start("x " * (before // 2) + token, 500)
+    assert "a1B2" not in redact_ends("x " * 990 + token + " y" * 990, 2_000)
+    assert "a1B2" not in redact_start("x " * (limits.REDACTED_AT_ONCE // 2 - 10) + token, 10**6)
 
 
 def test_ids_stay_what_they_are() -> None:
@@ -170,7 +170,7 @@ def test_other_values_are_not_touched() -> None:
 )
 def test_what_is_private_leaves_nothing(text: str, kept: str) -> None:
     """Nested, unclosed, in any case of letters."""
-    assert without_private(text) == kept
+    assert remove_private(text) == kept
 
 
 @pytest.mark.parametrize(
@@ -194,13 +194,20 @@ def test_text_that_no_disk_can_hold_is_mended() -> None:
     """Half of a surrogate pair and NUL."""
     assert to_unicode("a\ud800b\0c") == "a?bc"
     assert to_unicode("a\0b") == "ab"
-    assert clean("grün 😀") == "grün 😀"
+    assert redact_text("grün 😀") == "grün 😀"
     assert extract(bash("echo \ud83d"), now=NOW)["content"] == "echo ?"  # type: ignore[index]
 
 
 def test_both_ends_of_a_long_text() -> None:
     """Within the limit, whichever way it is cut."""
     for size in (0, 10, 2_000, 2_001, 20_000, 200_000):
-        text = head_and_tail("ab " * (size // 3), 2_000)
+        text = redact_ends("ab " * (size // 3), 2_000)
         assert len(text) <= 2_000
         assert ("[...]" in text) == (size > 2_001)
+
+
+@pytest.mark.parametrize("text", [" " * 40_000 + "boom", "boom" + "\n" * 40_000, " " * 40_000, ""])
+def test_blanks_at_an_end_of_a_long_text(text: str) -> None:
+    """An error may end in a screenful of nothing: what it says is kept, and nothing fails."""
+    assert redact_ends(text, 2_000) == text.strip()
+    assert redact_start(text, 500) in ("", "boom")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.usecases.transcripts import Transcript, entries
+from nudge.clients.claude_transcripts import Transcript, entries
+from tests.unit.clients.transcripts import FIXTURES, LONG_AGO, NOON, Script, hook_events
 from tests.unit.history.payloads import extract
-from tests.unit.usecases.transcripts import FIXTURES, LONG_AGO, NOON, Script, hook_events
 
 SESSION_EVENTS = ("session_start", "session_end", "session_compact")
 
@@ -19,7 +19,7 @@ SESSION_EVENTS = ("session_start", "session_end", "session_compact")
 def read(path: Path, known: set[int] | None = None, now: float = LONG_AGO) -> list[dict[str, Any]]:
     transcript = Transcript(set() if known is None else known, from_start=True)
     with path.open("rb") as file:
-        told = [one for start, _, entry in entries(file, 0) for one in transcript.tell(start, entry)]
+        told = [one for start, _, entry in entries(file, 0) for one in transcript.read(start, entry)]
     told += transcript.end(now)
     return [event for one in told if (event := extract(one.payload, now=one.at)) is not None]
 
@@ -187,7 +187,7 @@ def test_reading_goes_on_at_a_call_without_its_result(script: Script) -> None:
     transcript = Transcript(set(), from_start=True)
     with script.path.open("rb") as file:
         for begins, _, entry in entries(file, 0):
-            list(transcript.tell(begins, entry))
+            list(transcript.read(begins, entry))
     assert transcript.resume_at(script.path.stat().st_size) == start
 
 

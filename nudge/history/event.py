@@ -1,4 +1,4 @@
-"""What an observation is: its types, the event it comes from, and the shapes in which it is told."""
+"""Events as they are stored: validation of what comes over the wire or out of the spool, and the columns of a row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.history.observations import TYPES
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -14,67 +15,35 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Connection(Protocol):
-        """What this domain asks of a database connection."""
+        """What this domain needs of a database connection."""
 
         def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
 
         def executemany(self, sql: str, parameters: Any, /) -> Any: ...
 
 
-OBS_TYPES = (
-    "file_read",
-    "file_write",
-    "file_edit",
-    "command",
-    "command_error",
-    "search",
-    "user_prompt",
-    "session_start",
-    "session_end",
-    "session_compact",
-    "mcp_call",
-    "git_commit",
-    "git_push",
-    "task_spawn",
-    "web_fetch",
-    "web_search",
-    "tool_other",
-)
-CHANGES = ("file_write", "file_edit")
-SESSION_TYPES = ("session_start", "session_end", "session_compact")  # they belong to no prompt
-NO_ACTION = (*SESSION_TYPES, "user_prompt")  # what happened without the agent doing anything
-
-RETENTION_DAYS = {
-    **dict.fromkeys(OBS_TYPES, 90),
-    **dict.fromkeys(("command", "command_error"), 180),
-    **dict.fromkeys((*CHANGES, *SESSION_TYPES), 365),
-    **dict.fromkeys(("git_commit", "git_push"), 730),
-}
-
 COLUMNS = "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content, file_path, metadata, is_pinned"
 _FIELDS = tuple(COLUMNS.split(", "))
 
 
 def observation(row: Sequence[Any]) -> dict[str, Any]:
-    """The full form, from a row of `COLUMNS`."""
-    told = dict(zip(_FIELDS, row, strict=False))
-    told["metadata"] = json.loads(told["metadata"])
-    told["is_pinned"] = bool(told["is_pinned"])
-    return told
+    """An observation in full, from a row of `COLUMNS`."""
+    fields = dict(zip(_FIELDS, row, strict=False))
+    return {**fields, "metadata": json.loads(fields["metadata"]), "is_pinned": bool(fields["is_pinned"])}
 
 
 def marks(values: Iterable[object]) -> str:
-    """As many question marks as there are values."""
+    """SQL placeholders, one for each value."""
     return ", ".join("?" for _ in values)
 
 
 def check_type(obs_type: str | None, field: str = "obs_type") -> None:
-    if obs_type is not None and obs_type not in OBS_TYPES:
-        raise Invalid(f"must be one of {', '.join(OBS_TYPES)}", field=field)
+    if obs_type is not None and obs_type not in TYPES:
+        raise Invalid(f"must be one of {', '.join(TYPES)}", field=field)
 
 
 class Event:
-    """What a hook saw, checked: whatever comes over the wire or out of a spool file passes here before it is stored."""
+    """A validated event; raises Invalid with the field that is wrong."""
 
     __slots__ = (
         "client",
@@ -108,7 +77,7 @@ class Event:
         self.source_event, self.tool_name = _text(raw, "source_event"), _text(raw, "tool_name")
         self.file_path, self.prompt_id = _text(raw, "file_path"), _text(raw, "prompt_id")
         self.metadata = _metadata(raw)
-        self.files = _other_files(raw, self.file_path) if self.type in CHANGES else []
+        self.files = _other_files(raw, self.file_path) if TYPES[self.type].changes_file else []
 
 
 def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
@@ -131,8 +100,8 @@ def _seconds(value: object) -> int:
 
 
 def _type(value: object) -> str:
-    if not isinstance(value, str) or value not in OBS_TYPES:
-        raise Invalid(f"must be one of {', '.join(OBS_TYPES)}", field="type")
+    if not isinstance(value, str) or value not in TYPES:
+        raise Invalid(f"must be one of {', '.join(TYPES)}", field="type")
     return value
 
 
@@ -146,21 +115,21 @@ def _text(raw: Mapping[str, Any], field: str, most: int = limits.MAX_EVENT_FIELD
 
 
 def _project(raw: Mapping[str, Any]) -> str | None:
-    """In the one spelling that filters and settings are compared with."""
+    """In the case that filters and settings are compared in."""
     name = _text(raw, "project")
     return None if name is None else name.casefold()
 
 
 def _other_files(raw: Mapping[str, Any], file_path: str | None) -> list[str]:
-    """What one change touched beside the file that it is filed under."""
-    named = (raw.get("metadata") or {}).get("files")
-    paths = named[: limits.MAX_PATCHED_FILES] if isinstance(named, list) else []
+    """The files that a change touched beside its `file_path`."""
+    files = (raw.get("metadata") or {}).get("files")
+    paths = files[: limits.MAX_PATCHED_FILES] if isinstance(files, list) else []
     kept = [to_unicode(path[: limits.MAX_EVENT_FIELD_CHARS]) for path in paths if isinstance(path, str)]
     return [path for path in dict.fromkeys(kept) if path != file_path]
 
 
 def _metadata(raw: Mapping[str, Any]) -> str:
-    """As JSON, with the facts that have no column: whose prompt it was in the client's words, which subagent acted."""
+    """As JSON, with the fields that have no column: the client's id of the prompt, and the subagent."""
     given = raw.get("metadata") or {}
     if not isinstance(given, dict):
         raise Invalid("must be an object", field="metadata")

@@ -1,8 +1,6 @@
-"""What Claude Code keeps of a session, told again as its hooks told it, or would have. Nothing here writes, sends or
-redacts.
+"""Claude Code's transcripts, as the hook events that they stand for. Nothing here writes, sends or redacts.
 
-A transcript is a file of JSON lines in the client's own format, which is documented nowhere: what is not understood is
-passed over.
+A transcript is a file of JSON lines in an undocumented format: what is not recognized is skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import re
 from datetime import datetime
 
 from nudge import limits
-from nudge.history.tools import text_of
+from nudge.clients.client import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +20,14 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
     Payload = dict[str, Any]
 
-# What the client writes down under the user's name without anybody having asked the agent for anything.
+# Entries under the user's name that are no prompt.
 _NOT_A_PROMPT = ("<local-command", "<bash-", "[Request interrupted by user")
 _COMMAND = "<command-"
-# A call that was refused before it ran: hooks do not hear of it either.
+# A call that was refused before it ran: no hook fires for it either.
 _NEVER_RAN = ("<tool_use_error>", "The user doesn't want to ", "[Request interrupted by user", "Permission to use ")
 
 
-class Told:
+class HookEvent:
     """A hook's payload, and when the hook would have run."""
 
     __slots__ = ("at", "payload")
@@ -39,18 +37,16 @@ class Told:
 
 
 def entries(file: BinaryIO, offset: int) -> Iterator[tuple[int, int, Entry]]:
-    """Every whole line from `offset` on: where it starts, where it ends, and what it says (nothing, if it is not a JSON
-    object)."""
+    """Every complete line from `offset` on: its start, its end, and its JSON object (empty when it is none)."""
     file.seek(offset)
     while (line := _line(file)) is not None:
         raw, length = line
-        yield offset, offset + length, _parsed(raw)
+        yield offset, offset + length, _parse(raw)
         offset += length
 
 
 def _line(file: BinaryIO) -> tuple[bytes, int] | None:
-    """A line and its length, or only the length of one that is too long; None at the end, and where the client is still
-    writing."""
+    """A line and its length; b"" for one that is too long; None at the end, or when the last line is incomplete."""
     raw = file.readline(limits.MAX_TRANSCRIPT_LINE_BYTES)
     length = len(raw)
     if raw.endswith(b"\n"):
@@ -63,7 +59,7 @@ def _line(file: BinaryIO) -> tuple[bytes, int] | None:
     return None
 
 
-def _parsed(raw: bytes) -> Entry:
+def _parse(raw: bytes) -> Entry:
     try:
         entry = json.loads(raw)
     except (ValueError, RecursionError):
@@ -79,28 +75,28 @@ class _Call:
 
 
 class Transcript:
-    """One file, read entry by entry. `known` holds the entries of all files of this run: a session that was resumed or
-    forked
-    under a new id begins with a copy of the old one's."""
+    """One file, read entry by entry. `seen` holds the ids of all entries of this run: a session that was resumed or
+    forked under a new id begins with a copy of the old one's entries."""
 
-    def __init__(self, known: set[int], *, from_start: bool) -> None:
-        self._known = known
+    def __init__(self, seen: set[int], *, from_start: bool) -> None:
+        self._seen = seen
         self._begun = not from_start
         self._copied = False
         self._first: float | None = None
-        self._last: Told | None = None
+        self._last: HookEvent | None = None
         self._calls: dict[str, _Call] = {}
-        self._command: tuple[int, Told] | None = None
+        self._command: tuple[int, HookEvent] | None = None
 
     def resume_at(self, end: int) -> int:
-        """Where to go on after a line that ends at `end`: at the first that was not told whole, such as a call without
-        its result."""
+        """Where the next run should start after a line that ends at `end`: at the first entry that is not finished, such
+        as a call without its result."""
         if not self._begun:
             return 0
         open_lines = [call.start for call in self._calls.values()] + ([self._command[0]] if self._command else [])
         return min(open_lines, default=end)
 
-    def tell(self, start: int, entry: Entry) -> Iterator[Told]:
+    def read(self, start: int, entry: Entry) -> Iterator[HookEvent]:
+        """The hook events that an entry stands for."""
         reader = {"assistant": self._assistant, "user": self._user, "system": self._system}.get(text_of(entry, "type"))
         at = _seconds(entry.get("timestamp"))
         if (
@@ -112,74 +108,78 @@ class Transcript:
         ):
             return
         self._first = at if self._first is None else self._first
-        for told in reader(start, at, entry):
-            yield from self._begin(told, entry)
-            self._last = told
-            yield told
+        for event in reader(start, at, entry):
+            yield from self._begin(event, entry)
+            self._last = event
+            yield event
 
-    def end(self, now: float) -> Iterator[Told]:
-        """A transcript does not say that its session ended; long silence does."""
+    def end(self, now: float) -> Iterator[HookEvent]:
+        """A transcript does not say that its session ended: a long silence does."""
         if self._last is None or "agent_id" in self._last.payload or now - self._last.at < limits.SILENT_SESSION:
             return
-        yield Told(self._last.at, {**_session(self._last.payload), "hook_event_name": "SessionEnd", "reason": "other"})
+        yield HookEvent(
+            self._last.at, {**_session(self._last.payload), "hook_event_name": "SessionEnd", "reason": "other"}
+        )
 
-    def _begin(self, told: Told, entry: Entry) -> Iterator[Told]:
+    def _begin(self, first: HookEvent, entry: Entry) -> Iterator[HookEvent]:
         if self._begun:
             return
         self._begun = True
         if entry.get("isSidechain") is not True and self._first is not None:
             source = "fork" if self._copied else "startup"
-            yield Told(self._first, {**_session(told.payload), "hook_event_name": "SessionStart", "source": source})
+            yield HookEvent(
+                self._first, {**_session(first.payload), "hook_event_name": "SessionStart", "source": source}
+            )
 
     def _is_copy(self, entry: Entry) -> bool:
         if not (identity := text_of(entry, "uuid")):
             return "forkedFrom" in entry
-        copied = "forkedFrom" in entry or hash(identity) in self._known
-        self._known.add(hash(identity))
+        copied = "forkedFrom" in entry or hash(identity) in self._seen
+        self._seen.add(hash(identity))
         self._copied = self._copied or copied
         return copied
 
     # By the entry's type
 
-    def _assistant(self, start: int, _at: float, entry: Entry) -> Iterator[Told]:
+    def _assistant(self, start: int, _at: float, entry: Entry) -> Iterator[HookEvent]:
         if self._command is not None and entry.get("isSidechain") is not True:
-            (_, told), self._command = self._command, None
-            yield told
+            (_, event), self._command = self._command, None
+            yield event
         for block in _blocks(entry):
             if block.get("type") == "tool_use" and (identity := text_of(block, "id")):
                 self._calls[identity] = _Call(start, block)
         while len(self._calls) > limits.MAX_CALLS_OPEN:
             del self._calls[next(iter(self._calls))]
 
-    def _user(self, start: int, at: float, entry: Entry) -> Iterator[Told]:
+    def _user(self, start: int, at: float, entry: Entry) -> Iterator[HookEvent]:
         blocks = _blocks(entry)
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for block in results:
             call = self._calls.pop(text_of(block, "tool_use_id"), None)
             outcome = _outcome(entry, block, alone=len(results) == 1)
             if call is not None and outcome is not None:
-                asked = {"tool_name": call.name, "tool_input": call.arguments, "tool_use_id": block["tool_use_id"]}
-                yield Told(at, {**_common(entry), **asked, **outcome})
+                tool = {"tool_name": call.name, "tool_input": call.arguments, "tool_use_id": block["tool_use_id"]}
+                yield HookEvent(at, {**_common(entry), **tool, **outcome})
         if not results and not any(entry.get(mark) is True for mark in ("isMeta", "isSidechain", "isCompactSummary")):
             yield from self._prompt(start, at, entry, _text(blocks))
 
-    def _prompt(self, start: int, at: float, entry: Entry, text: str) -> Iterator[Told]:
-        """A slash command is one if the agent then answers; else it was the client's own, such as `/clear`."""
+    def _prompt(self, start: int, at: float, entry: Entry, text: str) -> Iterator[HookEvent]:
+        """A slash command is a prompt only if the agent answers; `/clear` and the like are the client's own."""
         self._command = None
         if text.lstrip().startswith(_NOT_A_PROMPT):
             return
         identity = text_of(entry, "promptId") or text_of(entry, "uuid")
         prompt = {**_common(entry), "hook_event_name": "UserPromptSubmit", "prompt_id": identity}
         if text.lstrip().startswith(_COMMAND):
-            self._command = (start, Told(at, {**prompt, "prompt": _command_line(text)}))
+            self._command = (start, HookEvent(at, {**prompt, "prompt": _command_line(text)}))
         else:
-            yield Told(at, {**prompt, "prompt": text})
+            yield HookEvent(at, {**prompt, "prompt": text})
 
-    def _system(self, _start: int, at: float, entry: Entry) -> Iterator[Told]:
+    def _system(self, _start: int, at: float, entry: Entry) -> Iterator[HookEvent]:
         if entry.get("subtype") == "compact_boundary":
             details = entry.get("compactMetadata")
             trigger = text_of(details, "trigger") if isinstance(details, dict) else ""
-            yield Told(at, {**_common(entry), "hook_event_name": "PostCompact", "trigger": trigger or "auto"})
+            yield HookEvent(at, {**_common(entry), "hook_event_name": "PostCompact", "trigger": trigger or "auto"})
 
 
 def _common(entry: Entry) -> Payload:
@@ -196,11 +196,11 @@ def _session(payload: Payload) -> Payload:
 
 
 def _outcome(entry: Entry, block: Entry, *, alone: bool) -> Payload | None:
-    """How a call ended; None when it was never made. The client's own record of the result is that of one call only."""
+    """How a call ended; None when it never ran. `toolUseResult` belongs to one call: with several it is not used."""
     text = _text(block.get("content"))
-    kept = entry.get("toolUseResult") if alone else None
+    result = entry.get("toolUseResult") if alone else None
     if block.get("is_error") is not True:
-        return {"hook_event_name": "PostToolUse", "tool_response": _response(kept, text)}
+        return {"hook_event_name": "PostToolUse", "tool_response": _response(result, text)}
     decision = entry.get("permissionDecision")
     refused = isinstance(decision, dict) and decision.get("decision") == "reject"
     if refused or text.lstrip().startswith(_NEVER_RAN):
@@ -208,9 +208,9 @@ def _outcome(entry: Entry, block: Entry, *, alone: bool) -> Payload | None:
     return {"hook_event_name": "PostToolUseFailure", "error": text}
 
 
-def _response(kept: Any, text: str) -> Any:
-    """Subagents' transcripts have only what the model read; of a command, that is what it printed."""
-    return kept if kept is not None else {"stdout": text}
+def _response(result: Any, text: str) -> Any:
+    """Transcripts of subagents have only what the model read; for a command that is its output."""
+    return result if result is not None else {"stdout": text}
 
 
 def _blocks(entry: Entry) -> list[Entry]:
@@ -231,9 +231,9 @@ def _text(content: Any) -> str:
 
 
 def _command_line(text: str) -> str:
-    """What the user typed, out of what the client made of it."""
-    parts = (re.search(rf"<command-{part}>(.*?)</command-{part}>", text, re.DOTALL) for part in ("name", "args"))
-    return " ".join(found[1].strip() for found in parts if found).strip()
+    """What the user typed, from the tags that the client wraps it in."""
+    matches = (re.search(rf"<command-{part}>(.*?)</command-{part}>", text, re.DOTALL) for part in ("name", "args"))
+    return " ".join(match[1].strip() for match in matches if match).strip()
 
 
 def _seconds(timestamp: Any) -> float | None:

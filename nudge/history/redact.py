@@ -1,0 +1,95 @@
+"""Redaction of recorded text: credentials, and what the user marked as private, never reach the disk."""
+
+from __future__ import annotations
+
+import re
+
+from nudge import limits
+from nudge.security.secrets import find_secret, redact
+from nudge.text import to_unicode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+PRIVATE = "[private]"
+
+_ELISION = "\n[...]\n"
+_IDENTITIES = frozenset(("event_id", "session_id", "prompt_id", "agent_id"))
+# A tag has no blank before `>`: `sort <private >public` is a redirection.
+_TAG = r"(?i)(</?private(?:\s+[a-z][^<>]*(?<!\s))?>)"
+
+
+def redact_text(text: str) -> str:
+    """The whole text, redacted."""
+    return redact(remove_private(to_unicode(text)))
+
+
+def redact_start(text: str, most: int) -> str:
+    """The first `most` characters. Redacted before it is cut: half a credential would not be recognized."""
+    text = remove_private(to_unicode(text))
+    return redact(_first_words(text)).strip()[:most]
+
+
+def redact_ends(text: str, most: int) -> str:
+    """The beginning and the end of a long text: an error names its cause at one of them."""
+    text = remove_private(to_unicode(text)).strip()
+    half = (most - len(_ELISION)) // 2
+    if len(text) > limits.REDACTED_AT_ONCE:
+        return redact(_first_words(text)).strip()[:half] + _ELISION + redact(_last_words(text)).strip()[-half:]
+    text = redact(text).strip()
+    return text if len(text) <= most else text[:half] + _ELISION + text[-half:]
+
+
+def remove_private(text: str) -> str:
+    """Without `<private>...</private>`; one that is never closed reaches to the end."""
+    if "<" not in text or "private" not in text.lower():
+        return text
+    kept, depth = [], 0
+    for number, piece in enumerate(re.split(_TAG, text)):
+        if number % 2:
+            depth = max(0, depth + (-1 if piece[1] == "/" else 1))
+        elif depth == 0:
+            kept.append(piece)
+    return "".join(kept)
+
+
+def redact_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Redact every text in an event, however deep. An id is random by nature: only known credential formats are
+    redacted there."""
+    return {name: _redact_id(value) if name in _IDENTITIES else _redact_value(value) for name, value in event.items()}
+
+
+def _redact_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, dict):
+        return {redact_text(str(name)): _redact_named(str(name), part) for name, part in value.items()}
+    return [_redact_value(part) for part in value] if isinstance(value, list) else value
+
+
+def _redact_named(name: str, value: Any) -> Any:
+    """`hunter2` alone is a word; under the name `password` it is a credential."""
+    value = _redact_value(value)
+    if not isinstance(value, str):
+        return value
+    kind = find_secret(f'{name}="{value}"', doubting=True)
+    return value if kind is None else f"[REDACTED:{kind}]"
+
+
+def _redact_id(value: Any) -> Any:
+    """A word in front turns off the rules for a text that is nothing but one random string."""
+    return redact_text(f"id {value}").removeprefix("id ") if isinstance(value, str) else value
+
+
+def _first_words(text: str) -> str:
+    """As much as is searched at once, cut between two words."""
+    if len(text) <= limits.REDACTED_AT_ONCE:
+        return text
+    start = text[: limits.REDACTED_AT_ONCE]
+    return start.rsplit(None, 1)[0] if start.strip() else ""
+
+
+def _last_words(text: str) -> str:
+    return text[-limits.REDACTED_AT_ONCE :].split(None, 1)[-1]

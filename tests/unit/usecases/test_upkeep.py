@@ -1,0 +1,95 @@
+"""What PRIMARY does for the history in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge.config import Settings
+from nudge.errors import Invalid
+from nudge.history import store
+from nudge.history.observations import RETENTION_DAYS
+from nudge.storage import spool
+from nudge.storage.database import Database
+from nudge.usecases import upkeep
+from nudge.usecases.app import App
+from nudge.usecases.session import open_in_memory
+from nudge.usecases.upkeep import Retention, Upkeep, retention_days
+from tests.unit.history.stored import DAY, event
+
+NOW = 1_800_000_000
+
+
+def run(work: Any) -> Any:
+    async def main() -> Any:
+        return await work
+
+    return asyncio.run(main())
+
+
+def record(database: Database, *events: dict[str, Any]) -> None:
+    def write(connection: sqlite3.Connection) -> None:
+        for one in events:
+            store.record(connection, one)
+
+    run(database.write(write))
+
+
+def ids(database: Database) -> list[int]:
+    return [row[0] for row in run(database.read(lambda c: c.execute("SELECT id FROM observations").fetchall()))]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    opened = Database.open(str(tmp_path / "nudge.db"))
+    yield opened
+    opened.close()
+
+
+def test_retention_is_configurable_by_type() -> None:
+    """What the settings do not name keeps its default; a wrong name or number is refused by name."""
+    assert retention_days(None) == RETENTION_DAYS
+    assert retention_days({"file_read": 7}) == {**RETENTION_DAYS, "file_read": 7}
+    for table in ({"file_reed": 7}, {"file_read": 0}, {"file_read": "7"}, {"file_read": True}, {"file_read": 10**6}):
+        with pytest.raises(Invalid, match=r"retention\.file_re"):
+            retention_days(table)
+
+
+def test_a_sweep_goes_on_until_nothing_is_due(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In several transactions, and what it did is reported."""
+    monkeypatch.setattr("nudge.limits.SWEEP_PORTION", 2)
+    record(database, *(event(timestamp=NOW - 999 * DAY) for _ in range(5)), event(timestamp=NOW))
+    retention = Retention(database, retention_days(None))
+    assert run(retention.sweep(NOW)) == {"command": 5}
+    assert (retention.to_wire()["deleted"], retention.to_wire()["last_sweep"]) == ({"command": 5}, NOW)
+    assert ids(database) == [6]
+
+
+@pytest.mark.parametrize(("first_sweep", "left"), [(3_600.0, 2), (0.0, 1)])
+def test_the_first_sweep_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_sweep: float, left: int) -> None:
+    """A new PRIMARY takes in the spool at once, and deletes nothing in its first minutes."""
+    monkeypatch.setattr("nudge.limits.FIRST_SWEEP", first_sweep)
+    monkeypatch.setattr(upkeep, "_POLL", 0.001)
+
+    async def main() -> int:
+        app = App(open_in_memory(Settings({})), {})
+        keeper = Upkeep(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
+        assert app.history is not None
+        task = asyncio.create_task(keeper.run())
+        for timestamp in (100, int(app.now())):
+            spool.write(str(tmp_path), event(timestamp=timestamp))
+            while spool.pending(str(tmp_path)):
+                await asyncio.sleep(0)
+        while not first_sweep and keeper.report()["retention"]["last_sweep"] is None:
+            await asyncio.sleep(0)
+        rows: int = await app.history.read(lambda c: c.execute("SELECT count(*) FROM observations").fetchone()[0])
+        task.cancel()
+        keeper.close()
+        return rows
+
+    assert asyncio.run(main()) == left
