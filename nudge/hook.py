@@ -149,14 +149,13 @@ def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str])
     directory = paths.runtime_dir(environ)
     if switches.is_off(environ, directory, context, _event_paths(payload)):
         return DONE
-    event = locate(event, context)
-    primary = _Primary(directory, event["client"], environ)
+    recording = _Recording(client, locate(event, context), context, directory, environ)
     try:
-        return _deliver(primary, directory, client, event, environ)
+        return recording.deliver()
     finally:
         if event["type"] == "session_start":
-            _begin_session(primary, directory, client, event, context, environ)
-        primary.close()
+            recording.begin_session()
+        recording.close()
 
 
 def _event_paths(payload: dict[str, Any]) -> Iterator[str]:
@@ -166,54 +165,116 @@ def _event_paths(payload: dict[str, Any]) -> Iterator[str]:
     yield from event_paths(payload)
 
 
-# Its delivery
-
-
-def _deliver(
-    primary: _Primary, directory: str, client: Client, event: dict[str, Any], environ: Mapping[str, str]
-) -> int:
-    """Send the event to PRIMARY. One that it refuses for good is an error; whatever else goes wrong, the event waits in
-    the spool."""
-    try:
-        primary.ask("nudge.record", {"event": event}, event["event_id"], limits.HOOK_TIMEOUT)
-        return DONE
-    except Invalid:
-        raise
-    except StorageFailed as error:
-        _fail(f"{error.message}; {_spool(directory, event) or 'the event waits in the spool'}")
-        return BROKEN if event["source_event"] in client.shows_exit_2 else FAILED
-    except NudgeError:
-        problem = _spool(directory, event)
-        return _continue_unrecorded(directory, event, environ, problem) if problem else DONE
-
-
-def _spool(directory: str, event: dict[str, Any]) -> str:
-    """Keep the event in the spool; the error message when it does not take it."""
-    try:
-        paths.ensure_private_dir(directory)
-        spool.write(directory, event)
-    except NudgeError as error:
-        return error.message
-    return ""
-
-
-def _continue_unrecorded(directory: str, event: dict[str, Any], environ: Mapping[str, str], problem: str) -> int:
-    """Start a server, which empties a full spool. The start of a session is no failure: its client takes no context from
-    a hook that fails."""
-    _fail(problem)
-    if event["type"] == "session_start":
-        return DONE
-    _start_server_if_needed(directory, environ)
-    return FAILED
-
-
 def _fail(message: str) -> int:
     print(f"nudge record: {' '.join(message.split())}", file=sys.stderr)
     return FAILED
 
 
+# Its way to PRIMARY or the spool
+
+
+class _Recording:
+    """One event of one client, to be delivered."""
+
+    __slots__ = ("_client", "_context", "_directory", "_environ", "_event", "_primary")
+
+    def __init__(
+        self, client: Client, event: dict[str, Any], context: Context, directory: str, environ: Mapping[str, str]
+    ) -> None:
+        self._client, self._event, self._context = client, event, context
+        self._directory, self._environ = directory, environ
+        self._primary = _Primary(directory, client.name, environ)
+
+    def close(self) -> None:
+        self._primary.close()
+
+    def deliver(self) -> int:
+        """Send the event to PRIMARY, and return the exit code. An event that PRIMARY refuses for good is an error;
+        whatever else goes wrong, it waits in the spool."""
+        try:
+            self._primary.call("nudge.record", {"event": self._event}, self._event["event_id"], limits.HOOK_TIMEOUT)
+            return DONE
+        except Invalid:
+            raise
+        except StorageFailed as error:
+            _fail(f"{error.message}; {self._spool(self._event) or 'the event waits in the spool'}")
+            return BROKEN if self._event["source_event"] in self._client.shows_exit_2 else FAILED
+        except NudgeError:
+            problem = self._spool(self._event)
+        if not problem:
+            return DONE
+        _fail(problem)
+        if self._event["type"] == "session_start":  # a client takes no context from a hook that fails
+            return DONE
+        self._start_server_if_needed()  # which empties a full spool
+        return FAILED
+
+    def begin_session(self) -> None:
+        """Print the context of a new session. Neither that nor a server that does not start may fail the hook; with
+        hooks wired twice, the first one prints it."""
+        try:
+            text = self._session_context() if spool.claim(self._directory, self._event["event_id"]) else ""
+            if text.strip():
+                output = self._client.hook_output(text.rstrip("\n"), self._event["source_event"])
+                sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
+                sys.stdout.flush()
+        except Exception as error:
+            _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
+        self._start_server_if_needed()
+
+    def _session_context(self) -> str:
+        """The context from PRIMARY; without one, made here from what is stored: clients fire this event before they
+        start their servers."""
+        event, context = self._event, self._context
+        if self._primary.answers:
+            params = {"session_id": event["session_id"], "source": event["start_source"], "context": context.to_wire()}
+            try:
+                result = self._primary.call(
+                    "nudge.inject", params, f"inject-{event['event_id']}", limits.INJECT_TIMEOUT
+                )
+                return str(result["text"])
+            except (NudgeError, KeyError, TypeError):
+                pass
+        from nudge.usecases.inject_offline import offline  # late: it reads the database
+
+        digest = offline(self._environ, context, event["session_id"], event["start_source"])
+        if digest.text:
+            injection = {
+                "event_id": f"told-{event['event_id']}"[:64],
+                "session_id": event["session_id"],
+                "timestamp": event["timestamp"],
+                "injection": {"text": digest.text, "items": digest.items},
+            }
+            self._spool(injection)
+        return digest.text
+
+    def _spool(self, record: dict[str, Any]) -> str:
+        """Keep a record until a server takes it; the error message when the spool does not accept it."""
+        try:
+            paths.ensure_private_dir(self._directory)
+            spool.write(self._directory, record)
+        except NudgeError as error:
+            return error.message
+        return ""
+
+    def _start_server_if_needed(self) -> None:
+        """Start a server that empties the spool, when events wait and no server is there."""
+        try:
+            from nudge.ipc import lock
+
+            if spool.pending(self._directory) and lock.is_free(os.path.join(self._directory, paths.LOCK)):
+                from nudge import config
+
+                if config.load(self._environ).autostart:
+                    from nudge.ipc import spawn
+
+                    spawn.start_server(self._directory)
+        except Exception as error:
+            _fail(f"no server was started ({type(error).__name__}); see: nudge status")
+
+
 class _Primary:
-    """The PRIMARY of the moment, if it answers at once. It is never started here, and never waited for."""
+    """The running PRIMARY, if it answers at once. It is never started here, and never waited for."""
 
     __slots__ = ("_client", "_directory", "_environ", "_link", "answers")
 
@@ -222,16 +283,16 @@ class _Primary:
         self._link: Connection | None = None
         self.answers = True
 
-    def ask(self, method: str, params: dict[str, Any], once: str, timeout: float) -> Any:
-        """The result; `Invalid` and `StorageFailed` when it says so, `NudgeError` for anything that may be different
-        next time."""
+    def call(self, op: str, params: dict[str, Any], once: str, timeout: float) -> Any:
+        """The result of an operation. Raises `Invalid` or `StorageFailed` when PRIMARY does, `NudgeError` for anything
+        that may be different next time."""
         caller = {"door": "hook", "client": self._client, "env": {}}
         try:
-            request = Request(method, params, caller, once=once)
+            request = Request(op, params, caller, once=once)
             self._link = self._link or self._connect()
             return exchange(self._link, request, self._environ, boot_seconds() + timeout)
         except RemoteError as error:
-            raise _as_local(error) from None
+            raise _local_error(error) from None
         except Exception:  # gone, slow, handing over, or not ours at all: the event goes to the spool
             self.answers = False
             raise Unavailable("no server answers") from None
@@ -249,78 +310,8 @@ class _Primary:
         return link
 
 
-def _as_local(error: RemoteError) -> NudgeError:
-    """By what the hook does about it."""
+def _local_error(error: RemoteError) -> NudgeError:
+    """The error by which the hook decides what to do."""
     if error.reason in ("E_INVALID", "E_SCOPE_INVALID"):
         return Invalid(error.message)
     return StorageFailed(error.message) if error.reason == "E_STORAGE" else error
-
-
-# What a session begins with
-
-
-def _begin_session(
-    primary: _Primary,
-    directory: str,
-    client: Client,
-    event: dict[str, Any],
-    context: Context,
-    environ: Mapping[str, str],
-) -> None:
-    """Print the context of a new session. Neither that nor a server that does not start may fail the hook; with hooks
-    wired twice, the first one prints it."""
-    try:
-        text = _injection(primary, event, context, environ) if spool.claim(directory, event["event_id"]) else ""
-        if text.strip():
-            output = client.hook_output(text.rstrip("\n"), event["source_event"])
-            sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
-            sys.stdout.flush()
-    except Exception as error:
-        _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
-    _start_server_if_needed(directory, environ)
-
-
-def _start_server_if_needed(directory: str, environ: Mapping[str, str]) -> None:
-    try:
-        _start_server(directory, environ)
-    except Exception as error:
-        _fail(f"no server was started ({type(error).__name__}); see: nudge status")
-
-
-def _injection(primary: _Primary, event: dict[str, Any], context: Context, environ: Mapping[str, str]) -> str:
-    """The context from PRIMARY; without one, made here from what is stored: clients fire this event before they start
-    their servers."""
-    if primary.answers:
-        params = {"session_id": event["session_id"], "source": event["start_source"], "context": context.to_wire()}
-        try:
-            return str(
-                primary.ask("nudge.inject", params, f"inject-{event['event_id']}", limits.INJECT_TIMEOUT)["text"]
-            )
-        except (NudgeError, KeyError, TypeError):
-            pass
-    from nudge.usecases.inject_offline import offline  # late: it reads the database
-
-    digest = offline(environ, context, event["session_id"], event["start_source"])
-    if digest.text:
-        injection = {
-            "event_id": f"told-{event['event_id']}"[:64],
-            "session_id": event["session_id"],
-            "timestamp": event["timestamp"],
-            "injection": {"text": digest.text, "items": digest.items},
-        }
-        _spool(paths.runtime_dir(environ), injection)
-    return digest.text
-
-
-def _start_server(directory: str, environ: Mapping[str, str]) -> None:
-    """Start a server that empties the spool, when events wait and no server is there."""
-    from nudge.ipc import lock
-
-    if not spool.pending(directory) or not lock.is_free(os.path.join(directory, paths.LOCK)):
-        return
-    from nudge import config
-
-    if config.load(environ).autostart:
-        from nudge.ipc import spawn
-
-        spawn.start_server(directory)
