@@ -1,4 +1,5 @@
-"""Agent clients. Everything that is known about one client is in the module of its name, and listed in `registry`.
+"""Agent clients. Everything that is known about one client is in the module of its name, and listed in `registry`
+(the format of Claude Code's transcripts in `claude_transcripts`).
 
 `registry`      which clients there are, and which of them sent a hook event
 `client`        `Client`, the description that each module fills in, and `Home`, where a user's files are
