@@ -46,11 +46,18 @@ MAX_USE_COUNT = 1_000_000_000
 MAX_VERSION = 2**53 - 1  # the largest whole number that every JSON reader keeps exact
 MAX_TIMESTAMP = 7_258_118_400  # 2200-01-01: until then a float tells microseconds apart
 MAX_IMPORT_FILE_BYTES = 512 * MIB  # what the CLI reads at once; twice what the most hints that can be set for take
-IMPORT_PART_BYTES = 15 * MIB  # of a payload, in one call: with what is around it, MAX_IMPORT_BODY_BYTES hold it
+PAGE_BYTES = 768 * KIB  # of hints, as JSON, in one page of an import or export
+TRANSFER_KEPT = 600.0  # seconds without a page, after which an import or export in pages is dropped
+TRANSFER_ATTEMPTS = 3  # of a whole import or export in pages, when the server that knew it is gone
+MAX_TRANSFERS = 8  # imports and exports in pages at once
+MAX_STAGED_HINTS = 20_000  # of one import in pages; some may be skipped, so more than MAX_HINTS
+APPENDED_HINTS = 50  # the most that one change appends to the log; for more the whole log is written
 MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
-HINTS_PER_BREATH = 100  # hints handled before the event loop gets its turn
-CHARS_PER_BREATH = 8 * KIB  # or so much text of theirs
-CHARS_PER_GLOB = 1 * KIB  # what a glob in a scope counts for
+HINTS_PER_SLICE = 500  # hints handled before the event loop gets its turn
+CHARS_PER_SLICE = 8 * KIB  # or so much text of theirs
+FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 256  # hints whose texts a regex searches at once
+SORTED_GROUP = 500  # hints with a key or a tag that a query sorts; of more it takes the first in the order of all
+CHARS_PER_GLOB = 128  # what a glob in a scope counts for, beside what a match of it costs
 
 # Scopes and patterns
 MAX_PATTERN_CHARS = 256  # a glob or a regex

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +19,8 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
-from nudge.errors import Invalid, NotFound, NudgeError, StorageFailed
-from nudge.ipc.client import Client
+from nudge.errors import Invalid, NotFound, StorageFailed
+from nudge.ipc import pages
 from nudge.text import escape
 
 # export
@@ -44,10 +45,10 @@ def export(
     if all_history:
         return _export_history(invocation, target)
     console = invocation.console
-    fields: dict[str, Any] = {"format": format}
-    fields |= {} if component is None else {"component": component}
+    del format  # there is one
+    fields: dict[str, Any] = {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
-    result = invocation.client().call("nudge.export", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    result = {"payload": pages.export_payload(_caller(invocation), fields)}
     hints = list(_hints_of(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
@@ -59,6 +60,11 @@ def export(
     if hidden := sum(1 for hint in hints if hint.get("redacted")):
         console.note(f"{output.count(hidden, 'secret value')} left out; include them with --reveal")
     return EXIT_OK
+
+
+def _caller(invocation: Invocation) -> Callable[[str, dict[str, Any]], Any]:
+    """Pages take long on a busy machine: they are large, and thousands of hints are checked."""
+    return partial(invocation.client().call, timeout=limits.LONG_CALL_TIMEOUT)
 
 
 def _hints_of(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -129,13 +135,7 @@ def _cannot_write(path: str | None, reason: str | None) -> StorageFailed:
 def import_hints(invocation: Invocation, file: str | None, previous: bool, mode: str) -> int:
     if previous == (file is not None):
         raise Usage("FILE and --previous exclude each other" if previous else "missing FILE")
-    parts = _split(_read_payload(file))
-    if mode == "replace" and len(parts) > 1:
-        raise Invalid(
-            "this is more than one step can replace; import it with --mode merge, or into a new session "
-            "(nudge stop --forget)"
-        )
-    result = _import(invocation.client(), parts, mode)
+    result = pages.import_payload(_caller(invocation), _read_payload(file), mode)
     invocation.console.result(result, _import_lines(invocation.console.pen, result))
     return EXIT_OK
 
@@ -160,57 +160,6 @@ def _read_payload(file: str | None) -> Any:
         raise Invalid(f"{name} is not JSON: {error}; it must be the output of nudge export") from None
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return document["payload"] if is_wrapped else document
-
-
-def _split(payload: Any) -> list[Any]:
-    """Split the payload into parts that fit into one call; the server refuses what has another shape."""
-    import json
-
-    if not _is_well_shaped(payload):
-        return [payload]
-    parts: list[Any] = []
-    room = 0
-    entries = (
-        (name, *entry) for name, component in payload["components"].items() for entry in component["hints"].items()
-    )
-    for component, key, hints in entries:
-        size = len(json.dumps([component, key, hints]))
-        if size > room:
-            parts.append({**payload, "components": {}})
-            room = limits.IMPORT_PART_BYTES
-        room -= size
-        parts[-1]["components"].setdefault(component, {"hints": {}})["hints"][key] = hints
-    return parts if len(parts) > 1 else [payload]
-
-
-def _is_well_shaped(payload: Any) -> bool:
-    components = payload.get("components") if isinstance(payload, dict) else None
-    if not isinstance(components, dict):
-        return False
-    return all(
-        isinstance(part, dict) and list(part) == ["hints"] and isinstance(part["hints"], dict)
-        for part in components.values()
-    )
-
-
-def _import(client: Client, parts: list[Any], mode: str) -> dict[str, Any]:
-    """Import the parts, each all or nothing, and add up their results."""
-    results: list[dict[str, Any]] = []
-    for payload in parts:
-        fields = {"payload": payload, "mode": mode}
-        try:
-            results.append(client.call("nudge.import", fields, timeout=limits.LONG_CALL_TIMEOUT))
-        except NudgeError as error:
-            if results:
-                error.message += (
-                    f"; {len(results)} of {len(parts)} parts were imported, and the same command goes on from there"
-                )
-            raise
-    counts = {
-        name: sum(result[name] for result in results) for name, count in results[0].items() if isinstance(count, int)
-    }
-    reasons = [reason for result in results for reason in result["reasons"]]
-    return {**counts, "reasons": reasons[: limits.MAX_IMPORT_REASONS]}
 
 
 def _import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:

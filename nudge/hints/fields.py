@@ -1,5 +1,4 @@
-"""The checks that the fields of a hint share. Each names the field it refuses, and none repeats the value it was
-given."""
+"""The checks that the fields of a hint share. Each error names the field, and none repeats the value."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def parse_text(raw: object, field: str, most: int, *, least: int = 0, lines: boo
     if len(raw) > most:
         raise Invalid(f"must be at most {most} characters", field=field)
     if (_CONTROL_IN_LINES if lines else _CONTROL).search(raw):
-        raise Invalid("must not hold control characters or broken Unicode", field=field)
+        raise Invalid("must not contain control characters or broken Unicode", field=field)
     return raw
 
 
@@ -44,7 +43,7 @@ def parse_choice(raw: object, field: str, choices: Collection[str]) -> str:
 
 
 def parse_whole(raw: object, field: str, low: int, high: int) -> int:
-    """JSON's true and false are integers to Python, and to nobody else."""
+    """Python takes true and false for integers; a caller does not mean them."""
     if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
         raise Invalid(f"must be a whole number from {low} to {high}", field=field)
     return raw
@@ -82,7 +81,7 @@ def require(fields: Mapping[str, Any], name: str, field: str) -> Any:
 
 
 def printable(name: object) -> str:
-    """A stranger's name for something, fit to stand in an error."""
+    """An untrusted name, made fit for an error message."""
     return _CONTROL.sub("?", str(name))[: limits.MAX_TAG_CHARS]
 
 

@@ -1,24 +1,31 @@
-"""The hints that are held, found by component, key and tag. `apply` is the one place where anything changes."""
+"""The hints of a store, found by identity, component, key and tag, and in the order of their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Set
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Set
+from operator import attrgetter
 
-from nudge import limits
-from nudge.hints.change import Change
-from nudge.hints.model import Hint, Identity
+from nudge.decay import half_life
+from nudge.hints import ranking
+from nudge.hints.model import Change, Hint, Identity
 
 Shelf = dict[Identity, Hint]
 
 
 class HintIndex:
-    def __init__(self) -> None:
+    """`apply` is the only method that changes which hints there are."""
+
+    def __init__(self, hints: Iterable[Hint] = ()) -> None:
         self._all: Shelf = {}
         self._variants: dict[str, dict[str, Shelf]] = {}
         self._sizes: dict[str, int] = {}
         self._by_key: dict[str, Shelf] = {}
         self._by_tag: dict[str, Shelf] = {}
-        self._asking: dict[str, int] = {}  # how many scopes look at a variable of the environment
+        self._env_names: dict[str, int] = {}  # how many scopes ask for a variable of the environment
+        self._order = _Order()
+        for hint in hints:
+            self._put(hint)
 
     def __len__(self) -> int:
         return len(self._all)
@@ -36,25 +43,10 @@ class HintIndex:
             self._remove(hint.identity)
             self._put(hint)
 
-    def with_change(self, change: Change) -> Generator[None, None, HintIndex]:
-        """Another index that has the change, made step by step, while this one is as it was."""
-        gone = {*change.removals, *(hint.identity for hint in change.puts)}
-        changed = HintIndex()
-        for number, hint in enumerate((*(hint for hint in self if hint.identity not in gone), *change.puts)):
-            changed._put(hint)
-            if number % limits.HINTS_PER_BREATH == 0:
-                yield
-        return changed
-
-    def dismantle(self) -> Generator[None, None, None]:
-        """Free what nobody will look at any more, step by step: all at once would be one long step."""
-        self._by_tag.clear()
-        self._by_key.clear()
-        self._variants.clear()
-        while self._all:
-            self._all.popitem()
-            if len(self._all) % limits.HINTS_PER_BREATH == 0:
-                yield
+    def with_change(self, change: Change) -> HintIndex:
+        """Another index that has the change, while this one stays as it is."""
+        replaced = {*change.removals, *(hint.identity for hint in change.puts)}
+        return HintIndex((*(hint for hint in self if hint.identity not in replaced), *change.puts))
 
     # Looking up
 
@@ -62,27 +54,28 @@ class HintIndex:
         hint = self._all.get(identity)
         return hint if hint is not None and hint.live_at(now) else None
 
-    def shelf(self, component: str, key: str) -> Iterable[Hint]:
+    def variants(self, component: str, key: str) -> Collection[Hint]:
         return self._variants.get(component, {}).get(key, {}).values()
-
-    def variants(self, component: str, key: str, now: float) -> list[Hint]:
-        return [hint for hint in self.shelf(component, key) if hint.live_at(now)]
 
     def component(self, component: str) -> Iterator[Hint]:
         return (hint for shelf in self._variants.get(component, {}).values() for hint in shelf.values())
 
-    def keyed(self, keys: Iterable[str]) -> Iterator[Hint]:
-        return (hint for key in dict.fromkeys(keys) for hint in self._by_key.get(key, {}).values())
+    def keyed(self, keys: Iterable[str]) -> list[Shelf]:
+        return [self._by_key[key] for key in keys if key in self._by_key]
 
-    def tagged(self, tags: Iterable[str]) -> Iterator[Hint]:
-        """Each once, however many of the tags it has."""
-        found: Shelf = {}
-        for tag in tags:
-            found.update(self._by_tag.get(tag, {}))
-        return iter(found.values())
+    def tagged(self, tags: Iterable[str]) -> list[Shelf]:
+        return [self._by_tag[tag] for tag in tags if tag in self._by_tag]
+
+    def ranked(self, now: float) -> Iterator[Hint]:
+        """All hints, best first. The index must not change during the walk."""
+        return self._order.walk(self, now)
+
+    def sort(self, hints: Iterable[Hint], now: float) -> list[Hint]:
+        """Hints of this index, best first."""
+        return self._order.sort(self, hints, now)
 
     def env_names(self) -> Set[str]:
-        return self._asking.keys()
+        return self._env_names.keys()
 
     # Counting
 
@@ -106,29 +99,93 @@ class HintIndex:
         for tag in hint.meta.get("tags", ()):
             self._by_tag.setdefault(tag, {})[identity] = hint
         for name in hint.scope.env_names:
-            self._asking[name] = self._asking.get(name, 0) + 1
+            self._env_names[name] = self._env_names.get(name, 0) + 1
+        self._order.add(hint)
 
     def _remove(self, identity: Identity) -> None:
         """A log may repeat a removal, so what is gone already is no error."""
         hint = self._all.pop(identity, None)
         if hint is None:
             return
-        self._take_off(self._by_key, hint.key, identity)
-        self._take_off(self._variants[hint.component], hint.key, identity)
+        _take_off(self._by_key, hint.key, identity)
+        _take_off(self._variants[hint.component], hint.key, identity)
         for tag in hint.meta.get("tags", ()):
-            self._take_off(self._by_tag, tag, identity)
+            _take_off(self._by_tag, tag, identity)
         for name in hint.scope.env_names:
-            self._asking[name] -= 1
-            if not self._asking[name]:
-                del self._asking[name]
+            self._env_names[name] -= 1
+            if not self._env_names[name]:
+                del self._env_names[name]
         self._sizes[hint.component] -= 1
         if not self._sizes[hint.component]:
             del self._sizes[hint.component], self._variants[hint.component]
+        self._order.discard(hint)
 
-    @staticmethod
-    def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
-        """An empty shelf goes too: names come and go, and memory must not remember them."""
-        shelf = shelves[name]
-        del shelf[identity]
-        if not shelf:
-            del shelves[name]
+
+def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
+    """An empty shelf goes too: names come and go, and must not pile up."""
+    shelf = shelves[name]
+    del shelf[identity]
+    if not shelf:
+        del shelves[name]
+
+
+class _Order:
+    """The hints sorted by score, as of one minute. Made when a query first needs it, then kept up to date.
+
+    A new minute costs little: the part of each score that fades is multiplied.
+    """
+
+    def __init__(self) -> None:
+        self._minute: float | None = None
+        self._sorted: list[_Entry] = []
+        self._entries: dict[Identity, _Entry] = {}
+
+    def walk(self, index: Iterable[Hint], now: float) -> Iterator[Hint]:
+        self._refresh(index, now)
+        return (entry.hint for entry in self._sorted)
+
+    def sort(self, index: Iterable[Hint], hints: Iterable[Hint], now: float) -> list[Hint]:
+        self._refresh(index, now)
+        return [entry.hint for entry in sorted((self._entries[hint.identity] for hint in hints), key=_KEY)]
+
+    def add(self, hint: Hint) -> None:
+        if self._minute is not None:
+            entry = self._entries[hint.identity] = _Entry(hint, self._minute)
+            insort(self._sorted, entry, key=_KEY)
+
+    def discard(self, hint: Hint) -> None:
+        if self._minute is not None:
+            del self._sorted[bisect_left(self._sorted, self._entries.pop(hint.identity).key, key=_KEY)]
+
+    def _refresh(self, index: Iterable[Hint], now: float) -> None:
+        minute = now - now % ranking.MINUTE
+        if minute == self._minute:
+            return
+        if self._minute is None or minute < self._minute:
+            self._entries = {hint.identity: _Entry(hint, minute) for hint in index}
+            self._sorted = list(self._entries.values())
+        else:
+            for entry in self._sorted:
+                entry.move(minute)
+        self._minute = minute
+        self._sorted.sort(key=_KEY)  # linear when it was sorted a minute before
+
+
+class _Entry:
+    __slots__ = ("_fading", "_since", "_steady", "hint", "key")
+
+    def __init__(self, hint: Hint, minute: float) -> None:
+        self.hint = hint
+        self._since = max(minute, hint.updated_at, hint.last_used_at or 0.0)
+        self._steady, self._fading = ranking.score_parts(hint, self._since)
+        score = self._steady + self._fading if self._since == minute else ranking.score(hint, minute)
+        self.key: ranking.OrderKey = (-score, -hint.updated_at, hint.identity)
+
+    def move(self, minute: float) -> None:
+        """To a later minute, with less work than a score takes."""
+        if minute >= self._since:
+            score = self._steady + self._fading * half_life(minute - self._since)
+            self.key = (-score, self.key[1], self.key[2])
+
+
+_KEY = attrgetter("key")

@@ -1,7 +1,8 @@
-"""The hint: a value and what is known about it, immutable; its scope is compiled and its texts are laid out once."""
+"""The hint: a value and its meta, immutable; and a change to the store, which is a value too."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
@@ -9,31 +10,70 @@ from typing import Any, Self
 from nudge import limits
 from nudge.clock import iso
 from nudge.errors import Invalid
-from nudge.hints.fields import parse_name, parse_object, parse_text, parse_whole, require
-from nudge.hints.meta import SECRET, parse_meta
-from nudge.hints.scope import Scope, scope_of
+from nudge.hints.fields import parse_choice, parse_list, parse_number, parse_object, parse_text, parse_whole, require
+from nudge.hints.scope import Scope, parse_scope, scope_of
 from nudge.hints.ttl import SESSION, parse_ttl
 from nudge.hints.value import fresh, parse_value, search_text
-
-__all__ = [
-    "Hint",
-    "Identity",
-    "hint_from_wire",
-    "microseconds",
-    "next_version",
-    "parse_meta",
-    "parse_name",
-    "parse_timestamp",
-    "parse_ttl",
-    "parse_value",
-]
 
 # Component, key and the scope's key: what tells one variant from every other.
 Identity = tuple[str, str, str]
 
+SECRET = "secret"
+SENSITIVITIES = ("normal", SECRET)
+SOURCES = ("user", "agent", "tool-output", "file-import")
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
+_RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS)
+
+
+# Meta
+
+
+def parse_meta(raw: object, field: str = "meta") -> dict[str, Any]:
+    """Only the fields that were given: a default that is stored could never change. Null is not given, and an empty
+    scope is no scope."""
+    given = parse_object({} if raw is None else raw, field, tuple(_META_PARSERS))
+    meta = {
+        name: parse(given[name], f"{field}.{name}")
+        for name, parse in _META_PARSERS.items()
+        if given.get(name) is not None
+    }
+    if not meta.get("scope", True):
+        del meta["scope"]
+    return meta
+
+
+def merge_meta(meta: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Parsed fields added to parsed meta, in the order in which `parse_meta` writes them."""
+    merged = {**meta, **more}
+    return {name: merged[name] for name in _META_PARSERS if name in merged}
+
+
+def _parse_tags(raw: object, field: str) -> list[str]:
+    return parse_list(raw, field, limits.MAX_TAGS, lambda tag, at: parse_text(tag, at, limits.MAX_TAG_CHARS, least=1))
+
+
+def _parse_ttl_text(raw: object, field: str) -> str:
+    parse_ttl(raw, field)
+    return str(raw)
+
+
+_META_PARSERS: dict[str, Callable[[object, str], Any]] = {
+    "reason": lambda raw, field: parse_text(raw, field, limits.MAX_REASON_CHARS),
+    "tags": _parse_tags,
+    "priority": lambda raw, field: parse_whole(raw, field, limits.MIN_PRIORITY, limits.MAX_PRIORITY),
+    "confidence": lambda raw, field: parse_number(raw, field, 0, 1),
+    "ttl": _parse_ttl_text,
+    "sensitivity": lambda raw, field: parse_choice(raw, field, SENSITIVITIES),
+    "scope": lambda raw, field: parse_scope(raw, field).wire,
+    "source": lambda raw, field: parse_choice(raw, field, SOURCES),
+    "added_by": lambda raw, field: parse_text(raw, field, limits.MAX_ADDED_BY_CHARS),
+}
+
+
+# The hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +90,8 @@ class Hint:
     scope: Scope = field(compare=False, repr=False)
     identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
-    texts: tuple[tuple[str, str], ...] = field(compare=False, repr=False)
+    blob: bytes = field(compare=False, repr=False)
+    """Its texts as UTF-8, one a line: what a regular expression is tried on first."""
 
     @classmethod
     def of(
@@ -66,7 +107,7 @@ class Hint:
         last_used_at: float | None = None,
         use_count: int = 0,
     ) -> Self:
-        """From parts that were parsed already; what follows from them is worked out here."""
+        """From parts that were parsed already; scope, expiry and texts follow from them."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
         scope = scope_of(meta.get("scope", {}))
         return cls(
@@ -82,7 +123,7 @@ class Hint:
             scope=scope,
             identity=(component, key, scope.key),
             expires_at=None if lifetime is None else updated_at + lifetime,
-            texts=_texts(component, key, value, meta),
+            blob="\n".join(text for _, text in _texts(component, key, value, meta)).encode("utf-8", "replace"),
         )
 
     @property
@@ -91,14 +132,28 @@ class Hint:
 
     @property
     def weight(self) -> int:
-        """Characters to read: what work on this hint costs."""
-        return self.scope.weight + sum(len(text) for _, text in self.texts)
+        """Characters that work on this hint reads."""
+        return self.scope.weight + len(self.blob)
+
+    @property
+    def texts(self) -> list[tuple[str, str]]:
+        """What a search reads, each with the name of its field; apart, so that `^` and `$` mean one of them."""
+        return _texts(self.component, self.key, self.value, self.meta)
 
     def live_at(self, now: float) -> bool:
         return self.expires_at is None or now < self.expires_at
 
+    def to_record(self) -> dict[str, Any]:
+        """For the change log: times stay numbers, since a float survives JSON to the last bit."""
+        return {name: getattr(self, name) for name in _RECORD_FIELDS}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """The inverse of `to_record`, without checks: they were made before it was written, and it has a checksum."""
+        return cls.of(**{name: record[name] for name in _RECORD_FIELDS})
+
     def to_wire(self) -> dict[str, Any]:
-        """What callers see: a copy, so that nothing done to an answer reaches the store."""
+        """What callers see. A copy: nothing done to an answer reaches the store."""
         wire: dict[str, Any] = {
             "value": fresh(self.value),
             "meta": fresh(self.meta),
@@ -113,9 +168,13 @@ class Hint:
         return wire
 
 
+def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> list[tuple[str, str]]:
+    fields = [("component", component), ("key", key), ("value", search_text(value)), ("reason", meta.get("reason", ""))]
+    return [*((name, text) for name, text in fields if text), *(("tag", tag) for tag in meta.get("tags", ()))]
+
+
 def next_version(held: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
-    """The hint that takes the place of `held`: what it says is new, its history goes on, and its time never stands
-    still."""
+    """The hint that replaces `held`: value and meta are new, counts and creation stay, and its time moves on."""
     if held is None:
         return Hint.of(component, key, value, meta, created_at=microseconds(now), updated_at=microseconds(now))
     return Hint.of(
@@ -123,9 +182,7 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
         key,
         value,
         meta,
-        version=min(
-            held.version + 1, limits.MAX_VERSION
-        ),  # only an import can bring it there; beyond, nothing could read it back
+        version=min(held.version + 1, limits.MAX_VERSION),  # only an import can bring it there
         created_at=held.created_at,
         updated_at=microseconds(max(now, held.updated_at + 1e-6)),
         last_used_at=held.last_used_at,
@@ -133,23 +190,11 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
     )
 
 
-def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Where each text stands, for the reasons of a search; kept apart, so that `^` and `$` mean one of them."""
-    labelled = [
-        ("component", component),
-        ("key", key),
-        ("value", search_text(value)),
-        ("reason", meta.get("reason", "")),
-    ]
-    return (*((label, text) for label, text in labelled if text), *(("tag", tag) for tag in meta.get("tags", ())))
-
-
 def hint_from_wire(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
-    """The inverse of `to_wire`, for input from anywhere: checked by the rules of a `set`; what is missing starts now.
+    """The inverse of `to_wire`, checked by the rules of a `set`; a time that is missing is now.
 
-    A clock elsewhere may run ahead. Here nothing was set or used later than now, or a TTL, which starts at the last
-    set, would not
-    end in its time, and every later `set` would have to be later still."""
+    A time in the future, from a clock that runs ahead, becomes now: a TTL starts at the last set and must end in time,
+    and every later `set` would have to be later still."""
     given = parse_object(raw, path, _WIRE_FIELDS)
     latest = microseconds(now)
     times = {name: min(parse_timestamp(given[name], f"{path}.{name}"), latest) for name in _TIMES if name in given}
@@ -181,5 +226,39 @@ def parse_timestamp(raw: object, path: str) -> float:
 
 
 def microseconds(seconds: float) -> float:
-    """A moment as the wire can write it: only then does an export that is read back equal the store."""
+    """A time as precise as the wire writes it, so that an export that is imported again equals the store."""
     return round(seconds, 6)
+
+
+# A change to the store
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a write does: decided first, logged, then applied. Removals come first, so that a variant may be removed and
+    put at once."""
+
+    puts: tuple[Hint, ...] = ()
+    removals: tuple[Identity, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.puts) + len(self.removals)
+
+    def to_record(self) -> dict[str, Any]:
+        return {
+            "puts": [hint.to_record() for hint in self.puts],
+            "removals": [list(identity) for identity in self.removals],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        puts = tuple(map(Hint.from_record, record["puts"]))
+        return cls(puts, tuple((component, key, scope_key) for component, key, scope_key in record["removals"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A write that is allowed: its change, and the result for the caller once that is applied."""
+
+    change: Change
+    result: dict[str, Any]

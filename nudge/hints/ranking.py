@@ -1,9 +1,11 @@
-"""Which of the eligible hints is best, and why."""
+"""Which of the eligible hints is best, and why.
+
+Ages count in whole minutes. With a half-life of a week that changes a score by less than 0.00003, and the order of all
+hints stays the same for a minute: a query walks over it and stops at the first that match.
+"""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +16,16 @@ from nudge.explanation import explain
 from nudge.hints.model import Hint, Identity
 
 WEIGHTS = {"frecency": 0.30, "priority": 0.20, "confidence": 0.20, "specificity": 0.20, "recency": 0.10}
+_FRECENCY, _PRIORITY, _CONFIDENCE, _SPECIFICITY, _RECENCY = WEIGHTS.values()
 CONDITIONS_OF_FULL_SPECIFICITY = 5
+MINUTE = 60.0
+
+OrderKey = tuple[float, float, Identity]
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A hint that passed every gate, with its score and the reasons that let it pass."""
+    """An eligible hint, with its score and the reasons why it was found."""
 
     hint: Hint
     score: float
@@ -30,42 +36,51 @@ class Ranked:
         return explain(True, self.score, self.components, [*self.reasons, *usage_reasons(self.hint, now)])
 
 
-def score(hint: Hint, now: float) -> tuple[float, dict[str, float]]:
-    """The weighted total, and its parts before they are weighted, each 0 to 1."""
-    components = {
-        "frecency": _frecency(hint, now),
-        "priority": hint.meta.get("priority", limits.DEFAULT_PRIORITY) / limits.MAX_PRIORITY,
-        "confidence": hint.meta.get("confidence", limits.DEFAULT_CONFIDENCE),
-        "specificity": min(hint.scope.size / CONDITIONS_OF_FULL_SPECIFICITY, 1.0),
-        "recency": half_life(now - hint.updated_at),
-    }
-    return sum(WEIGHTS[name] * part for name, part in components.items()), components
+def rank(hint: Hint, reasons: list[str], now: float) -> Ranked:
+    return Ranked(hint, score(hint, now), score_components(hint, now), reasons)
 
 
-def _frecency(hint: Hint, now: float) -> float:
-    return 0.0 if hint.last_used_at is None else saturation(hint.use_count) * half_life(now - hint.last_used_at)
+def score(hint: Hint, now: float) -> float:
+    """The weighted sum of the components."""
+    steady, fading = score_parts(hint, _minute(now))
+    return steady + fading
 
 
-def judge(hint: Hint, reasons: list[str], now: float) -> Ranked:
-    return Ranked(hint, *score(hint, now), reasons)
+def score_parts(hint: Hint, moment: float) -> tuple[float, float]:
+    """The part of the score that stays as it is, and the part that halves every week, at an exact moment."""
+    frecency, priority, confidence, specificity, recency = _components(hint, moment)
+    steady = _PRIORITY * priority + _CONFIDENCE * confidence + _SPECIFICITY * specificity
+    return steady, _FRECENCY * frecency + _RECENCY * recency
 
 
-def rank(judged: Iterable[Ranked], limit: int) -> list[Ranked]:
-    """The best first."""
-    return heapq.nsmallest(limit, judged, key=_order)
+def score_components(hint: Hint, now: float) -> dict[str, float]:
+    """The parts of the score before they are weighted, each 0 to 1."""
+    return dict(zip(WEIGHTS, _components(hint, _minute(now)), strict=True))
 
 
-def best(judged: Iterable[Ranked]) -> Ranked:
-    return min(judged, key=_order)
+def _minute(now: float) -> float:
+    return now - now % MINUTE
 
 
-def _order(one: Ranked) -> tuple[float, float, Identity]:
-    """By score, then the newer, then by name, so that equal calls get equal answers."""
-    return -one.score, -one.hint.updated_at, one.hint.identity
+def _components(hint: Hint, moment: float) -> tuple[float, float, float, float, float]:
+    """In the order of WEIGHTS."""
+    used_at, meta = hint.last_used_at, hint.meta
+    return (
+        0.0 if used_at is None else saturation(hint.use_count) * half_life(moment - used_at),
+        meta.get("priority", limits.DEFAULT_PRIORITY) / limits.MAX_PRIORITY,
+        meta.get("confidence", limits.DEFAULT_CONFIDENCE),
+        min(hint.scope.size / CONDITIONS_OF_FULL_SPECIFICITY, 1.0),
+        half_life(moment - hint.updated_at),
+    )
+
+
+def order_key(hint: Hint, now: float) -> OrderKey:
+    """Sorts the best first: by score, then the newer, then by name, so that equal calls get equal answers."""
+    return -score(hint, now), -hint.updated_at, hint.identity
 
 
 def usage_reasons(hint: Hint, now: float) -> list[str]:
-    """What, beside the scope, raised or lowered it. A use that was taken back is none."""
+    """What, beside the scope, raised or lowered the score. A use that was taken back is not mentioned."""
     reasons = []
     used_at = hint.last_used_at if hint.use_count else None
     if used_at is not None:

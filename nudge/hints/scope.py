@@ -17,6 +17,7 @@ from nudge.security.globs import (
     check_cost,
     compile_branch_glob,
     compile_glob,
+    glob_cost,
     is_comparable,
     normalise_cwd_glob,
 )
@@ -49,7 +50,8 @@ class Scope:
         self.wire = wire
         self.key = key
         self.size = len(wire)
-        self.weight = len(key) + limits.CHARS_PER_GLOB * (len(wire.get("cwd_glob", ())) + len(wire.get("branch", ())))
+        globs = [*wire.get("cwd_glob", ()), *wire.get("branch", ())]
+        self.weight = len(key) + sum(limits.CHARS_PER_GLOB + glob_cost(glob) // 4 for glob in globs)
         self.env_names = frozenset((*wire.get("env_required", ()), *wire.get("env_match", {})))
         self._gates: tuple[Gate, ...] = tuple(_GATES[name](wire[name]) for name in wire)
 
@@ -137,7 +139,7 @@ def _parse_env_name(raw: object, field: str) -> str:
     name = parse_text(raw, field, limits.MAX_NAME_CHARS, least=1)
     if "=" in name or " " in name:
         raise Invalid("must be the name of an environment variable", field=field)
-    if len(_canonical(name)) > limits.MAX_NAME_CHARS + len('""'):  # so it is told in a header, with a thousand others
+    if len(_canonical(name)) > limits.MAX_NAME_CHARS + len('""'):
         raise Invalid(f"must be at most {limits.MAX_NAME_CHARS} characters as JSON", field=field)
     return name
 
@@ -197,8 +199,8 @@ class _BranchGate:
     def check(self, context: Context) -> tuple[bool, str]:
         if context.branch is not None and any(glob.matches(context.branch) for glob in self.globs):
             return True, f"branch={context.branch} allowed"
-        found = "branch unknown" if context.branch is None else f"branch={context.branch}"
-        return False, _needs(found, [glob.pattern for glob in self.globs])
+        actual = "branch unknown" if context.branch is None else f"branch={context.branch}"
+        return False, _needs(actual, [glob.pattern for glob in self.globs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class _EnvRequiredGate:
 
 @dataclass(frozen=True, slots=True)
 class _EnvMatchGate:
-    """Speaks of names only: a value may be anybody's password."""
+    """Its reasons name variables only: a value may be a password."""
 
     allowed: Mapping[str, str | list[str]]
 
@@ -245,14 +247,14 @@ class _EnvMatchGate:
         complaints = [complaint for complaint in failed if complaint]
         return not complaints, ", ".join(complaints) or f"env {_all_of(tuple(self.allowed))} matched"
 
-    def _complaint(self, name: str, found: str | None) -> str | None:
-        if found is None:
+    def _complaint(self, name: str, actual: str | None) -> str | None:
+        if actual is None:
             return f"env {name} not set"
-        return None if found in _several(self.allowed[name]) else f"env {name} has another value"
+        return None if actual in _several(self.allowed[name]) else f"env {name} has another value"
 
 
-def _needs(found: str, wanted: Sequence[str]) -> str:
-    return f"{found}, needs {either(_few(wanted))}"
+def _needs(actual: str, wanted: Sequence[str]) -> str:
+    return f"{actual}, needs {either(_few(wanted))}"
 
 
 def _all_of(names: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
-"""Queries: filters that all must hold, over the smallest index that covers them."""
+"""Queries: filters that all must hold, over the smallest index that covers them, best hints first."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Self
 
 from nudge import limits
@@ -11,10 +12,11 @@ from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex
-from nudge.hints.misses import Refused, nearest, nothing_here
 from nudge.hints.model import Hint
-from nudge.hints.pace import Pace
-from nudge.hints.ranking import Ranked, judge, rank
+from nudge.hints.not_found import Checked, explain_refused, nearest
+from nudge.hints.ranking import Ranked, rank
+from nudge.hints.scope import Verdict
+from nudge.hints.slices import Slices
 from nudge.security.regex import Regex, compile_regex
 
 
@@ -23,7 +25,7 @@ class Filters:
     """None filters nothing. A hint needs one of the keys and one of the tags."""
 
     component: str | None
-    keys: list[str] | None
+    keys: frozenset[str] | None
     tags: list[str] | None
     regex: Regex | None
 
@@ -31,29 +33,46 @@ class Filters:
     def parse(cls, component: object, keys: object, tags: object, regex: object) -> Self:
         return cls(
             component=None if component is None else parse_name(component, "component"),
-            keys=None if keys is None else _parse_names(keys, "keys", limits.MAX_NAME_CHARS),
+            keys=None if keys is None else frozenset(_parse_names(keys, "keys", limits.MAX_NAME_CHARS)),
             tags=None if tags is None else _parse_names(tags, "tags", limits.MAX_TAG_CHARS),
             regex=None if regex is None else _parse_regex(regex),
         )
 
-    def candidates(self, index: HintIndex) -> Iterator[Hint]:
+    def candidates(self, index: HintIndex, now: float) -> Iterator[Hint]:
+        """Live hints that pass every filter but the regex, best first. Lazy: the index must not change meanwhile.
+
+        A small group is sorted. Of a large one the first few are wanted: they are picked from the order of all hints.
+        """
+        group = self._smallest_group(index)
+        hints = index.ranked(now) if group is None else iter(index.sort(group, now))
+        keys, tags = self.keys, frozenset(self.tags or ())
+        return (
+            hint
+            for hint in hints
+            if (keys is None or hint.key in keys)
+            and not (tags and tags.isdisjoint(hint.meta.get("tags", ())))
+            and hint.live_at(now)
+        )
+
+    def _smallest_group(self, index: HintIndex) -> Iterable[Hint] | None:
+        """The hints of the component, or of the keys or the tags, if they are few; None for all hints."""
         if self.component is not None:
             return index.component(self.component)
-        if self.keys is not None:
-            return index.keyed(self.keys)
-        return iter(index) if self.tags is None else index.tagged(self.tags)
+        groups = [] if self.keys is None else [index.keyed(self.keys)]
+        groups += [] if self.tags is None else [index.tagged(self.tags)]
+        shelves = min(groups, key=lambda shelves: sum(map(len, shelves)), default=None)
+        if shelves is None or sum(map(len, shelves)) > limits.SORTED_GROUP:
+            return None
+        return {identity: hint for shelf in shelves for identity, hint in shelf.items()}.values()
 
-    def reasons(self, hint: Hint) -> list[str] | None:
-        """Why the hint passes; None when it does not."""
-        if self.keys is not None and hint.key not in self.keys:
-            return None
-        found = [] if self.tags is None else [f"tag {tag}" for tag in self.tags if tag in hint.meta.get("tags", ())]
-        if self.tags is not None and not found:
-            return None
-        if self.regex is None:
-            return found
-        place = next((label for label, text in hint.texts if self.regex.search(text)), None)
-        return None if place is None else [*found, f"regex found in {place}"]
+    def reasons(self, hint: Hint) -> list[str]:
+        """Why a hint that passed was found."""
+        reasons = [f"tag {tag}" for tag in self.tags or () if tag in hint.meta.get("tags", ())]
+        return reasons if self.regex is None else [*reasons, f"regex found in {_field_matched(self.regex, hint)}"]
+
+
+def _field_matched(regex: Regex, hint: Hint) -> str | None:
+    return next((name for name, text in hint.texts if regex.search(text)), None)
 
 
 def _parse_names(raw: object, field: str, most: int) -> list[str]:
@@ -72,44 +91,67 @@ def _parse_regex(raw: object) -> Regex:
 def search(
     index: HintIndex, now: float, filters: Filters, context: Context, limit: int
 ) -> Generator[None, None, dict[str, Any]]:
-    """Works on the hints of the moment it starts: what is written during a pause changes nothing. After its first step
-    it reads
-    nothing else, so that the rest may run on another thread."""
-    candidates = list(filters.candidates(index))
-    yield
-    found, refused = yield from _sift(candidates, now, filters, context, limit)
+    """Answer a query from the hints of the moment it starts.
+
+    It reads nothing that can change once it has paused, and with a regex it pauses before it reads any text: the rest
+    may run on another thread."""
+    candidates = filters.candidates(index, now)
+    if filters.regex is not None:
+        candidates = iter(list(candidates))
+        yield
+    matches, refused = yield from _select(candidates, filters.regex, context, limit)
     entries = []
-    pace = Pace()
-    for ranked in rank(found, limit):
-        entries.append(_entry(ranked, now))
-        if pace.due(ranked.hint):
+    slices = Slices()
+    for hint, verdict in matches:
+        entries.append(_entry(rank(hint, [*filters.reasons(hint), *verdict.reasons], now), now))
+        if slices.due(hint.weight):
             yield
-    return {"hints": entries, **({"why_not": nothing_here(refused)} if refused and not found else {})}
+    return {"hints": entries, **({"why_not": explain_refused(refused)} if refused and not matches else {})}
 
 
-def _sift(
-    candidates: list[Hint], now: float, filters: Filters, context: Context, limit: int
-) -> Generator[None, None, tuple[list[Ranked], list[Refused]]]:
-    """The best that apply here, and the nearest of those that do not: both lists stay short, as a sort of thousands at
-    the end
-    would be one long step."""
-    found: list[Ranked] = []
-    refused: list[Refused] = []
-    pace = Pace()
-    for hint in candidates:
-        passed = filters.reasons(hint) if hint.live_at(now) else None
-        verdict = None if passed is None else hint.scope.check(context)
-        if passed is not None and verdict is not None and verdict.eligible:
-            found.append(judge(hint, [*passed, *verdict.reasons], now))
-        elif verdict is not None and not found:
-            refused.append((hint, verdict))
-        if len(found) >= 2 * limit:
-            found = rank(found, limit)
-        if len(refused) >= 2 * limits.MAX_QUERY_WHY_NOT:
+def _select(
+    candidates: Iterator[Hint], regex: Regex | None, context: Context, limit: int
+) -> Generator[None, None, tuple[list[Checked], list[Checked]]]:
+    """The first that apply here; and, as long as none does, the nearest of those that do not."""
+    matches: list[Checked] = []
+    refused: list[Checked] = []
+    verdicts: dict[str, Verdict] = {}
+    slices, is_lazy = Slices(), regex is None
+    matching = candidates if regex is None else _matching(candidates, regex)
+    while len(matches) < limit:
+        hint = next(matching, None)
+        if hint is None:
+            break
+        chars = 0
+        if isinstance(hint, int):
+            chars = hint
+        else:
+            verdict = verdicts.get(hint.scope.key)
+            if verdict is None:
+                verdict = verdicts[hint.scope.key] = hint.scope.check(context)
+                chars = hint.scope.weight
+            if verdict.eligible:
+                matches.append((hint, verdict))
+            elif not matches:
+                refused.append((hint, verdict))
+        if slices.due(chars):
+            if is_lazy:
+                matching, is_lazy = iter(list(candidates)), False
             refused = nearest(refused, limits.MAX_QUERY_WHY_NOT)
-        if pace.due(hint):
             yield
-    return found, refused
+    return matches, refused
+
+
+def _matching(candidates: Iterator[Hint], regex: Regex) -> Iterator[Hint | int]:
+    """The hints with a text that the regex matches; and, after each block, the number of characters it had."""
+    size = limits.FIRST_REGEX_BLOCK
+    while block := list(islice(candidates, size)):
+        blobs = [hint.blob for hint in block]
+        for number in regex.candidates(blobs):
+            if _field_matched(regex, block[number]) is not None:
+                yield block[number]
+        yield sum(map(len, blobs))
+        size = limits.REGEX_BLOCK
 
 
 def _entry(ranked: Ranked, now: float) -> dict[str, Any]:

@@ -10,21 +10,18 @@ from typing import Any
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Conflict, Invalid
-from nudge.hints import sync, transfer
-from nudge.hints.admission import Admission
-from nudge.hints.change import Change, Decision
+from nudge.hints import import_export, sync
 from nudge.hints.fields import parse_name, parse_text, parse_whole
+from nudge.hints.import_export import Incoming
 from nudge.hints.index import HintIndex
-from nudge.hints.meta import completed, parse_meta
-from nudge.hints.misses import no_such_hint, no_such_variant, no_variant_here
-from nudge.hints.model import Hint, Identity, microseconds, next_version
-from nudge.hints.ranking import Ranked, best, judge
+from nudge.hints.model import Change, Decision, Hint, Identity, merge_meta, microseconds, next_version, parse_meta
+from nudge.hints.not_found import no_such_hint, no_such_variant, no_variant_here
+from nudge.hints.quotas import Admission
+from nudge.hints.ranking import Ranked, order_key, rank
 from nudge.hints.scope import parse_scope
 from nudge.hints.search import Filters, search
 from nudge.hints.ttl import SESSION, parse_ttl
 from nudge.hints.value import parse_value
-
-__all__ = ["Change", "Decision", "HintStore"]
 
 _NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
 
@@ -55,11 +52,14 @@ class HintStore:
     def apply(self, change: Change) -> None:
         self._index.apply(change)
 
-    def apply_in_steps(self, change: Change) -> Generator[None, None, None]:
-        """`apply` for thousands of hints: readers see all of it or nothing. No other change may be applied
-        meanwhile."""
-        replaced, self._index = self._index, (yield from self._index.with_change(change))
-        yield from replaced.dismantle()
+    def prepare(self, change: Change) -> HintIndex:
+        """The index with a large change applied, while the store stays as it is. May run on another thread, as long as
+        nothing else is applied."""
+        return self._index.with_change(change)
+
+    def swap(self, index: HintIndex) -> None:
+        """Take what `prepare` made: readers see all of the change or nothing."""
+        self._index = index
 
     # Writes
 
@@ -73,7 +73,7 @@ class HintStore:
         if_match_version: int | None = None,
     ) -> Decision:
         name, label = parse_name(component, "component"), parse_name(key, "key")
-        parsed = completed({**self._default_ttl, **parse_meta(meta)})
+        parsed = merge_meta({**self._default_ttl, **parse_meta(meta)})
         new = next_version(None, name, label, parse_value(value), parsed, now)
         self._admission.refuse_secret(new)
         held = self._index.live(new.identity, now)
@@ -86,7 +86,7 @@ class HintStore:
         """Every variant, or the one with this scope; `{}` is the scope of the variant that applies everywhere."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         wanted = None if scope is None else parse_scope(scope, "scope").key
-        held = sorted(self._index.variants(name, label, now), key=lambda hint: hint.scope.key)
+        held = sorted(self._live_variants(name, label, now), key=lambda hint: hint.scope.key)
         gone = [hint for hint in held if wanted in (None, hint.scope.key)]
         if not gone:
             raise no_such_variant(name, label, held) if held else no_such_hint(self._index, now, name, label)
@@ -101,27 +101,36 @@ class HintStore:
         credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
         if credit == 0:
             raise Invalid("must not be 0", field="delta")
-        return _credited((yield from self._best(now, component, key, context)).hint, credit, now)
+        return _credit((yield from self._best(now, component, key, context)).hint, credit, now)
 
     def decide_credit(self, now: float, identity: Identity, credit: int) -> Decision | None:
         """The same for one variant, whichever `get` would return; None when it is gone."""
         held = self._index.live(identity, now)
-        return None if held is None else _credited(held, credit, now)
+        return None if held is None else _credit(held, credit, now)
 
-    def decide_import(self, now: float, payload: object, mode: object = "merge") -> Generator[None, None, Decision]:
-        return transfer.decide_import(self._index, self._admission, now, payload, mode)
+    def decide_import(self, now: float, payload: object, mode: object = "merge") -> Decision:
+        chosen = import_export.parse_mode(mode)
+        incoming = import_export.read_payload(payload, now, self._admission)
+        return self.decide_incoming(now, incoming, chosen)
+
+    def read_page(self, now: float, components: object, seen: set[Identity]) -> list[Incoming]:
+        """The hints of one page of an import, checked. Reads nothing of the store but its rules."""
+        return list(import_export.read_components(components, now, self._admission, seen))
+
+    def decide_incoming(self, now: float, incoming: Iterable[Incoming], mode: str) -> Decision:
+        return import_export.decide_import(self._index, self._admission, now, incoming, mode)
 
     def decide_sync(
         self,
         now: float,
         scope: object,
         added_by: object,
-        found: Iterable[sync.Found],
+        entries: Iterable[sync.Entry],
         keeps: sync.Keeps = sync.keep_none,
     ) -> Decision:
         tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
         owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
-        return sync.decide_sync(self._index, self._admission, now, owner, found, keeps)
+        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps)
 
     def decide_sweep(self, now: float) -> Change:
         return Change(removals=tuple(hint.identity for hint in self._index.expired(now)))
@@ -131,8 +140,8 @@ class HintStore:
     def get(
         self, now: float, component: object, key: object, context: Context | None = None
     ) -> Generator[None, None, dict[str, Any]]:
-        found = yield from self._best(now, component, key, context)
-        return {"hint": found.hint.to_wire(), "match_explain": found.explain(now)}
+        ranked = yield from self._best(now, component, key, context)
+        return {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
 
     def query(
         self,
@@ -154,49 +163,57 @@ class HintStore:
     ) -> Generator[None, None, dict[str, Any]]:
         """Everything there is, whatever the context, which only marks what applies."""
         if component is None:
-            return {"components": _counted(hint for hint in self._index if hint.live_at(now))}
+            return {"components": _count(hint for hint in self._index if hint.live_at(now))}
         held = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
         held.sort(key=lambda hint: hint.identity)
         hints = []
         for hint in held:
-            hints.append(_listed(hint, context or Context()))
+            hints.append(_list_entry(hint, context or Context()))
             yield
-        return {"components": _counted(held), "hints": hints}
+        return {"components": _count(held), "hints": hints}
 
-    def export(
-        self, now: float, *, component: object = None, reveal: bool = False
-    ) -> Generator[None, None, dict[str, Any]]:
-        """What is live at the first step; secrets without their value unless they are to be revealed."""
-        chosen = self._index if component is None else self._index.component(parse_name(component, "component"))
-        components = yield from transfer.export_components([hint for hint in chosen if hint.live_at(now)], reveal)
-        return {"payload": transfer.payload_of(components, self.session_id, self.created_at)}
+    def live_hints(self, now: float, component: object = None) -> list[Hint]:
+        """All that are live, or those of one component, in the order of an export."""
+        hints = self._index if component is None else self._index.component(parse_name(component, "component"))
+        return sorted((hint for hint in hints if hint.live_at(now)), key=lambda hint: hint.identity)
+
+    def export(self, now: float, *, component: object = None, reveal: bool = False) -> dict[str, Any]:
+        """What is live now; secrets without their value unless they are to be revealed."""
+        components = import_export.export_components(self.live_hints(now, component), reveal)
+        return {"payload": {**self.export_header(), "components": components}}
+
+    def export_header(self) -> dict[str, Any]:
+        return import_export.export_header(self.session_id, self.created_at)
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
         """The variables that scopes there ask for: the only ones a caller need send."""
         if component is None:
             return frozenset(self._index.env_names())
-        hints = self._index.component(component) if key is None else self._index.shelf(component, key)
+        hints = self._index.component(component) if key is None else self._index.variants(component, key)
         return frozenset(name for hint in hints for name in hint.scope.env_names)
 
     def _best(
         self, now: float, component: object, key: object, context: Context | None
     ) -> Generator[None, None, Ranked]:
-        """Pauses after each variant: one may have patterns that take milliseconds, and there may be two hundred."""
+        """The best eligible variant; raises NotFound with what excluded each. Pauses after each variant: one may have
+        patterns that take milliseconds, and there may be two hundred."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         checked = []
-        for hint in self._index.variants(name, label, now):
+        for hint in self._live_variants(name, label, now):
             checked.append((hint, hint.scope.check(context or Context())))
             yield
-        eligible = [judge(hint, verdict.reasons, now) for hint, verdict in checked if verdict.eligible]
+        eligible = [(hint, verdict.reasons) for hint, verdict in checked if verdict.eligible]
         if not eligible:
             raise no_variant_here(name, label, checked) if checked else no_such_hint(self._index, now, name, label)
-        if len(eligible) == 1:
-            return eligible[0]
-        chosen = best(eligible)
-        return replace(chosen, reasons=[*chosen.reasons, f"best of {len(eligible)} variants that apply"])
+        hint, reasons = min(eligible, key=lambda pair: order_key(pair[0], now)) if len(eligible) > 1 else eligible[0]
+        more = [f"best of {len(eligible)} variants that apply"] if len(eligible) > 1 else []
+        return rank(hint, [*reasons, *more], now)
+
+    def _live_variants(self, component: str, key: str, now: float) -> list[Hint]:
+        return [hint for hint in self._index.variants(component, key) if hint.live_at(now)]
 
 
-def _credited(held: Hint, credit: int, now: float) -> Decision:
+def _credit(held: Hint, credit: int, now: float) -> Decision:
     count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
     if credit < 0 and count == held.use_count:
         return Decision(Change(), {"hint": held.to_wire(), "note": _NOTHING_TO_LOWER})
@@ -224,13 +241,13 @@ def _mismatch(expected: int, actual: int) -> str:
     return f"is at version {actual}, not {expected}: read it again"
 
 
-def _counted(hints: Iterable[Hint]) -> list[dict[str, Any]]:
+def _count(hints: Iterable[Hint]) -> list[dict[str, Any]]:
     counts: dict[str, int] = {}
     for hint in hints:
         counts[hint.component] = counts.get(hint.component, 0) + 1
     return [{"name": name, "hint_count": counts[name]} for name in sorted(counts)]
 
 
-def _listed(hint: Hint, context: Context) -> dict[str, Any]:
+def _list_entry(hint: Hint, context: Context) -> dict[str, Any]:
     verdict = hint.scope.check(context)
     return {"key": hint.key, "hint": hint.to_wire(), "eligible": verdict.eligible, "reasons": verdict.reasons}

@@ -1,4 +1,4 @@
-"""Hints that a tool found, kept in step with what it finds now. It owns what it set and nothing else."""
+"""Hints of a tool such as `nudge scan`, kept in step with what it finds now. It owns what it set and nothing else."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nudge.hints.admission import Admission
-from nudge.hints.change import Change, Decision
 from nudge.hints.fields import parse_name
 from nudge.hints.index import HintIndex
-from nudge.hints.meta import completed, parse_meta
-from nudge.hints.model import Hint, Identity, next_version
+from nudge.hints.model import Change, Decision, Hint, Identity, merge_meta, next_version, parse_meta
+from nudge.hints.quotas import Admission
 from nudge.hints.scope import Scope
 from nudge.hints.value import fresh, parse_value
 
-Found = tuple[object, object, object, object]  # component, key, value, meta
-Keeps = Callable[
-    [Hint, Hint | None], bool
-]  # whether a hint of the tool's own stays as it is, against what was found in its place
+Entry = tuple[object, object, object, object]  # component, key, value, meta
+# Whether a hint of the tool's own stays as it is, given what was found in its place.
+Keeps = Callable[[Hint, Hint | None], bool]
 
 _SOURCE = "tool-output"
-_WITHHELD = "[REDACTED:secret]"
+_REDACTED = "[REDACTED:secret]"
 
 
 def keep_none(held: Hint, new: Hint | None) -> bool:
@@ -41,9 +38,9 @@ class Owner:
         mine = hint.meta.get("source") == _SOURCE and hint.meta.get("added_by") == self.added_by
         return mine and hint.scope.key == self.scope.key
 
-    def stamped(self, meta: dict[str, Any]) -> dict[str, Any]:
+    def stamp(self, meta: dict[str, Any]) -> dict[str, Any]:
         scope = {"scope": self.scope.wire} if self.scope.size else {}
-        return completed({**self.default_ttl, **meta}, source=_SOURCE, added_by=self.added_by, **scope)
+        return merge_meta({**self.default_ttl, **meta}, source=_SOURCE, added_by=self.added_by, **scope)
 
 
 @dataclass(slots=True)
@@ -61,32 +58,32 @@ class _Report:
 
 
 def decide_sync(
-    index: HintIndex, admission: Admission, now: float, owner: Owner, found: Iterable[Found], keeps: Keeps
+    index: HintIndex, admission: Admission, now: float, owner: Owner, entries: Iterable[Entry], keeps: Keeps
 ) -> Decision:
     report = _Report()
-    wanted = _admitted(_read(found, owner, now), admission, report)
-    settled = [_settle(index.live(identity, now), new, now, owner, keeps, report) for identity, new in wanted.items()]
+    wanted = _admit(_read(entries, owner, now), admission, report)
+    puts = [_reconcile(index.live(identity, now), new, now, owner, keeps, report) for identity, new in wanted.items()]
     missing = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in wanted]
     gone = [hint for hint in missing if not keeps(hint, None)]
     report.unchanged += len(missing) - len(gone)
-    report.removed = [_entry(hint) for hint in gone]
-    change = Change(tuple(hint for hint in settled if hint), tuple(hint.identity for hint in gone))
+    report.removed = [_describe(hint) for hint in gone]
+    change = Change(tuple(hint for hint in puts if hint), tuple(hint.identity for hint in gone))
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
 
-def _read(found: Iterable[Found], owner: Owner, now: float) -> dict[Identity, Hint]:
+def _read(entries: Iterable[Entry], owner: Owner, now: float) -> dict[Identity, Hint]:
     """Of two finds with one name the first counts: a tool looks at its best source first."""
     wanted: dict[Identity, Hint] = {}
-    for index, (component, key, value, meta) in enumerate(found):
+    for index, (component, key, value, meta) in enumerate(entries):
         at = f"found[{index}]"
         name, parsed = parse_name(component, f"{at}.component"), parse_value(value, f"{at}.value")
-        stamped = owner.stamped(parse_meta(meta, f"{at}.meta"))
+        stamped = owner.stamp(parse_meta(meta, f"{at}.meta"))
         hint = next_version(None, name, parse_name(key, f"{at}.key"), parsed, stamped, now)
         wanted.setdefault(hint.identity, hint)
     return wanted
 
 
-def _admitted(wanted: dict[Identity, Hint], admission: Admission, report: _Report) -> dict[Identity, Hint]:
+def _admit(wanted: dict[Identity, Hint], admission: Admission, report: _Report) -> dict[Identity, Hint]:
     """One secret in one manifest must not hide everything else."""
     admitted = {}
     for identity, hint in wanted.items():
@@ -100,21 +97,21 @@ def _admitted(wanted: dict[Identity, Hint], admission: Admission, report: _Repor
     return admitted
 
 
-def _settle(held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, report: _Report) -> Hint | None:
+def _reconcile(held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, report: _Report) -> Hint | None:
     """The hint to put, or None when what is held stays."""
     if held is None:
-        report.added.append(_entry(new))
+        report.added.append(_describe(new))
         return new
     if not owner.owns(held):
-        report.kept.append(_entry(held))
+        report.kept.append(_describe(held))
         return None
     if (held.value, held.meta) == (new.value, new.meta) or keeps(held, new):
         report.unchanged += 1
         return None
-    report.updated.append(_entry(new))
+    report.updated.append(_describe(new))
     return next_version(held, new.component, new.key, new.value, new.meta, now)
 
 
-def _entry(hint: Hint) -> dict[str, Any]:
-    value = _WITHHELD if hint.secret else fresh(hint.value)
+def _describe(hint: Hint) -> dict[str, Any]:
+    value = _REDACTED if hint.secret else fresh(hint.value)
     return {"component": hint.component, "key": hint.key, "value": value, "reason": hint.meta.get("reason", "")}

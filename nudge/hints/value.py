@@ -56,11 +56,11 @@ def value_texts(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def search_text(value: Any) -> str:
-    """What a query's regular expression reads."""
+    """The text of a value that searches read."""
     if isinstance(value, str):
         return value
-    said = value.get("cmd") or value.get("abs") or value.get("body")
-    return said if said is not None else encode(value["data"])
+    text = value.get("cmd") or value.get("abs") or value.get("body")
+    return text if text is not None else encode(value["data"])
 
 
 def _leaves(content: Any) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _json(raw: dict[str, Any], field: str) -> dict[str, Any]:
 
 
 class _DataReader:
-    """Any JSON, given up as soon as it must be too large: a stranger's megabyte is not walked to its end."""
+    """Any JSON, given up as soon as it must be too large, so that an untrusted megabyte is not walked to its end."""
 
     def __init__(self, field: str) -> None:
         self._field = field

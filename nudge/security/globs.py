@@ -91,6 +91,11 @@ def check_cost(patterns: Sequence[str], field: str) -> None:
         _refuse("takes too long to match; use fewer `**`, fewer names between them, or fewer braces", field)
 
 
+def glob_cost(pattern: str) -> int:
+    """How many names a match of a checked pattern compares at worst."""
+    return sum(_cost(path) for path in expand_braces(pattern, "pattern") if _WILDCARD.search(path))
+
+
 def expand_braces(pattern: str, field: str) -> list[str]:
     """Every pattern that `{a,b}` and `{1..9}` stand for, without repeats."""
     if "{" not in pattern and "}" not in pattern:

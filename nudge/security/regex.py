@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from nudge import limits
@@ -14,18 +18,36 @@ _TOO_LARGE = (
 )
 
 
+# `\A` and `\z` mean the whole text whatever the flags; a flag group may take the multi-line flag away.
+_BEYOND_LINES = re.compile(r"\\[AzQC]|\(\?[a-zA-Z]*-")
+
+
 class Regex:
     """A pattern that is searched for anywhere in a text."""
 
-    __slots__ = ("_program", "pattern")
+    __slots__ = ("_lines", "_program", "pattern")
 
-    def __init__(self, pattern: str, program: Any) -> None:
-        self.pattern, self._program = pattern, program
+    def __init__(self, pattern: str, program: Any, lines: Any) -> None:
+        self.pattern, self._program, self._lines = pattern, program, lines
 
-    def search(self, text: str | bytes) -> bool:
-        """Bytes are UTF-8. A lone surrogate in a text becomes a question mark, which a wildcard still matches."""
-        encoded = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
-        return self._program.search(encoded) is not None
+    def search(self, text: str) -> bool:
+        """A lone surrogate in the text counts as a question mark, which a wildcard still matches."""
+        return self._program.search(text.encode("utf-8", "replace")) is not None
+
+    def candidates(self, blobs: Sequence[bytes]) -> Iterator[int]:
+        """The numbers of those that may contain a match; every other one contains none. Each is UTF-8, one text a line.
+
+        They are searched in one piece: a call of RE2 takes 4 microseconds before it has read a byte."""
+        if self._lines is None:
+            yield from range(len(blobs))
+            return
+        text = b"\n".join(blobs)
+        starts = list(accumulate((len(blob) + 1 for blob in blobs), initial=0))
+        start = 0
+        while start <= len(text) and (match := self._lines.search(text, start)) is not None:
+            number = min(bisect_right(starts, match.start()), len(blobs)) - 1
+            yield number
+            start = starts[number + 1]
 
     def __repr__(self) -> str:
         return f"Regex({self.pattern!r})"
@@ -42,13 +64,14 @@ def compile_regex(pattern: str, field: str) -> Regex:
     options.never_capture = True
     try:
         program = re2.compile(pattern, options)
+        lines = None if _BEYOND_LINES.search(pattern) else re2.compile(f"(?m){pattern}", options)
     except re2.error as error:
         raise Invalid(f"not a regular expression that RE2 can compile: {_message(error)}", field=field) from None
     except UnicodeEncodeError:
         raise Invalid("must be text that UTF-8 can carry", field=field) from None
     if program.programsize > limits.MAX_REGEX_PROGRAM:
         raise Invalid(_TOO_LARGE, field=field)
-    return Regex(pattern, program)
+    return Regex(pattern, program, lines)
 
 
 def _message(error: Exception) -> str:

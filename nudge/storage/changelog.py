@@ -17,7 +17,7 @@ import secrets
 import stat
 import struct
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ _PREFIX = struct.Struct(">II")
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _TEMPORARY = ".tmp"
 _DAMAGED = ".damaged"
+_NOT_REWRITTEN = "the change log was not rewritten, and the old one stays in use"
 _NOT_APPLIED = "the write was not applied"
 _CAUSES = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -209,43 +210,16 @@ def damaged_copies(path: str) -> list[str]:
 
 # Writing
 
-Pieces = list[bytes]
-"""One large frame in parts of about LOG_PIECE_BYTES."""
-
-
-def encode_in_pieces(record: Record) -> Pieces:
-    """Encode a large record on a worker thread. In parts, because `json` holds the interpreter lock for one text."""
-    pieces, piece, size = [], [], 0
-    for part in _ENCODER.iterencode(record):
-        piece.append(part)
-        size += len(part)
-        if size >= limits.LOG_PIECE_BYTES:
-            pieces.append(_bytes("".join(piece)))
-            piece, size = [], 0
-    pieces.append(_bytes("".join(piece)))
-    return [_prefix(pieces), *pieces]
-
 
 def _encode(record: Record) -> bytes:
-    body = _bytes(_ENCODER.encode(record))
-    return _prefix([body]) + body
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _prefix(pieces: Pieces) -> bytes:
-    length, checksum = sum(map(len, pieces)), 0
-    if length > limits.MAX_LOG_RECORD_BYTES:
+    body = _ENCODER.encode(record).encode("utf-8", "surrogatepass")
+    if len(body) > limits.MAX_LOG_RECORD_BYTES:
         raise StorageFailed(f"the change is too large for the change log; {_NOT_APPLIED}")
-    for piece in pieces:
-        checksum = zlib.crc32(piece, checksum)
-    return _PREFIX.pack(length, checksum)
+    return _PREFIX.pack(len(body), zlib.crc32(body)) + body
 
 
 class ChangeLog:
-    """The log open for appending. One thread calls it; only `Compaction.write` runs on another."""
+    """The log open for appending. One thread calls it; only `Rewrite.write` runs on another."""
 
     def __init__(self, path: str, descriptor: int, size: int, compact_at: int) -> None:
         self.path = path
@@ -253,7 +227,7 @@ class ChangeLog:
         self._size = size
         self._compact_at = compact_at
         self._spoiled = False
-        self._compaction: Compaction | None = None
+        self._rewrite: Rewrite | None = None
 
     @classmethod
     def create(cls, path: str, header: Record, records: Iterable[Record] = ()) -> ChangeLog:
@@ -298,7 +272,7 @@ class ChangeLog:
 
     @property
     def compaction_due(self) -> bool:
-        return self._compaction is None and self._size >= self._compact_at
+        return self._rewrite is None and self._size >= self._compact_at
 
     def append(self, record: Record) -> None:
         """Return when the kernel has the record. When it raises, the log is as it was before."""
@@ -309,65 +283,47 @@ class ChangeLog:
         except OSError as error:
             self._undo_write()
             raise _storage_error(error, _NOT_APPLIED) from None
-        self._appended([frame])
-
-    def append_in_pieces(self, frame: Pieces) -> Generator[None, None, None]:
-        """`append` for a record of megabytes. It yields between the pieces; the caller must not append meanwhile. A
-        generator that is closed early leaves no trace."""
-        self._check_path()
-        try:
-            for piece in frame:
-                _write_whole(self._descriptor, piece)
-                yield
-        except BaseException as error:
-            self._undo_write()
-            raise _storage_error(error, _NOT_APPLIED) from None
-        self._appended(frame)
-        self._check_path()  # the file may have been removed meanwhile
-
-    def _appended(self, frame: Pieces) -> None:
-        self._size += sum(map(len, frame))
-        if self._compaction is not None:
-            self._compaction.missed += frame
+        self._size += len(frame)
+        if self._rewrite is not None:
+            self._rewrite.missed.append(frame)
 
     def close(self) -> None:
-        if self._compaction is not None:
-            self.abandon_compaction(self._compaction)
+        if self._rewrite is not None:
+            self.abandon_rewrite(self._rewrite)
         _discard(self._descriptor)
         self._descriptor = -1
 
-    def begin_compaction(self, header: Record) -> Compaction:
+    def begin_rewrite(self, header: Record) -> Rewrite:
         """Start collecting what is appended from now on. The caller takes its snapshot now, has a worker thread write
-        it, then calls `finish_compaction`."""
-        if self._compaction is not None:
-            raise StorageFailed("the change log is being compacted already")
-        self._compaction = Compaction(_temporary_name(self.path), header)
-        return self._compaction
+        it, then calls `finish_rewrite`. A rewrite that is under way is abandoned."""
+        if self._rewrite is not None:
+            self.abandon_rewrite(self._rewrite)
+        self._rewrite = Rewrite(_temporary_name(self.path), header)
+        return self._rewrite
 
-    def finish_compaction(self, compaction: Compaction) -> None:
-        """Add what was appended since the snapshot and replace the old log. On failure the old log, which has
-        everything, stays in use."""
+    def finish_rewrite(self, rewrite: Rewrite) -> None:
+        """Add what was appended since the snapshot and replace the old log. On failure the old log stays in use."""
         descriptor = -1
         try:
             self._check_path()
-            descriptor = compaction.reopen()
-            for piece in compaction.missed:
+            descriptor = rewrite.reopen()
+            for piece in rewrite.missed:
                 _write_whole(descriptor, piece)
             size = os.fstat(descriptor).st_size
-            os.replace(compaction.path, self.path)
+            os.replace(rewrite.path, self.path)
         except BaseException as error:
             _discard(descriptor)
-            self.abandon_compaction(compaction)
-            raise _storage_error(error, "the change log was not compacted") from None
+            self.abandon_rewrite(rewrite)
+            raise _storage_error(error, _NOT_REWRITTEN) from None
         replaced, self._descriptor = self._descriptor, descriptor
-        self._size, self._compact_at, self._compaction = size, _next_compaction(size), None
+        self._size, self._compact_at, self._rewrite = size, _next_compaction(size), None
         _discard(replaced)
 
-    def abandon_compaction(self, compaction: Compaction) -> None:
-        """Cancel a compaction, even while its thread still writes. The next one waits until the log has grown."""
-        compaction.cancel()
-        if self._compaction is compaction:
-            self._compaction = None
+    def abandon_rewrite(self, rewrite: Rewrite) -> None:
+        """Cancel a rewrite, even while its thread still writes. The next compaction waits until the log has grown."""
+        rewrite.cancel()
+        if self._rewrite is rewrite:
+            self._rewrite = None
             self._compact_at = self._size + limits.COMPACT_AT_BYTES
 
     def _check_path(self) -> None:
@@ -387,15 +343,15 @@ class ChangeLog:
             self._spoiled = True
 
 
-class Compaction:
-    """A smaller log that is being written beside the one in use."""
+class Rewrite:
+    """A whole log that is being written beside the one in use: by a compaction, or by an import of thousands of hints."""
 
     def __init__(self, path: str, header: Record) -> None:
         self.path = path
         self.missed: list[bytes] = []
         self._header = header
         self._complete = False
-        self._cancelled = False
+        self.abandoned = False
 
     def write(self, records: Iterable[Record]) -> None:
         """Write the snapshot; blocks, so it runs on a worker thread. Each system call lets the other threads run."""
@@ -403,25 +359,25 @@ class Compaction:
         try:
             descriptor = _open_new(self.path)
             for piece in _pieces(self._header, records):
-                if self._cancelled:
+                if self.abandoned:
                     break
                 _write_whole(descriptor, piece)
             os.fsync(descriptor)  # the log that this one replaces may have reached the disk long ago
             self._complete = True
         except OSError as error:
-            raise _storage_error(error, "the change log was not compacted") from None
+            raise _storage_error(error, _NOT_REWRITTEN) from None
         finally:
-            _discard(descriptor, None if self._complete and not self._cancelled else self.path)
+            _discard(descriptor, None if self._complete and not self.abandoned else self.path)
 
     def reopen(self) -> int:
         """Open the snapshot for appending. The writing thread has its own descriptor and may close it at any time."""
-        if not self._complete or self._cancelled:
-            raise StorageFailed("the compaction did not finish")
+        if not self._complete or self.abandoned:
+            raise StorageFailed(f"{_NOT_REWRITTEN}: it was cancelled")
         return os.open(self.path, _APPEND)
 
     def cancel(self) -> None:
         """Stop the writer. The file is removed here, or by the writer, which checks the flag after its last write."""
-        self._cancelled = True
+        self.abandoned = True
         _discard(-1, self.path)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import chain
 from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -17,15 +19,16 @@ from pydantic import BaseModel, ValidationError
 from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.hints.change import Decision
-from nudge.storage.changelog import ChangeLog, LogGone, Pieces, encode_in_pieces
+from nudge.hints.model import Decision, Hint
+from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database
 from nudge.usecases.call import Call
 from nudge.usecases.session import Session
+from nudge.usecases.staging import Transfers
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-_SLICE = 0.001  # seconds of work between two breaths of the event loop
+_SLICE = 0.001  # seconds of work before the event loop gets its turn
 
 
 class UnknownMethod(NudgeError):
@@ -67,6 +70,8 @@ class App:
         """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.calls = 0
         self.last_error: str | None = None
+        self.transfers = Transfers(None if session.log is None else os.path.dirname(session.log.path))
+        """Imports and exports in pages that are under way."""
         self._writing = asyncio.Lock()
         self._compacting: asyncio.Task[None] | None = None
 
@@ -99,15 +104,34 @@ class App:
         return self._acknowledged(decision, call)
 
     async def commit_large(self, decision: Decision, call: Call) -> Any:
-        """`commit` for what may be thousands of hints: the record is made on another thread, written in pieces and
-        applied in steps,
-        while the event loop goes on."""
-        if len(decision.change) <= limits.HINTS_PER_BREATH:
+        """`commit` for what may be thousands of hints. A whole new log is written on a worker thread and renamed into
+        place, which commits the change; then the store takes the new state at once. The caller holds `once`."""
+        if len(decision.change) <= limits.APPENDED_HINTS:
             return self.commit(decision, call)
-        frame = await asyncio.to_thread(lambda: encode_in_pieces(_record_of(decision, call, self.now())))
-        await self._append_large(frame)
-        await self.in_slices(self.session.store.apply_in_steps(decision.change))
+        log = self._log_to_write()
+        index = await asyncio.to_thread(self.session.store.prepare, decision.change)
+        if log is not None:
+            with self._noting_failure():
+                await self._replace_log(log, list(index), decision, call)
+        self.session.store.swap(index)
         return self._acknowledged(decision, call)
+
+    async def _replace_log(self, log: ChangeLog, hints: list[Hint], decision: Decision, call: Call) -> None:
+        def records() -> Iterator[dict[str, Any]]:
+            answer = [_answer_of(decision, call, self.now())] if call.once else []
+            return chain(self.session.records_of(hints), answer)
+
+        rewrite = log.begin_rewrite(self.session.header())
+        try:
+            await asyncio.to_thread(rewrite.write, records())
+            self.confirm_role()
+            log.finish_rewrite(rewrite)
+        except LogGone:
+            log.close()
+            self.session.log = await asyncio.to_thread(ChangeLog.create, log.path, self.session.header(), records())
+        except BaseException:
+            log.abandon_rewrite(rewrite)
+            raise
 
     def _acknowledged(self, decision: Decision, call: Call) -> Any:
         if call.once:
@@ -124,8 +148,8 @@ class App:
             self.tidy()
 
     def tidy(self) -> None:
-        """A heartbeat in the log, expired hints freed, old request ids forgotten. A large change that is half written
-        is lost by it."""
+        """Write a heartbeat to the log; drop expired hints, old answers and abandoned transfers."""
+        self.transfers.expire()
         self.session.answers.forget_old(self.now())
         change = self.session.store.decide_sweep(self.now())
         try:
@@ -168,17 +192,6 @@ class App:
             except LogGone:
                 self.rewrite_log(log).append(record)
 
-    async def _append_large(self, frame: Pieces) -> None:
-        log = self._log_to_write()
-        if log is None:
-            return
-        with self._noting_failure():
-            try:
-                await self.in_slices(log.append_in_pieces(frame))
-            except LogGone:
-                self.confirm_role()
-                await self.in_slices(self.rewrite_log(log).append_in_pieces(frame))
-
     def _log_to_write(self) -> ChangeLog | None:
         """None: changes are kept in memory only."""
         self.confirm_role()
@@ -209,14 +222,14 @@ class App:
         self._compacting = asyncio.ensure_future(self._compact(log))
 
     async def _compact(self, log: ChangeLog) -> None:
-        compaction = log.begin_compaction(self.session.header())
+        rewrite = log.begin_rewrite(self.session.header())
         try:
-            await asyncio.to_thread(compaction.write, self.session.records())
+            await asyncio.to_thread(rewrite.write, self.session.records())
             async with self._writing:
-                if self.session.log is log:
-                    log.finish_compaction(compaction)
+                if self.session.log is log and not rewrite.abandoned:
+                    log.finish_rewrite(rewrite)
         except StorageFailed as error:
-            log.abandon_compaction(compaction)
+            log.abandon_rewrite(rewrite)
             _log.warning("compaction failed: %s", error.message)
         finally:
             self._compacting = None
@@ -240,8 +253,11 @@ def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
 
 
 def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    answer = {"id": call.once, "request": call.fingerprint, "result": decision.result} if call.once else {}
-    return {**decision.change.to_record(), "t": now, **answer}
+    return {**decision.change.to_record(), "t": now, **(_answer_of(decision, call, now) if call.once else {})}
+
+
+def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
+    return {"t": now, "id": call.once, "request": call.fingerprint, "result": decision.result}
 
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -67,17 +67,6 @@ class Bump(Name):
     context: ContextParam = None
 
 
-class Export(Params):
-    format: Literal["json"] = "json"
-    component: str | None = None
-    reveal: Annotated[bool, Field(description="with the values of secrets")] = False
-
-
-class Import(Params):
-    payload: dict[str, Any]
-    mode: Literal["merge", "replace", "skip"] = "merge"
-
-
 class OneHint(BaseModel):
     hint: dict[str, Any]
     note: str | None = None
@@ -101,17 +90,6 @@ class Deleted(BaseModel):
 class Components(BaseModel):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
-
-
-class Exported(BaseModel):
-    payload: dict[str, Any]
-
-
-class Imported(BaseModel):
-    imported: int
-    skipped: int
-    removed: int
-    reasons: list[dict[str, Any]]
 
 
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
@@ -196,16 +174,3 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     asked = store.env_names(params.component) if params.component else frozenset[str]()
     context = call.merge_context(Context.parse(params.context), asked)
     return await app.in_slices(store.list_components(app.now(), params.component, context))
-
-
-async def export(app: App, params: Export, _call: Call) -> Any:
-    return await app.in_slices(app.session.store.export(app.now(), component=params.component, reveal=params.reveal))
-
-
-async def import_(app: App, params: Import, call: Call) -> Any:
-    return await app.once(call, lambda: _import(app, params, call))
-
-
-async def _import(app: App, params: Import, call: Call) -> Any:
-    decision = await app.in_slices(app.session.store.decide_import(app.now(), params.payload, params.mode))
-    return await app.commit_large(decision, call)

@@ -10,8 +10,7 @@ from nudge import limits, paths
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings
 from nudge.context import Context
-from nudge.hints.change import Change
-from nudge.hints.model import Identity
+from nudge.hints.model import Change, Identity
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.hints.ttl import SESSION

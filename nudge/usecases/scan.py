@@ -45,9 +45,9 @@ async def scan(app: App, params: Scan, call: Call) -> Any:
 
 
 async def _scan(app: App, params: Scan, call: Call) -> Any:
-    found = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
+    entries = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
     decision = app.session.store.decide_sync(
-        app.now(), {"repo": params.repo}, ADDED_BY, found, _Unread(params.unread).keeps
+        app.now(), {"repo": params.repo}, ADDED_BY, entries, _Unread(params.unread).keeps
     )
     return decision.result if params.dry_run else app.commit(decision, call)
 

@@ -17,8 +17,7 @@ from nudge import __version__, files, paths
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings, Sources
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.hints.change import Change
-from nudge.hints.model import Hint
+from nudge.hints.model import Change, Hint
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
 from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
@@ -99,7 +98,11 @@ class Session:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The whole state of this moment as log records: what a compaction writes, and may read on another thread."""
-        return _records(self.store.hints(), self.answers.items(), self.clock.now())
+        return self.records_of(self.store.hints())
+
+    def records_of(self, hints: list[Hint]) -> Iterator[dict[str, Any]]:
+        """The same with other hints: what a log says in which they are the store."""
+        return _records(hints, self.answers.items(), self.clock.now())
 
     def replay(self, records: Iterable[dict[str, Any]]) -> None:
         for record in records:
@@ -219,7 +222,7 @@ def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Sessio
 def _end(directory: str, ended: Session) -> list[Hint]:
     """Keep the session for one generation; what outlives it: hints with a duration of their own."""
     if ended.id != NO_SESSION and len(ended.store):
-        payload = run_through(ended.store.export(ended.clock.now()))["payload"]
+        payload = ended.store.export(ended.clock.now())["payload"]
         files.replace(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
     now = ended.clock.now()
     return [hint for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]

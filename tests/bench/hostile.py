@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from nudge import limits
-from nudge.hints.transfer import SCHEMA_VERSION
+from nudge.hints.import_export import SCHEMA_VERSION
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 from tests.bench import budgets, hints

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nudge import limits, strict_json
-from nudge.hints.store import Decision, HintStore
+from nudge.hints.model import Decision
+from nudge.hints.store import HintStore
 
 NOW = 1_800_000_000.0
 ROOT = Path(__file__).parents[2]
@@ -33,14 +33,7 @@ def hints_of(path: Path) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def decide(store: HintStore, payload: dict[str, Any]) -> Decision:
-    decided: list[Decision] = []
-
-    def to_the_end() -> Generator[None, None, None]:
-        decided.append((yield from store.decide_import(NOW, payload, "merge")))
-
-    for _ in to_the_end():
-        pass
-    return decided[0]
+    return store.decide_import(NOW, payload, "merge")
 
 
 def test_every_promised_pack_is_there() -> None:

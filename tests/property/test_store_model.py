@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from nudge.context import Context
 from nudge.errors import Conflict, NotFound, QuotaExceeded
-from nudge.hints.change import Change, Decision
-from nudge.hints.model import Hint
+from nudge.hints.model import Change, Decision, Hint
 from nudge.hints.scope import parse_scope
 from nudge.hints.store import HintStore
 
@@ -163,8 +162,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
         self.now += (
             0.001  # later than any of the hints: two that were set at one moment are told apart by a microsecond
         )
-        payload = finish(self.store.export(self.now))["payload"]
-        report = self.commit(finish(self.store.decide_import(self.now, payload, mode)))
+        payload = (self.store.export(self.now))["payload"]
+        report = self.commit(self.store.decide_import(self.now, payload, mode))
         assert (report["imported"], report["skipped"])[mode != "replace"] == len(self.live())
 
     @rule()
@@ -174,7 +173,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         for record in self.log:
             again.apply(Change.from_record(json.loads(record)))
         assert by_identity(again) == by_identity(self.store)
-        assert finish(again.export(self.now)) == finish(self.store.export(self.now))
+        assert (again.export(self.now)) == (self.store.export(self.now))
         assert finish(again.query(self.now, context=HERE)) == finish(self.store.query(self.now, context=HERE))
         self.store = again
 
@@ -329,9 +328,9 @@ def test_round_trip_changes_no_field(writes: list[tuple[str, str, Any, Any, floa
             .eligible
         ):
             store.apply(finish(store.decide_bump(START + after, component, key, context, uses)).change)
-    payload = json.loads(json.dumps(finish(store.export(START + 1_001, reveal=True))["payload"]))
-    decision = finish(other.decide_import(START + 1_001, payload, mode))
+    payload = json.loads(json.dumps((store.export(START + 1_001, reveal=True))["payload"]))
+    decision = other.decide_import(START + 1_001, payload, mode)
     other.apply(decision.change)
     assert decision.result == {"imported": len(store), "skipped": 0, "removed": 0, "reasons": []}
-    assert finish(other.export(START + 1_001, reveal=True))["payload"] == payload
+    assert (other.export(START + 1_001, reveal=True))["payload"] == payload
     assert by_identity(other) == by_identity(store)

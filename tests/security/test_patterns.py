@@ -13,8 +13,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import ScopeInvalid
-from nudge.hints.change import Change
-from nudge.hints.model import Hint
+from nudge.hints.model import Change, Hint
 from tests import effort
 from tests.security.heartbeat import MOST_HELD, held
 from tests.security.served import Reply, Served, post, rpc, served, tool

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.errors import QuotaExceeded
 
 from .conftest import HINT, Nudge, Server
 
@@ -26,7 +25,7 @@ PAYLOAD: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def transferring(server: Server) -> None:
-    server.answers["nudge.export"] = {"payload": PAYLOAD}
+    server.answers["nudge.export_page"] = {**PAYLOAD, "next": None}
     server.answers["nudge.import"] = {
         "imported": 1,
         "skipped": 1,
@@ -40,7 +39,7 @@ def test_export_is_the_payload(nudge: Nudge, server: Server) -> None:
     outcome = nudge("export", "--format", "json")
     assert json.loads(outcome.out) == PAYLOAD
     assert outcome.err == "1 secret value left out; include them with --reveal\n"
-    assert server.params == {"format": "json"}
+    assert server.params == {}
 
 
 def test_export_json_is_the_result(nudge: Nudge) -> None:
@@ -51,7 +50,7 @@ def test_export_json_is_the_result(nudge: Nudge) -> None:
 def test_export_flags(nudge: Nudge, server: Server) -> None:
     """One component, and secrets on request."""
     nudge("export", "--component", "api", "--reveal")
-    assert server.params == {"format": "json", "component": "api", "reveal": True}
+    assert server.params == {"component": "api", "reveal": True}
 
 
 def test_export_to_a_file(nudge: Nudge, somewhere: Path) -> None:
@@ -143,59 +142,21 @@ def test_import_of_too_much(nudge: Nudge, somewhere: Path, monkeypatch: pytest.M
     assert nudge("import", "x.json").code == 3
 
 
-def many(somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """An export of which no call takes more than two hints."""
-    hints = {f"k{number}": HINT for number in range(3)}
-    payload = {**PAYLOAD, "components": {"api": {"hints": hints}, "web": {"hints": hints}}}
-    (somewhere / "x.json").write_text(json.dumps(payload))
-    monkeypatch.setattr(limits, "IMPORT_PART_BYTES", int(2.5 * len(json.dumps(HINT))))
-    return payload
-
-
-@pytest.mark.parametrize("mode", ["merge", "skip"])
-def test_a_large_import_goes_in_parts(
+@pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
+def test_a_large_import_goes_in_pages(
     nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    """Every hint once, and one answer."""
-    payload = many(somewhere, monkeypatch)
-    outcome = nudge("import", "x.json", "--mode", mode)
-    assert outcome.out.splitlines() == ["✔ imported 3 hints, skipped 3", *["  api/test: not newer"] * 3]
-    sent = [params for _, params in server.calls]
-    assert [params["mode"] for params in sent] == [mode] * 3
-    assert all(params["payload"] | {"components": {}} == payload | {"components": {}} for params in sent)
-    arrived = [
-        (name, key)
-        for params in sent
-        for name, part in params["payload"]["components"].items()
-        for key in part["hints"]
-    ]
-    assert arrived == [(name, f"k{number}") for name in ("api", "web") for number in range(3)]
-
-
-def test_replacing_is_one_step(nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In several, what the later ones bring would be gone meanwhile, and for good if one of them fails."""
-    many(somewhere, monkeypatch)
-    outcome = nudge("import", "x.json", "--mode", "replace")
-    assert outcome.code == 3 and "--mode merge" in outcome.err and server.calls == []
-
-
-def test_a_part_that_is_refused_says_how_far_it_came(
-    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was imported stays: each part is all or nothing."""
-    many(somewhere, monkeypatch)
-    answers = iter([server.answers["nudge.import"], QuotaExceeded("no more than 5 hints")])
-
-    def call(method: str, params: dict[str, Any], **_: Any) -> Any:
-        del method, params
-        answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(server, "call", call)
-    outcome = nudge("import", "x.json")
-    assert outcome.code == 3 and "no more than 5 hints; 1 of 3 parts were imported" in outcome.err
+    """One import in several calls, and one answer."""
+    hints = {f"k{number}": HINT for number in range(3)}
+    (somewhere / "x.json").write_text(json.dumps({**PAYLOAD, "components": {"api": {"hints": hints}}}))
+    monkeypatch.setattr(limits, "PAGE_BYTES", int(2.5 * len(json.dumps(HINT))))
+    server.answers["nudge.import_begin"] = {"transfer": "t"}
+    server.answers["nudge.import_page"] = {"pages": 1, "hints": 2}
+    server.answers["nudge.import_commit"] = server.answers["nudge.import"]
+    assert nudge("import", "x.json", "--mode", mode).out.startswith("✔ imported 1 hint, skipped 1")
+    operations = [operation for operation, _ in server.calls]
+    assert operations == ["nudge.import_begin", "nudge.import_page", "nudge.import_page", "nudge.import_commit"]
+    assert server.calls[0][1]["mode"] == mode
 
 
 @pytest.mark.parametrize("components", [[], {"api": []}, {"api": {"hints": []}}, {"api": {"hints": {}, "more": 1}}])

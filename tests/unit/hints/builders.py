@@ -7,7 +7,7 @@ import json
 from collections.abc import Generator
 from typing import Any, TypeVar
 
-from nudge.hints.change import Change, Decision
+from nudge.hints.model import Change, Decision
 from nudge.hints.store import HintStore
 
 NOW = 1_800_000_000.0
@@ -45,7 +45,7 @@ def put(
 
 
 def exported(store: HintStore, now: float = NOW, **options: Any) -> dict[str, Any]:
-    payload: dict[str, Any] = finish(store.export(now, **options))["payload"]
+    payload: dict[str, Any] = (store.export(now, **options))["payload"]
     return payload
 
 
@@ -54,7 +54,7 @@ def payload_with(hints: dict[str, Any], component: str = "api") -> dict[str, Any
 
 
 def load(store: HintStore, payload: Any, mode: str = "merge", now: float = NOW) -> dict[str, Any]:
-    return commit(store, finish(store.decide_import(now, payload, mode)))
+    return commit(store, (store.decide_import(now, payload, mode)))
 
 
 def found_by(store: HintStore, now: float = NOW, **query: Any) -> list[str]:

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from nudge.errors import Invalid
-from nudge.hints.model import parse_meta, parse_name, parse_ttl
+from nudge.hints.fields import parse_name
+from nudge.hints.model import parse_meta
+from nudge.hints.ttl import parse_ttl
 
 WHOLE = {
     "reason": "custom router image",

@@ -7,8 +7,7 @@ import pytest
 
 from nudge.clock import iso
 from nudge.errors import Invalid, ScopeInvalid
-from nudge.hints.change import Change
-from nudge.hints.model import Hint, hint_from_wire, next_version, parse_timestamp
+from nudge.hints.model import Change, Hint, hint_from_wire, next_version, parse_timestamp
 
 from .builders import DAY, NOW
 

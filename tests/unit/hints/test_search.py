@@ -7,9 +7,10 @@ import pytest
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
+from nudge.hints.ranking import order_key
 from nudge.hints.store import HintStore
 
-from .builders import NOW, finish, found_by, new_store, put
+from .builders import NOW, commit, finish, found_by, new_store, put
 
 
 @pytest.fixture
@@ -103,28 +104,59 @@ def test_bad_filter_is_refused_by_field(store: HintStore, query: dict[str, Any],
     assert refused.value.field == field
 
 
+def fill(store: HintStore, count: int, **meta: Any) -> None:
+    for index in range(count):
+        put(store, f"c{index // 100}", f"k{index:04}", "x", meta)
+
+
 def test_search_pauses() -> None:
-    """A walk over many hints, or over much text, lets others have their turn."""
-    many, heavy = new_store(), new_store()
-    for index in range(2 * limits.HINTS_PER_BREATH):
-        put(many, f"c{index // 100}", f"k{index}", "x")
+    """A walk over many hints, over much text, or over scopes that are costly to compare, lets others have their turn."""
+    many, heavy, costly = new_store(), new_store(), new_store()
+    fill(many, 2 * limits.HINTS_PER_SLICE + 1, scope={"os": ["darwin"]})
+    fill(heavy, 2 * limits.REGEX_BLOCK)
     for index in range(3):
-        put(heavy, "c", f"k{index}", "x" * (limits.CHARS_PER_BREATH - 2))
-    assert sum(1 for _ in many.query(NOW)) >= 2
-    assert sum(1 for _ in heavy.query(NOW, regex="never")) >= 3
+        put(heavy, "heavy", f"k{index}", "x" * (limits.CHARS_PER_SLICE - 2))
+        globs = [f"**/a{index}/**/{letter}" for letter in "bcd"]
+        put(costly, "c", f"k{index}", "x", {"scope": {"cwd_glob": globs, "branch": [f"b{index}"]}})
+    here = Context(os="linux", cwd="/a")
+    assert sum(1 for _ in many.query(NOW, context=here)) == 2
+    assert sum(1 for _ in heavy.query(NOW, regex="never")) >= 2
+    assert sum(1 for _ in costly.query(NOW, context=here)) >= 1
 
 
-def test_writes_during_a_pause_do_not_disturb() -> None:
+@pytest.mark.parametrize("query", [{}, {"regex": "x"}, {"tags": ["t"]}])
+def test_writes_during_a_pause_do_not_disturb(query: dict[str, Any]) -> None:
     """A query answers from the moment it began."""
     store = new_store()
-    for index in range(limits.HINTS_PER_BREATH + 1):
-        put(store, "c", f"k{index:03}", "x")
-    steps = store.query(NOW, limit=100)
+    fill(store, limits.HINTS_PER_SLICE + 1, tags=["t"], priority=9, scope={"os": ["darwin"]})
+    put(store, "last", "one", "x", {"tags": ["t"], "priority": 1})
+    steps = store.query(NOW, limit=100, context=Context(os="linux"), **query)
     next(steps)
     for hint in store.hints():
         store.apply(store.decide_delete(NOW, hint.component, hint.key).change)
-    put(store, "d", "new", "x")
-    assert len(finish(steps)["hints"]) == 100
+    put(store, "new", "one", "x", {"tags": ["t"]})
+    assert [entry["component"] for entry in finish(steps)["hints"]] == ["last"]
+
+
+@pytest.mark.parametrize("query", [{}, {"tags": ["t"]}, {"tags": ["t", "odd"]}, {"keys": ["k1", "k2"]}, {"regex": "x"}])
+def test_a_large_group_is_ranked_like_a_small_one(query: dict[str, Any]) -> None:
+    """The best of more hints than are sorted for a query are the best of all, also after changes and after a minute."""
+    store = new_store()
+    for index in range(limits.SORTED_GROUP + 100):
+        meta = {"tags": ["t", *(["odd"] if index % 2 else [])], "priority": 1 + index * 7 % 10}
+        put(store, f"c{index // 100}", f"k{index % 3}", "x", {**meta, "scope": {"branch": [f"b{index}"]}})
+    here = Context(branch="b0")
+    for index in range(30):
+        now = NOW + 40 * index
+        put(store, "free", f"k{index % 3}", "x", {"tags": ["t"], "priority": 1 + index % 10}, now=now)
+        if index % 3 == 0:
+            commit(store, finish(store.decide_bump(now, "free", "k0", here)))
+        ranked = sorted(
+            (hint for hint in store.hints() if hint.scope.check(here).eligible), key=lambda hint: order_key(hint, now)
+        )
+        keys = query.get("keys", ["k0", "k1", "k2"])
+        expected = [f"{hint.component}/{hint.key}" for hint in ranked if hint.key in keys]
+        assert found_by(store, now=now, context=here, limit=3, **query) == expected[:3]
 
 
 # Nothing found

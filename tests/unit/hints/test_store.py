@@ -64,7 +64,7 @@ def test_deciding_changes_nothing() -> None:
     store.decide_set(NOW + 1, "new", "build", "other")
     store.decide_delete(NOW + 1, "api", "build")
     finish(store.decide_bump(NOW + 1, "api", "build"))
-    finish(store.decide_import(NOW + 1, before, "replace"))
+    (store.decide_import(NOW + 1, before, "replace"))
     store.decide_sync(NOW + 1, {}, "scan", [("api", "x", "y", {})])
     assert exported(store) == before
 
@@ -539,21 +539,20 @@ def test_env_names() -> None:
 
 
 @pytest.mark.parametrize("mode", ["merge", "replace", "skip"])
-def test_a_large_change_in_steps(mode: str) -> None:
-    """Readers see nothing of it until they see all of it; in the end it is what applying it in one go would have
-    made."""
-    stepwise, at_once = new_store(), new_store()
-    for store in (stepwise, at_once):
-        put(store, "api", "k0", "old", {"tags": ["x"]})
+def test_a_large_change_is_prepared_and_swapped(mode: str) -> None:
+    """Nothing is seen of it until it is swapped in; then the store is as if it had been applied."""
+    swapped, applied = new_store(), new_store()
+    for store in (swapped, applied):
+        put(store, "api", "k0", "old", {"tags": ["x"], "scope": {"env_required": ["CI"]}})
         put(store, "other", "kept", "old")
+        found_by(store, tags=["x"])
     hints = {f"k{n}": {"value": f"v{n}", "meta": {"tags": ["x"]}, "updated_at": iso(NOW + 1)} for n in range(150)}
     payload = payload_with(hints)
-    load(at_once, payload, mode, now=NOW + 2)
-    before, after = exported(stepwise, NOW + 2), exported(at_once, NOW + 2)
-    change = finish(stepwise.decide_import(NOW + 2, payload, mode)).change
-    seen = [exported(stepwise, NOW + 2) for _ in stepwise.apply_in_steps(change)]
-    assert before != after == exported(stepwise, NOW + 2)
-    changed = seen.index(after) if after in seen else len(seen)
-    assert changed >= 2 and seen == [before] * changed + [after] * (len(seen) - changed)
-    assert found_by(stepwise, tags=["x"], limit=100) == found_by(at_once, tags=["x"], limit=100)
-    assert stepwise.env_names() == at_once.env_names() and len(stepwise) == len(at_once)
+    load(applied, payload, mode, now=NOW + 2)
+    before, after = exported(swapped, NOW + 2), exported(applied, NOW + 2)
+    index = swapped.prepare(swapped.decide_import(NOW + 2, payload, mode).change)
+    assert exported(swapped, NOW + 2) == before != after
+    swapped.swap(index)
+    assert exported(swapped, NOW + 2) == after
+    assert found_by(swapped, tags=["x"], limit=100) == found_by(applied, tags=["x"], limit=100)
+    assert swapped.env_names() == applied.env_names() and len(swapped) == len(applied)

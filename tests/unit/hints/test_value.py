@@ -6,7 +6,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.hints.model import parse_value
+from nudge.hints.value import parse_value
 
 
 @pytest.mark.parametrize(

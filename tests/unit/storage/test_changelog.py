@@ -24,7 +24,6 @@ from nudge.storage.changelog import (
     LogGone,
     Record,
     damaged_copies,
-    encode_in_pieces,
     keep_damaged,
     read_log,
 )
@@ -319,45 +318,6 @@ class TestAppending:
             ChangeLog.create(str(tmp_path / "gone" / "changes.log"), HEADER)
         assert caught.value.message == "no such file or directory; the write was not applied"
 
-    def test_a_large_record_in_pieces(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The same bytes as in one go, and half a record until the last piece is there."""
-        monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 10)
-        write_log(path, RECORDS[:1])
-        log = ChangeLog.resume(path, contents_of(path))
-        pieces = log.append_in_pieces(encode_in_pieces(RECORDS[1]))
-        next(pieces)
-        assert contents_of(path).records == RECORDS[:1] and contents_of(path).torn
-        for _ in pieces:
-            pass
-        log.append(RECORDS[2])
-        assert contents_of(path).records == RECORDS[:3] and not contents_of(path).torn
-        log.close()
-
-    @pytest.mark.parametrize("stop", ["left off", "full", "closed", "removed"])
-    def test_a_large_record_that_is_not_finished(self, path: str, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
-        """Left off, refused by the disk, closed or taken away between two pieces: what was there before is still all
-        there is."""
-        monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 10)
-        write_log(path, RECORDS[:1])
-        before = bytes_of(path)
-        log = ChangeLog.resume(path, contents_of(path))
-        pieces = log.append_in_pieces(encode_in_pieces(RECORDS[1]))
-        next(pieces)
-        if stop == "left off":
-            pieces.close()
-        elif stop == "full":
-            monkeypatch.setattr(os, "write", failing_write(errno.ENOSPC, 3))
-        elif stop == "closed":
-            log.close()
-        else:
-            os.rename(path, f"{path}.elsewhere")
-        if stop != "left off":
-            with pytest.raises(LogGone if stop == "removed" else StorageFailed):
-                list(pieces)
-        if stop in ("left off", "full"):
-            assert bytes_of(path) == before and log.size == len(before)
-        log.close()
-
     @pytest.mark.parametrize("partial", [0, 1, 7, 8, 20])
     @pytest.mark.parametrize(
         ("error", "message"),
@@ -524,12 +484,12 @@ class TestCompaction:
         for n in range(100):
             log.append({"n": n})
         before = log.size
-        compaction = log.begin_compaction({**HEADER, "offset": 9.0})
+        compaction = log.begin_rewrite({**HEADER, "offset": 9.0})
         log.append({"n": 100})
         compaction.write([{"n": 99}])
         log.append({"n": 101})
         assert numbers(path)[-3:] == [99, 100, 101]
-        log.finish_compaction(compaction)
+        log.finish_rewrite(compaction)
         log.append({"n": 102})
         assert numbers(path) == [99, 100, 101, 102]
         assert contents_of(path).header == {**HEADER, "offset": 9.0}
@@ -545,7 +505,7 @@ class TestCompaction:
         kept: list[Record] = [{"n": 0}]
         log.append(kept[0])
         for _ in range(5):
-            compaction = log.begin_compaction(HEADER)
+            compaction = log.begin_rewrite(HEADER)
             written, appended = threading.Semaphore(0), threading.Semaphore(0)
             snapshot = list(kept)
             worker = threading.Thread(target=compaction.write, args=(stepping(snapshot, written, appended),))
@@ -556,7 +516,7 @@ class TestCompaction:
                 log.append(kept[-1])
                 appended.release()
             worker.join()
-            log.finish_compaction(compaction)
+            log.finish_rewrite(compaction)
             assert contents_of(path).records == kept
         assert len(kept) == 2**5
         log.close()
@@ -572,21 +532,21 @@ class TestCompaction:
 
         monkeypatch.setattr(os, "write", noting)
         log = ChangeLog.create(path, HEADER)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         compaction.write({"n": n, "x": "y" * 1_000} for n in range(200))
         assert len(sizes) > 5
         assert max(sizes) < 2 * limits.LOG_PIECE_BYTES
-        log.finish_compaction(compaction)
+        log.finish_rewrite(compaction)
         assert numbers(path) == list(range(200))
         log.close()
 
     def test_abandoned(self, path: str) -> None:
         """The old log goes on as if nothing had been tried."""
         log = ChangeLog.create(path, HEADER, RECORDS[:1])
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         compaction.write([])
         log.append(RECORDS[1])
-        log.abandon_compaction(compaction)
+        log.abandon_rewrite(compaction)
         assert files_beside(path) == ["changes.log"]
         log.append(RECORDS[2])
         assert contents_of(path).records == RECORDS
@@ -596,18 +556,18 @@ class TestCompaction:
         """The writer stops soon, and removes the file that it may have made after the other thread looked."""
         monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 1)
         log = ChangeLog.create(path, HEADER)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
 
         def records() -> Iterator[Record]:
             yield RECORDS[0]
-            log.abandon_compaction(compaction)
+            log.abandon_rewrite(compaction)
             yield RECORDS[1]
             pytest.fail("goes on writing for nobody")
 
         compaction.write(records())
         assert files_beside(path) == ["changes.log"]
         with pytest.raises(StorageFailed):
-            log.finish_compaction(compaction)
+            log.finish_rewrite(compaction)
         log.append(RECORDS[0])
         assert contents_of(path).records == RECORDS[:1]
         log.close()
@@ -615,24 +575,29 @@ class TestCompaction:
     def test_abandoned_before_it_writes(self, path: str) -> None:
         """A worker that starts late leaves no file behind."""
         log = ChangeLog.create(path, HEADER)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         log.close()
         compaction.write(RECORDS)
         assert files_beside(path) == ["changes.log"]
 
     def test_one_at_a_time(self, path: str) -> None:
-        """A second one beside the first would miss the first one's changes."""
+        """A second one takes the first one's place, which can then not be finished: it has not the newest records."""
         log = ChangeLog.create(path, HEADER)
-        log.begin_compaction(HEADER)
+        first = log.begin_rewrite(HEADER)
+        first.write(RECORDS[:1])
+        second = log.begin_rewrite(HEADER)
+        second.write(RECORDS)
+        log.finish_rewrite(second)
         with pytest.raises(StorageFailed):
-            log.begin_compaction(HEADER)
+            log.finish_rewrite(first)
+        assert contents_of(path).records == RECORDS and files_beside(path) == ["changes.log"]
         log.close()
 
     def test_an_unfinished_one_takes_nobodys_place(self, path: str) -> None:
         """Finishing what was never written is refused, and the old log stays."""
         log = ChangeLog.create(path, HEADER, RECORDS)
         with pytest.raises(StorageFailed):
-            log.finish_compaction(log.begin_compaction(HEADER))
+            log.finish_rewrite(log.begin_rewrite(HEADER))
         assert contents_of(path).records == RECORDS
         log.close()
 
@@ -640,12 +605,12 @@ class TestCompaction:
         """Finishing while the writer is still at it is refused, and the old log stays."""
         monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 1)
         log = ChangeLog.create(path, HEADER, RECORDS)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
 
         def records() -> Iterator[Record]:
             yield RECORDS[0]
             with pytest.raises(StorageFailed):
-                log.finish_compaction(compaction)
+                log.finish_rewrite(compaction)
             yield RECORDS[1]
 
         compaction.write(records())
@@ -657,12 +622,12 @@ class TestCompaction:
     def test_no_room_for_the_snapshot(self, path: str, monkeypatch: pytest.MonkeyPatch, error: int | None) -> None:
         """A compaction that fails in its thread costs nothing."""
         log = ChangeLog.create(path, HEADER, RECORDS)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", failing_write(error, 5))
             with pytest.raises(StorageFailed):
                 compaction.write(RECORDS)
-        log.abandon_compaction(compaction)
+        log.abandon_rewrite(compaction)
         assert files_beside(path) == ["changes.log"]
         log.append({"n": 4})
         assert numbers(path) == [1, 2, 3, 4]
@@ -671,13 +636,13 @@ class TestCompaction:
     def test_no_room_for_what_was_missed(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """Failing at the very end leaves the old log, which has everything."""
         log = ChangeLog.create(path, HEADER)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         compaction.write([])
         log.append(RECORDS[0])
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", failing_write(errno.ENOSPC, 5))
             with pytest.raises(StorageFailed):
-                log.finish_compaction(compaction)
+                log.finish_rewrite(compaction)
         log.append(RECORDS[1])
         assert contents_of(path).records == RECORDS[:2]
         assert files_beside(path) == ["changes.log"]
@@ -686,24 +651,24 @@ class TestCompaction:
     def test_a_refused_append_is_not_remembered(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """A change that was not acknowledged must not appear with the new log."""
         log = ChangeLog.create(path, HEADER)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", failing_write(errno.ENOSPC, 5))
             with pytest.raises(StorageFailed):
                 log.append(RECORDS[0])
         compaction.write([])
-        log.finish_compaction(compaction)
+        log.finish_rewrite(compaction)
         assert contents_of(path).records == []
         log.close()
 
     def test_never_over_somebody_elses_log(self, path: str) -> None:
         """A log that replaced ours meanwhile is not overwritten by the compaction of the old one."""
         log = ChangeLog.create(path, HEADER)
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         compaction.write([])
         renewed = ChangeLog.create(path, HEADER, RECORDS)
         with pytest.raises(LogGone):
-            log.finish_compaction(compaction)
+            log.finish_rewrite(compaction)
         log.close()
         assert contents_of(path).records == RECORDS
         renewed.close()
@@ -716,15 +681,15 @@ class TestCompaction:
         assert not log.compaction_due
         log.append({"x": "y" * 1_000})
         assert log.compaction_due
-        compaction = log.begin_compaction(HEADER)
+        compaction = log.begin_rewrite(HEADER)
         assert not log.compaction_due
         compaction.write([{"x": "y" * 1_000}])
-        log.finish_compaction(compaction)
+        log.finish_rewrite(compaction)
         left = log.size
         while not log.compaction_due:
             log.append({"x": "y" * 100})
         assert limits.COMPACT_RATIO * left <= log.size < limits.COMPACT_RATIO * left + 200
-        log.abandon_compaction(log.begin_compaction(HEADER))
+        log.abandon_rewrite(log.begin_rewrite(HEADER))
         assert not log.compaction_due
         log.close()
 
@@ -754,10 +719,10 @@ while True:
     sys.stdout.write(f"{record['n']}\\n")
     sys.stdout.flush()
     if worker and not worker.is_alive():
-        log.finish_compaction(compaction)
+        log.finish_rewrite(compaction)
         worker = None
     if worker is None:
-        compaction = log.begin_compaction({"format": 1})
+        compaction = log.begin_rewrite({"format": 1})
         worker = threading.Thread(target=compaction.write, args=(list(kept),), daemon=True)
         worker.start()
 """
@@ -772,7 +737,7 @@ path, name, moment = sys.argv[1:]
 log = ChangeLog.create(path, {"format": 1})
 for n in range(50):
     log.append({"n": n})
-compaction = log.begin_compaction({"format": 1})
+compaction = log.begin_rewrite({"format": 1})
 log.append({"n": 50})
 genuine, calls = getattr(os, name), 0
 def stopping(*arguments):
@@ -786,7 +751,7 @@ def stopping(*arguments):
     sys.stdin.read()
 setattr(os, name, stopping)
 compaction.write({"n": n} for n in range(50))
-log.finish_compaction(compaction)
+log.finish_rewrite(compaction)
 """
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from nudge import limits
 from nudge.clock import iso
 from nudge.errors import Invalid, QuotaExceeded, ScopeInvalid
+from nudge.hints.import_export import Incoming, export_page
+from nudge.hints.model import Identity
 
 from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, load, new_store, payload_with, put
 
@@ -52,12 +55,28 @@ def test_secrets_stay_here() -> None:
     assert exported(store, reveal=True)["components"]["a"]["hints"]["x"] == hint
 
 
-def test_export_pauses() -> None:
-    """A large export lets others have their turn."""
+def test_pages_hold_all_of_an_export() -> None:
+    """Each page but the last is as large as a page may be, give or take a hint; together they are the export."""
     store = new_store()
-    for index in range(limits.HINTS_PER_BREATH * 2):
-        put(store, f"c{index // 100}", f"k{index}", "x")
-    assert sum(1 for _ in store.export(NOW)) >= 2
+    for index in range(300):
+        put(store, f"c{index // 100}", f"k{index}", "x" * 8_000)
+    hints, sizes, pages = store.live_hints(NOW), [], []
+    start: int | None = 0
+    while start is not None:
+        components, start = export_page(hints, start, reveal=False)
+        pages.append(components)
+        sizes.append(len(json.dumps(components)))
+    assert len(pages) > 2 and all(abs(size - limits.PAGE_BYTES) < 10_000 for size in sizes[:-1])
+    merged: dict[str, Any] = {}
+    for page in pages:
+        for component, content in page.items():
+            merged.setdefault(component, {"hints": {}})["hints"].update(content["hints"])
+    assert merged == exported(store)["components"]
+
+
+def test_an_empty_store_has_one_page() -> None:
+    """A caller gets a payload, and no second page."""
+    assert export_page([], 0, reveal=False) == ({}, None)
 
 
 # Import
@@ -267,7 +286,7 @@ def test_malformed_payload_is_refused_whole(payload: Any, field: str) -> None:
     """The first error refuses everything and names its place."""
     store = new_store()
     with pytest.raises(Invalid) as refused:
-        finish(store.decide_import(NOW, payload, "merge"))
+        (store.decide_import(NOW, payload, "merge"))
     assert refused.value.field == field
 
 
@@ -324,16 +343,25 @@ def test_reasons_are_bounded() -> None:
     assert len(report["reasons"]) == limits.MAX_IMPORT_REASONS
 
 
-def test_write_during_a_pause_is_respected() -> None:
-    """A hint written while the payload is read counts as there: the newer one stays."""
+def test_pages_are_read_one_by_one_and_decided_together() -> None:
+    """A variant that was in an earlier page is refused in a later one; what is written meanwhile counts as there."""
+    store, seen = new_store(), set[Identity]()
+    first = store.read_page(NOW, payload_with({"a": {"value": "theirs", "updated_at": OLD}})["components"], seen)
+    second = store.read_page(NOW, payload_with({"b": {"value": "theirs"}})["components"], seen)
+    with pytest.raises(Invalid) as refused:
+        store.read_page(NOW, payload_with({"a": {"value": "again"}})["components"], seen)
+    assert refused.value.field == "payload.components.api.hints.a"
+    put(store, "api", "a", "mine")
+    staged = [Incoming.from_record(json.loads(json.dumps(one.to_record()))) for one in (*first, *second)]
+    assert staged == [*first, *second]
+    assert commit(store, store.decide_incoming(NOW, staged, "merge"))["skipped"] == 1
+    assert finish(store.get(NOW, "api", "a"))["hint"]["value"] == "mine"
+    assert finish(store.get(NOW, "api", "b"))["hint"]["value"] == "theirs"
+
+
+def test_a_hint_that_expires_before_the_commit_is_skipped() -> None:
+    """The commit decides, not the page."""
     store = new_store()
-    payload = payload_with(
-        {f"k{index:03}": {"value": "theirs", "updated_at": OLD} for index in range(limits.HINTS_PER_BREATH + 1)}
-    )
-    steps = store.decide_import(NOW, payload, "merge")
-    next(steps)
-    put(store, "api", "k000", "mine")
-    decision = finish(steps)
-    assert decision.result["skipped"] == 1
-    commit(store, decision)
-    assert finish(store.get(NOW, "api", "k000"))["hint"]["value"] == "mine"
+    hints = {"a": {"value": "x", "meta": {"ttl": "PT1M"}}}
+    staged = store.read_page(NOW, payload_with(hints)["components"], set())
+    assert store.decide_incoming(NOW + 61, staged, "merge").result["reasons"][0]["reason"] == "expired"

@@ -1,4 +1,4 @@
-"""Nothing to return, and what would help instead."""
+"""The errors and explanations for a hint that is not found: what exists, and which gate excluded it."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.hints.value import fresh
 
-Refused = tuple[Hint, Verdict]
+Checked = tuple[Hint, Verdict]
 
 
-def nearest(refused: Iterable[Refused], most: int) -> list[Refused]:
-    """The one that fails the fewest conditions first."""
+def nearest(refused: Iterable[Checked], most: int) -> list[Checked]:
+    """Those that fail the fewest conditions, best first."""
     return heapq.nsmallest(most, refused, key=lambda pair: (len(pair[1].reasons), pair[0].identity))
 
 
-def nothing_here(refused: list[Refused]) -> list[dict[str, Any]]:
-    """What a query would have found somewhere else, and what kept it away."""
+def explain_refused(refused: list[Checked]) -> list[dict[str, Any]]:
+    """The `why_not` of a query: what it would have found elsewhere."""
     return [
         {"component": hint.component, "key": hint.key, "reasons": verdict.reasons}
         for hint, verdict in nearest(refused, limits.MAX_QUERY_WHY_NOT)
     ]
 
 
-def no_variant_here(component: str, key: str, refused: list[Refused]) -> NotFound:
-    told = nearest(refused, limits.MAX_WHY_NOT)
-    why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in told]
+def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFound:
+    rows = nearest(refused, limits.MAX_WHY_NOT)
+    why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in rows]
     outcome = "does not apply here" if len(refused) == 1 else f"none of its {len(refused)} variants applies here"
     return _not_found(f"{component}/{key} exists, but {outcome}", component, key, why_not)
 
 
 def no_such_hint(index: HintIndex, now: float, component: str, key: str) -> NotFound:
-    known = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
-    if not known:
+    keys = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
+    if not keys:
         return _not_found(f"component {component} is not known", component, key, [])
-    return _not_found(f"{component} has no key {key}", component, key, [], known_keys=known[: limits.MAX_KNOWN_KEYS])
+    return _not_found(f"{component} has no key {key}", component, key, [], known_keys=keys[: limits.MAX_KNOWN_KEYS])
 
 
 def no_such_variant(component: str, key: str, held: list[Hint]) -> NotFound:

@@ -1,4 +1,4 @@
-"""What a hint must pass before it may enter the store: the secret guard and the quotas."""
+"""What a change must pass before it may enter the store: the secret guard and the quotas."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import QuotaExceeded, SecretRejected
-from nudge.hints.change import Change
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Hint, Identity
+from nudge.hints.model import SECRET, Change, Hint, Identity
 from nudge.hints.value import value_texts
 from nudge.security.secrets import find_secret
 
@@ -33,9 +32,10 @@ class Finding:
 
 
 def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -> Finding | None:
-    """The mark `secret` frees the value only: everything else of a hint is listed, logged and exported in the clear."""
-    marked = meta.get("sensitivity") == "secret"
-    texts = [*_described(component, key, meta), *(() if marked else _valued(key, value))]
+    """The first secret in a hint. A value marked `secret` is not searched; the rest is, since it is listed, logged and
+    exported in the clear."""
+    is_marked = meta.get("sensitivity") == SECRET
+    texts = [*_other_texts(component, key, meta), *(() if is_marked else _value_texts(key, value))]
     for field, text in texts:
         kind = find_secret(text) if len(text) >= _SHORTEST_SECRET else None
         if kind:
@@ -43,14 +43,14 @@ def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -
     return None
 
 
-def _valued(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A string also with its key: `env.DB_PASSWORD` gives away what the value alone does not."""
+def _value_texts(key: str, value: Any) -> Iterator[tuple[str, str]]:
+    """A string also with its key: only the name `env.DB_PASSWORD` shows what the value is."""
     yield from value_texts(value)
     if isinstance(value, str):
         yield "value", f"{key}={value}"
 
 
-def _described(component: str, key: str, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _other_texts(component: str, key: str, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "component", component
     yield "key", key
     yield "meta.reason", meta.get("reason", "")
@@ -63,6 +63,8 @@ def _described(component: str, key: str, meta: dict[str, Any]) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class Admission:
+    """The rules of one store: whether secrets are refused, and how many hints there may be."""
+
     secret_guard: bool
     max_hints: int
 
@@ -97,7 +99,7 @@ class Admission:
             return _quota("components", limits.MAX_COMPONENTS, "delete the hints of one that is no longer needed")
         if growth.total() > 0 and len(index) + growth.total() > self.max_hints:
             return _quota("hints", self.max_hints, "delete some, or raise NUDGE_MAX_HINTS")
-        if _asks_too_much(index, change):
+        if _asks_for_too_many(index, change):
             return _quota("environment variables in scopes", limits.MAX_ENV_NAMES, "delete hints that ask for others")
         return None
 
@@ -112,9 +114,8 @@ def _growth(index: HintIndex, change: Change) -> Counter[str]:
     return growth
 
 
-def _asks_too_much(index: HintIndex, change: Change) -> bool:
-    """Whether scopes would ask for more variables than before, and for too many. What is freed is looked at only when
-    it matters."""
+def _asks_for_too_many(index: HintIndex, change: Change) -> bool:
+    """Whether scopes would ask for more variables than before, and for too many."""
     asked = frozenset().union(*(hint.scope.env_names for hint in change.puts))
     if len(asked - index.env_names()) <= max(limits.MAX_ENV_NAMES - len(index.env_names()), 0):
         return False

@@ -1,0 +1,219 @@
+"""Hints as one JSON payload, whole or in pages; and such a payload back into a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from nudge import limits
+from nudge.clock import iso
+from nudge.errors import Invalid
+from nudge.hints.fields import parse_choice, parse_name, parse_object, parse_text, printable, require
+from nudge.hints.index import HintIndex
+from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, parse_timestamp
+from nudge.hints.quotas import Admission
+from nudge.hints.value import encode
+
+SCHEMA_VERSION = "1.0"
+MODES = ("merge", "replace", "skip")
+
+_OLDEST, _NEWEST = (1, 0), (1, 0)  # schema versions that can be read
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
+_PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
+
+
+# Export
+
+
+def export_header(session_id: str, created_at: float) -> dict[str, Any]:
+    """The fields of a payload beside its components."""
+    return {"schema_version": SCHEMA_VERSION, "created_at": iso(created_at), "session_id": session_id}
+
+
+def export_components(hints: Iterable[Hint], reveal: bool) -> dict[str, Any]:
+    """The components of a payload. A key holds its hint, or a list of its variants in the order of their scopes."""
+    components: dict[str, dict[str, list[Any]]] = {}
+    for hint in sorted(hints, key=lambda hint: hint.identity):
+        variants = components.setdefault(hint.component, {}).setdefault(hint.key, [])
+        variants.append(_export(hint, reveal))
+    return {
+        component: {"hints": {key: hints if len(hints) > 1 else hints[0] for key, hints in keys.items()}}
+        for component, keys in components.items()
+    }
+
+
+def export_page(hints: list[Hint], start: int, reveal: bool) -> tuple[dict[str, Any], int | None]:
+    """The components of one page of hints that are sorted by identity, and where the next page starts."""
+    size, end = 0, start
+    while end < len(hints) and (end == start or size < limits.PAGE_BYTES):
+        hint = hints[end]
+        size += len(encode([hint.component, hint.key, _export(hint, reveal)]).encode("utf-8", "surrogatepass"))
+        end += 1
+    last = None if end == len(hints) else end
+    return export_components(hints[start:end], reveal), last
+
+
+def _export(hint: Hint, reveal: bool) -> dict[str, Any]:
+    wire = hint.to_wire()
+    if hint.secret and not reveal:
+        del wire["value"]
+        wire["redacted"] = True
+    return wire
+
+
+# Import: reading
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A hint of a payload, whether the payload gives its time, and why it cannot be stored, if there is a reason."""
+
+    hint: Hint
+    has_time: bool
+    refusal: str | None
+
+    def to_record(self) -> dict[str, Any]:
+        return {"hint": self.hint.to_record(), "has_time": self.has_time, "refusal": self.refusal}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        return cls(Hint.from_record(record["hint"]), record["has_time"], record["refusal"])
+
+
+def read_payload(payload: object, now: float, admission: Admission) -> list[Incoming]:
+    """Every hint of a payload. A malformed one refuses the whole."""
+    given = parse_object(payload, "payload", _PAYLOAD_FIELDS)
+    read_header({name: content for name, content in given.items() if name != "components"})
+    return list(read_components(require(given, "components", "payload"), now, admission, set()))
+
+
+def read_header(header: object) -> None:
+    """Check the fields of a payload beside its components."""
+    given = parse_object(header, "payload", _PAYLOAD_FIELDS[:-1])
+    _check_version(require(given, "schema_version", "payload"))
+    if "created_at" in given:
+        parse_timestamp(given["created_at"], "payload.created_at")
+    if "session_id" in given:
+        parse_text(given["session_id"], "payload.session_id", limits.MAX_NAME_CHARS)
+
+
+def read_components(components: object, now: float, admission: Admission, seen: set[Identity]) -> Iterator[Incoming]:
+    """The hints of one page, or of all. `seen` has the identities of the pages before, and gets those of this one."""
+    for component, key, raw, path in _entries(components):
+        incoming = _read_hint(component, key, raw, now, path, admission)
+        if incoming.hint.identity in seen:
+            raise Invalid("has the same scope as another variant of this key", field=path)
+        seen.add(incoming.hint.identity)
+        yield incoming
+
+
+def _check_version(raw: object) -> None:
+    """A newer minor version is refused too: it may have fields that this one would lose."""
+    path = "payload.schema_version"
+    match = _VERSION.fullmatch(parse_text(raw, path, limits.MAX_TAG_CHARS))
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    if version < _OLDEST:
+        raise Invalid(f'must be a version such as "{SCHEMA_VERSION}"', field=path)
+    if version > _NEWEST:
+        raise Invalid(f"is from a newer Nudge; this one reads {SCHEMA_VERSION}", field=path)
+
+
+def _entries(components: object) -> Iterator[tuple[str, str, object, str]]:
+    """Component, key, raw hint and the path to it."""
+    for component, content, at in _members(components, "payload.components"):
+        hints = require(parse_object(content, at, ("hints",)), "hints", at)
+        for key, raw, path in _members(hints, f"{at}.hints"):
+            if isinstance(raw, list):
+                yield from ((component, key, variant, f"{path}[{number}]") for number, variant in enumerate(raw))
+            else:
+                yield component, key, raw, path
+
+
+def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object", field=path)
+    for name, content in raw.items():
+        yield parse_name(name, f"{path}.{printable(name)}"), content, f"{path}.{name}"
+
+
+def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> Incoming:
+    """A redacted hint has no value; every other rule holds for it too."""
+    if not isinstance(raw, dict):
+        raise Invalid("must be an object", field=path)
+    redacted = raw.get("redacted", False)
+    if not isinstance(redacted, bool):
+        raise Invalid("must be true or false", field=f"{path}.redacted")
+    fields = {name: content for name, content in raw.items() if name != "redacted"}
+    hint = hint_from_wire(component, key, {"value": "redacted", **fields} if redacted else fields, now, path)
+    return Incoming(hint, "updated_at" in raw, _refusal(hint, redacted, admission))
+
+
+def _refusal(hint: Hint, redacted: bool, admission: Admission) -> str | None:
+    if redacted:
+        return "redacted: it was exported without its value"
+    finding = admission.secret_in(hint)
+    return f"{finding.field} {finding.phrase()}" if finding else None
+
+
+# Import: deciding
+
+
+@dataclass(slots=True)
+class _Report:
+    """Skipped hints are all counted, and the first of them explained."""
+
+    puts: list[Hint] = field(default_factory=list)
+    skipped: int = 0
+    removed: int = 0
+    reasons: list[dict[str, str]] = field(default_factory=list)
+
+    def skip(self, hint: Hint, reason: str) -> None:
+        self.skipped += 1
+        if len(self.reasons) < limits.MAX_IMPORT_REASONS:
+            self.reasons.append({"component": hint.component, "key": hint.key, "reason": reason})
+
+    def to_wire(self) -> dict[str, Any]:
+        return {"imported": len(self.puts), "skipped": self.skipped, "removed": self.removed, "reasons": self.reasons}
+
+
+def parse_mode(raw: object) -> str:
+    return parse_choice(raw, "mode", MODES)
+
+
+def decide_import(
+    index: HintIndex, admission: Admission, now: float, incoming: Iterable[Incoming], mode: str
+) -> Decision:
+    """What an import changes in the store of this moment."""
+    report = _Report()
+    named = set()
+    for one in incoming:
+        named.add(one.hint.identity)
+        held = index.live(one.hint.identity, now)
+        reason = one.refusal or ("expired" if not one.hint.live_at(now) else _why_it_stays(held, one, mode))
+        if reason:
+            report.skip(one.hint, reason)
+        else:
+            report.puts.append(one.hint if held is None else _numbered_after(held, one.hint))
+    # What the payload names but cannot bring, such as a secret without its value, is not removed.
+    removed = [hint for hint in index if hint.identity not in named] if mode == "replace" else []
+    report.removed = sum(hint.live_at(now) for hint in removed)
+    change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
+    return Decision(admission.make_room(index, change, now), report.to_wire())
+
+
+def _numbered_after(held: Hint, new: Hint) -> Hint:
+    """A version that a caller has read never comes to mean other content: its `if_match_version` must fail."""
+    changed = held.value != new.value or held.meta != new.meta
+    return replace(new, version=min(max(new.version, held.version + changed), limits.MAX_VERSION))
+
+
+def _why_it_stays(held: Hint | None, new: Incoming, mode: str) -> str | None:
+    if held is None or mode == "replace":
+        return None
+    if mode == "skip":
+        return "already here"
+    if not new.has_time:
+        return "already here; the payload gives no time"
+    return None if new.hint.updated_at > held.updated_at else "not newer than the one here"

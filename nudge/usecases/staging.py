@@ -1,0 +1,130 @@
+"""Imports and exports that go in pages: what is kept between two pages of one transfer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, TypeVar
+
+from nudge import limits
+from nudge.errors import NotFound, QuotaExceeded, StorageFailed
+from nudge.hints.import_export import Incoming
+from nudge.hints.model import Hint, Identity
+
+_now = time.monotonic
+
+
+@dataclass(eq=False)
+class StagedImport:
+    """The checked hints of an import's pages, in a file without a name: readable by its owner only, and gone with the
+    process."""
+
+    mode: str
+    file: IO[bytes]
+    pages: int = 0
+    hints: int = 0
+    seen: set[Identity] = field(default_factory=set)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    touched: float = field(default_factory=lambda: _now())
+
+    def append(self, incoming: list[Incoming]) -> None:
+        """Blocks: for a worker thread."""
+        self.file.seek(0, os.SEEK_END)
+        try:
+            self.file.write(b"".join(_line(one) for one in incoming))
+            self.file.flush()
+        except OSError as error:
+            raise StorageFailed(f"the page was not stored: {error.strerror}; nothing was imported") from None
+        self.pages += 1
+        self.hints += len(incoming)
+
+    def read(self) -> Iterator[Incoming]:
+        self.file.seek(0)
+        return (Incoming.from_record(json.loads(line)) for line in self.file)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@dataclass(eq=False)
+class PinnedExport:
+    """The hints of the moment in which an export began, sorted by identity."""
+
+    header: dict[str, Any]
+    hints: list[Hint]
+    reveal: bool
+    touched: float = field(default_factory=lambda: _now())
+
+    def close(self) -> None:
+        self.hints = []
+
+
+_Transfer = TypeVar("_Transfer", StagedImport, PinnedExport)
+
+
+class Transfers:
+    """The transfers under way, by id. One that gets no page for TRANSFER_KEPT seconds is dropped."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._directory = directory
+        self._by_id: dict[str, StagedImport | PinnedExport] = {}
+
+    def begin_import(self, mode: str) -> str:
+        import tempfile  # late: 7 ms, and few servers see an import in pages
+
+        try:
+            file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - StagedImport closes it
+        except OSError as error:
+            raise StorageFailed(f"the import cannot be staged: {error.strerror}; nothing was imported") from None
+        return self._add(StagedImport(mode, file))
+
+    def begin_export(self, header: dict[str, Any], hints: list[Hint], reveal: bool) -> str:
+        return self._add(PinnedExport(header, hints, reveal))
+
+    def staged_import(self, transfer: str) -> StagedImport:
+        return self._get(transfer, StagedImport)
+
+    def pinned_export(self, transfer: str) -> PinnedExport:
+        return self._get(transfer, PinnedExport)
+
+    def drop(self, transfer: str) -> None:
+        if (dropped := self._by_id.pop(transfer, None)) is not None:
+            dropped.close()
+
+    def close(self) -> None:
+        for transfer in list(self._by_id):
+            self.drop(transfer)
+
+    def expire(self) -> None:
+        oldest = _now() - limits.TRANSFER_KEPT
+        for transfer in [name for name, one in self._by_id.items() if one.touched < oldest]:
+            self.drop(transfer)
+
+    def _add(self, one: StagedImport | PinnedExport) -> str:
+        self.expire()
+        if len(self._by_id) >= limits.MAX_TRANSFERS:
+            one.close()
+            raise QuotaExceeded(
+                f"{limits.MAX_TRANSFERS} imports and exports are under way already; try again in a moment",
+                limit="transfers",
+                max=limits.MAX_TRANSFERS,
+            )
+        transfer = secrets.token_hex(12)
+        self._by_id[transfer] = one
+        return transfer
+
+    def _get(self, transfer: str, kind: type[_Transfer]) -> _Transfer:
+        one = self._by_id.get(transfer)
+        if not isinstance(one, kind):
+            raise NotFound("this transfer is not known, or has expired; start it again")
+        one.touched = _now()
+        return one
+
+
+def _line(one: Incoming) -> bytes:
+    return json.dumps(one.to_record(), separators=(",", ":")).encode() + b"\n"

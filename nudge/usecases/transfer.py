@@ -1,0 +1,188 @@
+"""Import and export of hints: in one call, or in pages where that would be more than 1 MiB. All or nothing either way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from nudge import limits
+from nudge.errors import Invalid, QuotaExceeded
+from nudge.hints import import_export
+from nudge.hints.model import Decision, Hint
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params
+from nudge.usecases.staging import StagedImport
+
+Mode = Literal["merge", "replace", "skip"]
+Reveal = Annotated[bool, Field(description="with the values of secrets")]
+
+_TOO_LARGE = "the export is larger than 1 MiB: pass `component`, or read it in pages with nudge.export_page"
+
+
+class Export(Params):
+    format: Literal["json"] = "json"
+    component: str | None = None
+    reveal: Reveal = False
+
+
+class Exported(BaseModel):
+    payload: dict[str, Any]
+
+
+class ExportPage(Params):
+    component: str | None = None
+    reveal: Reveal = False
+    cursor: Annotated[str | None, Field(description="`next` of the page before; left out for the first")] = None
+
+
+class ExportedPage(BaseModel):
+    schema_version: str
+    created_at: str
+    session_id: str
+    components: dict[str, Any]
+    next: str | None
+
+
+class Import(Params):
+    payload: dict[str, Any]
+    mode: Mode = "merge"
+
+
+class Imported(BaseModel):
+    imported: int
+    skipped: int
+    removed: int
+    reasons: list[dict[str, Any]]
+
+
+class ImportBegin(Params):
+    header: Annotated[dict[str, Any], Field(description="the payload without its components")]
+    mode: Mode = "merge"
+
+
+class ImportBegun(BaseModel):
+    transfer: str
+
+
+class ImportPage(Params):
+    transfer: str
+    page: Annotated[int, Field(ge=0, description="counted from 0")]
+    components: dict[str, Any]
+
+
+class ImportedPage(BaseModel):
+    pages: int
+    hints: int
+
+
+class ImportCommit(Params):
+    transfer: str
+
+
+# Export
+
+
+async def export(app: App, params: Export, _call: Call) -> Any:
+    store = app.session.store
+    hints = store.live_hints(app.now(), params.component)
+    components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
+    return {"payload": {**store.export_header(), "components": components}}
+
+
+def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any]:
+    """Raises Invalid, which names the parameter, when the export is too large for one call."""
+    if sum(hint.weight for hint in hints) > limits.MAX_BODY_BYTES:
+        raise Invalid(_TOO_LARGE, field="component")
+    components = import_export.export_components(hints, reveal)
+    if len(json.dumps(components)) > limits.MAX_BODY_BYTES:
+        raise Invalid(_TOO_LARGE, field="component")
+    return components
+
+
+async def export_page(app: App, params: ExportPage, _call: Call) -> Any:
+    """The first page pins the hints of that moment; the last one lets them go."""
+    store = app.session.store
+    if params.cursor is None:
+        hints = store.live_hints(app.now(), params.component)
+        transfer, start = app.transfers.begin_export(store.export_header(), hints, params.reveal), 0
+    else:
+        transfer, start = _parse_cursor(params.cursor)
+    pinned = app.transfers.pinned_export(transfer)
+    components, next_start = await asyncio.to_thread(import_export.export_page, pinned.hints, start, pinned.reveal)
+    if next_start is None:
+        app.transfers.drop(transfer)
+    return {
+        **pinned.header,
+        "components": components,
+        "next": None if next_start is None else f"{transfer}:{next_start}",
+    }
+
+
+def _parse_cursor(cursor: str) -> tuple[str, int]:
+    transfer, _, start = cursor.partition(":")
+    if not start.isascii() or not start.isdigit() or len(start) > 9:
+        raise Invalid("must be the `next` of the page before", field="cursor")
+    return transfer, int(start)
+
+
+# Import
+
+
+async def import_(app: App, params: Import, call: Call) -> Any:
+    return await app.once(call, lambda: _import(app, params, call))
+
+
+async def _import(app: App, params: Import, call: Call) -> Any:
+    decision = await asyncio.to_thread(app.session.store.decide_import, app.now(), params.payload, params.mode)
+    return await app.commit_large(decision, call)
+
+
+async def import_begin(app: App, params: ImportBegin, _call: Call) -> Any:
+    import_export.read_header(params.header)
+    return {"transfer": app.transfers.begin_import(params.mode)}
+
+
+async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
+    """Check a page and stage it. A page that comes twice, because its answer was lost, is taken once."""
+    staged = app.transfers.staged_import(params.transfer)
+    async with staged.lock:
+        if params.page == staged.pages:
+            try:
+                await asyncio.to_thread(_stage, app, staged, params.components)
+            except BaseException:
+                app.transfers.drop(params.transfer)  # half a page may be in it
+                raise
+        elif params.page != staged.pages - 1:
+            raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
+        return {"pages": staged.pages, "hints": staged.hints}
+
+
+def _stage(app: App, staged: StagedImport, components: dict[str, Any]) -> None:
+    incoming = app.session.store.read_page(app.now(), components, staged.seen)
+    if len(staged.seen) > limits.MAX_STAGED_HINTS:
+        raise QuotaExceeded(
+            f"an import has at most {limits.MAX_STAGED_HINTS} hints", limit="staged hints", max=limits.MAX_STAGED_HINTS
+        )
+    staged.append(incoming)
+
+
+async def import_commit(app: App, params: ImportCommit, call: Call) -> Any:
+    return await app.once(call, lambda: _commit(app, params, call))
+
+
+async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
+    """Decide against the store of this moment; `App.once` keeps every other write out until the answer."""
+    staged = app.transfers.staged_import(params.transfer)
+    async with staged.lock:
+        decision = await asyncio.to_thread(_decide, app, staged)
+        result = await app.commit_large(decision, call)
+    app.transfers.drop(params.transfer)
+    return result
+
+
+def _decide(app: App, staged: StagedImport) -> Decision:
+    return app.session.store.decide_incoming(app.now(), staged.read(), staged.mode)
