@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from nudge import context, paths
 from nudge import switches as switch
-from nudge.cli import completion, output, params, plain
+from nudge.cli import completion, observations, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Pen, Usage
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
 from nudge.cli.params import ID, WHOLE, option
 from nudge.cli.plain import Invocation
-from nudge.clock import ago
 from nudge.errors import NotFound, RemoteError
 from nudge.ipc.client import Client
-from nudge.text import escape, format_span
+from nudge.text import escape
 from nudge.usecases.visibility import visible_here
 
-Observation = dict[str, Any]
-
-SHORT_ID = 8  # characters of a session's id in a table; any unique beginning names the session
 MAX_IDS = 50  # observations in one request
-
-_DATE_TIME, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
-_TYPE_STYLES = {
-    "command_error": "red",
-    "git_commit": "green",
-    "file_edit": "yellow",
-    "file_write": "yellow",
-    "user_prompt": "cyan",
-}
 
 _type_option = option(
     "--type",
@@ -86,77 +71,10 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
 
 
-def _fetch(client: Client, ids: Sequence[int]) -> list[Observation]:
+def _fetch(client: Client, ids: Sequence[int]) -> list[dict[str, Any]]:
     """Fetch whole observations, in the order of the ids."""
     portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
     return [row for portion in portions for row in client.call("nudge.get_observations", {"ids": list(portion)})]
-
-
-# Observations as text
-
-
-def _local(timestamp: float, form: str = _DATE_TIME) -> str:
-    return time.strftime(form, time.localtime(timestamp))
-
-
-def _clock_format(timestamps: Iterable[float]) -> str:
-    """The time of day, with the date when the times are of several days."""
-    days = {_local(timestamp, "%Y-%m-%d") for timestamp in timestamps}
-    return "%H:%M:%S" if len(days) < 2 else _DATE_TIME
-
-
-def _age(timestamp: float) -> str:
-    return ago(time.time() - timestamp)
-
-
-def _one_line(observation: Observation) -> str:
-    """The path for what is about a file, else what was run, asked or searched for."""
-    text = observation.get("content", observation.get("content_preview")) or ""
-    path = observation.get("file_path")
-    if str(observation["obs_type"]).startswith("file_") and path and not text.startswith(f"{path}\n"):
-        text = path
-    return escape(" ".join(str(text).split()))
-
-
-def _quote(text: str | None) -> str:
-    return f'"{escape(" ".join((text or "").split()))}"'
-
-
-def _short_id(session_id: str) -> str:
-    return escape(session_id[:SHORT_ID])
-
-
-def _table(
-    pen: Pen,
-    observations: Sequence[Observation],
-    *,
-    clock: str | None = None,
-    indent: str = "",
-    project: str | None = None,
-    show_projects: bool = False,
-) -> Iterator[str]:
-    """`#42  2h ago  command_error  cargo test`; with `clock`, the time of day instead of the age.
-
-    `show_projects` names the project of each row, unless all rows are of `project`."""
-    names = [escape(str(row.get("project") or "-")) for row in observations]
-    show_projects = show_projects and any(name != project for name in names)
-    cells = [
-        (
-            f"#{row['id'] if 'id' in row else row['observation_id']}",
-            _local(row["timestamp"], clock) if clock else _age(row["timestamp"]),
-            escape(str(row["obs_type"])),
-            f"{name}  " if show_projects else "",
-        )
-        for row, name in zip(observations, names, strict=True)
-    ]
-    widths = [output.widest(column) for column in zip(*cells, strict=True)]
-    for row, (number, when, obs_type, name) in zip(observations, cells, strict=True):
-        head = f"{indent}{number.rjust(widths[0])}  {when.rjust(widths[1])}  "
-        kind, owner = output.pad(obs_type, widths[2]), output.pad(name, widths[3])
-        text = pen.clip(_one_line(row), len(head) + widths[2] + 2 + widths[3])
-        pinned = pen.paint("dim", "  (pinned)") if row.get("is_pinned") else ""
-        kind = pen.paint(_TYPE_STYLES[obs_type], kind) if obs_type in _TYPE_STYLES else kind
-        yield f"{head}{kind}  {owner}{text}{pinned}".rstrip()
 
 
 # search
@@ -189,7 +107,11 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
     if ids:
         console.show(str(row["id"]) for row in rows)
     else:
-        lines = (line for row in rows for line in _full_lines(console.pen, row)) if full else _table(console.pen, rows)
+        lines = (
+            (line for row in rows for line in observations.full_lines(console.pen, row))
+            if full
+            else observations.table(console.pen, rows)
+        )
         console.result(rows, lines)
     console.note(f'nudge: {output.count(len(rows), "result")} for "{escape(query)}"')
     if project is None and console.is_terminal and (note := _private_note()):
@@ -209,7 +131,7 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
     fields = {**project_params(chosen), **params.given(limit=limit)}
     rows = invocation.client().call("nudge.recent_context", fields)
     console = invocation.console
-    console.result(rows, _table(console.pen, rows, project=chosen, show_projects=True))
+    console.result(rows, observations.table(console.pen, rows, project=chosen, show_projects=True))
     if not rows and not console.as_json:
         console.note("nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects")
     return EXIT_OK
@@ -246,15 +168,15 @@ def history(
         if chosen in (None, row.get("project")) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: max(limit or 20, 1)]
-    console.result(touched, _table(console.pen, touched, project=chosen, show_projects=True))
+    console.result(touched, observations.table(console.pen, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in every project with --all-projects")
     return EXIT_OK
 
 
-def _recent_files(rows: list[Observation]) -> list[Observation]:
+def _recent_files(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each file once, the one touched last first. One change may touch several files."""
-    latest: dict[str, Observation] = {}
+    latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (-row["timestamp"], -row["id"])):
         names = (row.get("metadata") or {}).get("files") if str(row["obs_type"]).startswith("file_") else None
         for path in (row.get("file_path"), *(names if isinstance(names, list) else ())):
@@ -268,28 +190,11 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     fields = {"file_path": plain.absolute_path(file), **window}
     result = invocation.client().call("nudge.file_history", fields)
     console = invocation.console
-    console.result(result, _file_history_lines(console.pen, result))
+    console.result(result, observations.file_history_lines(console.pen, result))
     if not result["sessions"] and not console.as_json:
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
     return EXIT_OK
-
-
-def _file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
-    for session in result["sessions"]:
-        name = pen.paint("bold", _short_id(session["session_id"]))
-        intent = _quote(session["summary_intent"]) if session.get("summary_intent") else ""
-        project = escape(str(session.get("project") or "-"))
-        yield f"{name}  {_local(session['started_at'], _MINUTES)}  {project}  {pen.clip(intent, 40)}".rstrip()
-        # The path is the same in every line; what else a touch has is not.
-        rows = [
-            {**touch, "content": "" if touch["content_preview"] == result["file_path"] else touch["content_preview"]}
-            for touch in session["touches"]
-        ]
-        for row, line in zip(rows, _table(pen, rows, clock=_MINUTES, indent="  "), strict=True):
-            yield line
-            if row.get("prompt_content"):
-                yield pen.paint("dim", f"      {pen.clip(_quote(row['prompt_content']), 6)}")
 
 
 # sessions, trace
@@ -303,7 +208,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     fields = {**project_params(project), **params.given(limit=limit)}
     rows = invocation.client().call("nudge.sessions", fields)
     console = invocation.console
-    console.result(rows, _session_lines(console.pen, rows))
+    console.result(rows, observations.session_lines(console.pen, rows))
     if console.as_json:
         return EXIT_OK
     if not rows and project is not None:
@@ -313,27 +218,6 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     if project is None and (note := _private_note()):
         console.note(escape(note))
     return EXIT_OK
-
-
-def _session_lines(pen: Pen, rows: list[dict[str, Any]]) -> Iterator[str]:
-    for session_id, *cells, intent in output.align(_session_cells(session) for session in rows):
-        taken = len(session_id) + sum(len(cell) + 2 for cell in cells) + 2
-        yield "  ".join([pen.paint("bold", session_id), *cells, pen.clip(intent, taken)]).rstrip()
-
-
-def _session_cells(session: dict[str, Any]) -> list[str]:
-    """The intent comes last: it has no fixed length."""
-    intent = (session.get("summary") or {}).get("intent")
-    ended = session.get("ended_at")
-    return [
-        _short_id(session["session_id"]),
-        _local(session["started_at"], _MINUTES),
-        "open" if ended is None else format_span(ended - session["started_at"]),
-        escape(str(session.get("project") or "-")),
-        escape(str(session.get("client") or "-")),
-        f"{session['observation_count']} obs",
-        _quote(intent) if intent else "",
-    ]
 
 
 @verb("trace", "nudge trace last", "nudge trace d4f8a2b1", "nudge trace last --project api --full")
@@ -352,62 +236,8 @@ def trace(
     client = invocation.client()
     fields = {"session_id": find_session(client, session, project), **params.given(before=before, after=after)}
     result = client.call("nudge.session_trace", fields)
-    invocation.console.result(result, _trace_lines(invocation.console.pen, result, full=full))
+    invocation.console.result(result, observations.trace_lines(invocation.console.pen, result, full=full))
     return EXIT_OK
-
-
-def _trace_lines(pen: Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]:
-    yield from _trace_head(pen, trace)
-    injections, prompts = trace.get("injections") or (), trace["prompts"]
-    observations = (row for prompt in prompts for row in prompt["observations"])
-    times = (entry["timestamp"] for entry in (*injections, *prompts, *observations))
-    clock = _clock_format([trace["started_at"], *times])
-    parts = [(entry["timestamp"], 0, _injection_lines(pen, entry, clock, full=full)) for entry in injections]
-    parts += [(entry["timestamp"], 1, _prompt_lines(pen, entry, clock)) for entry in prompts]
-    for _, _, lines in sorted(parts, key=lambda part: part[:2]):
-        yield from lines
-
-
-def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
-    began, ended = trace["started_at"], trace.get("ended_at")
-    yield f"{pen.paint('bold', escape(trace['session_id']))}  {escape(str(trace.get('project') or '-'))}"
-    if ended:
-        yield f"{_local(began)} to {_local(ended, _clock_format([began, ended]))}"
-    else:
-        yield f"since {_local(began)}, still open"
-    summary = trace.get("summary") or {}
-    if summary.get("intent"):
-        yield f"intent: {_quote(summary['intent'])}"
-    for failed in summary.get("failed") or ():
-        outcome = f"passed in #{failed['passed']}" if failed.get("passed") else "has not passed since"
-        yield f"failed: {_quote(failed['command'])} #{failed['id']}, {outcome}"
-    if summary.get("counts"):
-        by_count = sorted(summary["counts"].items(), key=lambda entry: (-entry[1], entry[0]))
-        yield pen.paint("dim", ", ".join(f"{number} {escape(obs_type)}" for obs_type, number in by_count))
-
-
-def _prompt_lines(pen: Pen, prompt: dict[str, Any], clock: str) -> Iterator[str]:
-    when = _local(prompt["timestamp"], clock)
-    if prompt["prompt_id"] is None:
-        text = "(no prompt)"
-    else:
-        text = pen.clip(_quote(prompt["content"]) if prompt["content"] else "(a deleted prompt)", len(when) + 16)
-    led_to = "-> " + output.count(prompt["observation_count"], "observation")
-    yield f"{pen.paint('cyan', when)} {text} {pen.paint('dim', led_to)}"
-    yield from _table(pen, prompt["observations"], clock=clock, indent="  ")
-
-
-def _injection_lines(pen: Pen, injection: dict[str, Any], clock: str, *, full: bool) -> Iterator[str]:
-    when = _local(injection["timestamp"], clock)
-    names = "" if full else ", ".join(_item_name(item) for item in injection["items"])
-    yield f"{pen.paint('cyan', when)} (told at the start) {pen.clip(names, len(when) + 20)}".rstrip()
-    if full:
-        yield from (pen.paint("dim", f"  {escape(line)}") for line in str(injection["text"]).splitlines())
-
-
-def _item_name(item: Any) -> str:
-    identity = item.get("id") if isinstance(item, dict) else item
-    return f"#{identity}" if isinstance(identity, int) else escape(str(identity))
 
 
 # timeline, show
@@ -426,18 +256,8 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         if error.reason == NotFound.reason:
             raise NotFound(f"{error.message}; find one with: nudge search") from None
         raise
-    invocation.console.result(result, _timeline_lines(invocation.console.pen, result))
+    invocation.console.result(result, observations.timeline_lines(invocation.console.pen, result))
     return EXIT_OK
-
-
-def _timeline_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
-    anchor = result["anchor"]
-    project, day = escape(str(anchor.get("project") or "-")), _local(anchor["timestamp"], "%Y-%m-%d")
-    yield pen.paint("dim", f"session {escape(anchor['session_id'])}, {project}, {day}")
-    rows = [*result["before"], anchor, *result["after"]]
-    clock = _clock_format(row["timestamp"] for row in rows)
-    for position, line in enumerate(_table(pen, rows, clock=clock)):
-        yield f"{pen.paint('bold', '>') if position == len(result['before']) else ' '} {line}"
 
 
 @verb("show", "nudge show 42", "nudge show 42 43 --json", "nudge search stale --ids | xargs nudge show")
@@ -445,25 +265,11 @@ def _timeline_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
     console = invocation.console
     rows = _fetch(invocation.client(), ids)
-    console.result(rows, (line for row in rows for line in _full_lines(console.pen, row)))
+    console.result(rows, (line for row in rows for line in observations.full_lines(console.pen, row)))
     known = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in known]:
         console.note(f"not found: {', '.join(missing)}")
     return EXIT_OK if rows else EXIT_NOT_FOUND
-
-
-def _full_lines(pen: Pen, row: Observation) -> Iterator[str]:
-    pinned = "  (pinned)" if row.get("is_pinned") else ""
-    head = f"#{row['id']}  {escape(row['obs_type'])}"
-    yield f"{pen.paint('bold', head)}  {_local(row['timestamp'])} ({_age(row['timestamp'])}){pinned}"
-    yield from (f"  {line}" for line in escape(row["content"], keep_lines=True).split("\n"))
-    facts = ("session_id", "project", "source_event", "tool_name", "file_path")
-    fields = {name: row[name] for name in facts if row.get(name)} | (row.get("metadata") or {})
-    for name, value in fields.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        first, *more = escape(text, keep_lines=isinstance(value, str)).split("\n")
-        yield f"  {pen.paint('dim', escape(name) + ':')} {first}"
-        yield from (f"    {line}" for line in more)
 
 
 # inject
@@ -490,16 +296,7 @@ def inject(
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
-    console.result(result, _inject_lines(console.pen, result))
+    console.result(result, observations.inject_lines(console.pen, result))
     if not result["text"] and not console.as_json:
         console.note("there are no hints or observations for here yet, so an agent is told nothing")
     return EXIT_OK
-
-
-def _inject_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
-    """The items are in the order of the lines that begin with a dash."""
-    items = iter(result["items"])
-    for line in result["text"].splitlines():
-        yield escape(line)
-        if line.startswith("- ") and (item := next(items, None)) is not None:
-            yield pen.paint("dim", f"    {item['score']:.4f}  {escape(item['reason'])}")
