@@ -1,10 +1,8 @@
-"""Time that counts a suspend and ignores a step of the wall clock.
+"""A clock that counts suspend and ignores steps of the wall clock; times, lifetimes and ages as text.
 
-`Clock.now()` is Unix seconds: the wall clock read once, carried on by the kernel's boot clock. Every PRIMARY of one
-boot uses the
-same anchor (it is kept in the change log), so a day's step in either direction moves neither a TTL nor the order of two
-writes.
-After a reboot the wall clock decides again.
+`Clock.now()` is Unix seconds: the wall clock read once, continued by the kernel's boot clock. Every PRIMARY of one boot
+uses the same offset, which is kept in the change log, so a step of the wall clock changes neither a TTL nor the order of
+two writes. After a reboot the wall clock is read again.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# macOS: CLOCK_MONOTONIC goes on during sleep there, which is what CLOCK_BOOTTIME means on Linux.
+# CLOCK_MONOTONIC of macOS counts sleep, as CLOCK_BOOTTIME of Linux does.
 _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
@@ -30,14 +28,14 @@ def boot_seconds() -> float:
 
 
 def boot_id() -> str:
-    """What tells this boot from the last one."""
+    """An identifier of this boot."""
     if sys.platform == "linux":
         try:
             with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
                 return file.read().strip()
         except OSError:
             pass
-    # Elsewhere: the moment of boot, coarse enough that a step of the wall clock by some seconds is not a reboot.
+    # Elsewhere: the time of boot, coarse enough that a small step of the wall clock is not taken for a reboot.
     return f"boot-{round((time.time() - boot_seconds()) / 600)}"
 
 
@@ -52,7 +50,7 @@ class Clock:
         return self.offset + self._boot()
 
 
-@lru_cache(maxsize=16_384)  # a hint's times are told with every answer, and seldom change
+@lru_cache(maxsize=16_384)  # every answer contains a hint's times, which rarely change
 def iso(seconds: float) -> str:
     """`2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
     whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)

@@ -1,6 +1,6 @@
-"""Where a caller stands: cwd, repo, branch, operating system, environment, project.
+"""The caller's context: cwd, repo, branch, operating system, environment, project.
 
-Resolved on the client's side by reading `.git` itself: a `git` process costs more than the whole call it would inform.
+Resolved on the client's side by reading the files below `.git`: starting `git` would take longer than the call itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CODEX_METADATA = "x-codex-turn-metadata"
 _PLATFORMS = {"linux": "linux", "darwin": "darwin", "win32": "windows", "cygwin": "windows"}
 _POINTER = "gitdir: "
 _BRANCH_REF = "ref: refs/heads/"
-# What `HEAD` says where branches live in a reftable: the real one cannot be read from a file.
+# The content of `HEAD` when branches are in a reftable: the real branch is in no file that we read.
 _REFTABLE_BRANCH = ".invalid"
 _NESTED_METADATA = 3
 
@@ -36,7 +36,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 
 
 class Context:
-    """What is known about a caller; None is "unknown", which no scope that asks for it accepts."""
+    """What is known about a caller. None means unknown, which meets no condition of a scope."""
 
     __slots__ = ("branch", "cwd", "env", "files_open", "os", "project", "repo")
 
@@ -56,7 +56,7 @@ class Context:
 
     @classmethod
     def parse(cls, raw: object, field: str = "context") -> Context:
-        """The wire's form; a field that is null or empty is unknown."""
+        """Parse the wire form; a field that is null or empty is unknown."""
         if raw is None:
             return cls()
         if not isinstance(raw, dict):
@@ -69,14 +69,14 @@ class Context:
         )
 
     def merged(self, defaults: Context) -> Context:
-        """Field by field: what this one knows wins."""
+        """This context, with unknown fields taken from `defaults`."""
         if defaults is NO_CONTEXT:
             return self
-        known = defaults.to_wire()
-        return Context(**{**known, **self.to_wire()}) if known else self
+        fields = defaults.to_wire()
+        return Context(**{**fields, **self.to_wire()}) if fields else self
 
     def to_wire(self) -> dict[str, Any]:
-        """Only what is known."""
+        """The fields that are known."""
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
 
 
@@ -85,7 +85,7 @@ NO_CONTEXT = Context()
 
 
 def _member(field: str, name: object) -> str:
-    """A caller's own name inside a field, cut so that an error stays short."""
+    """The path of a member, with the caller's name for it cut."""
     return f"{field}.{str(name)[: limits.MAX_NAME_CHARS]}"
 
 
@@ -105,9 +105,7 @@ def _parse_cwd(raw: object, field: str) -> str:
 
 @lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def _normal_cwd(path: str, field: str) -> str:
-    from nudge.security.paths import (
-        normalise_path,
-    )  # late: a client, which resolves and does not parse, need not load it
+    from nudge.security.paths import normalise_path  # late: a client resolves its context and parses none
 
     return normalise_path(path, field)
 
@@ -132,8 +130,7 @@ def _parse_os(raw: object, field: str) -> str:
 
 
 def _parse_env(raw: object, field: str) -> dict[str, str]:
-    """Values may be of any length (`PATH` is long): the size of the request bounds them, and they are compared, never
-    kept."""
+    """Values may be of any length (`PATH` is long): the request's size limits them, and they are never stored."""
     if not isinstance(raw, dict):
         raise Invalid("must be an object of names and strings", field=field)
     for name, value in raw.items():
@@ -166,33 +163,32 @@ _PARSERS: dict[str, Callable[[object, str], Any]] = {
 
 
 def this_system() -> str | None:
-    """The operating system, in a scope's words."""
+    """The operating system, under its name in a scope."""
     return _PLATFORMS.get(sys.platform)
 
 
 def resolve(cwd: str | None = None) -> Context:
-    """A directory's context, this process's own by default. Never raises: what cannot be read, or sent, is unknown."""
+    """The context of a directory, by default this process's. Never raises: what cannot be read or sent is unknown."""
     folder = caller_cwd({}, cwd, None)
     if folder is None:
         return Context(os=this_system())
-    repo, branch = _git_facts(folder)
-    said = folder if not has_control(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
-    return Context(cwd=said, repo=repo, branch=branch, os=this_system(), project=project_of(repo, said))
+    repo, branch = _resolve_git(folder)
+    cwd = folder if not has_control(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
+    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd))
 
 
 def working_directory() -> str | None:
-    """This process's directory, by the name that its shell has for it: that is the one which people write into a
-    scope."""
+    """This process's directory, under its shell's name for it (`PWD`), which is what people write into a scope."""
     try:
-        here = os.getcwd()
+        cwd = os.getcwd()
     except OSError:
         return None
-    named = _normalised(os.environ.get("PWD") or here)
-    return named if named != here and _is_absolute(named) and _is_same(named, here) else here
+    logical = _normalize(os.environ.get("PWD") or cwd)
+    return logical if logical != cwd and _is_absolute(logical) and _is_same(logical, cwd) else cwd
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Whether two names lead to one directory; a shell's may be out of date."""
+    """Whether two names lead to one directory; `PWD` may be out of date."""
     try:
         return os.path.samefile(one, other)
     except (OSError, ValueError):
@@ -200,8 +196,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[str, Any] | None) -> str | None:
-    """Where the caller works: what it says, what its client says for this call, what its client said at start, where we
-    stand."""
+    """The caller's directory, by precedence: explicit argument, per-call `_meta`, environment, this process's."""
     implied = (
         _first_absolute(_codex_workspaces(meta))
         or _first_absolute(environ.get("CLAUDE_PROJECT_DIR"))
@@ -210,17 +205,16 @@ def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[s
     chosen = explicit or implied
     if chosen and not _is_absolute(chosen):
         chosen = f"{implied}/{chosen}" if implied else None
-    return _normalised(chosen) if chosen else None
+    return _normalize(chosen) if chosen else None
 
 
 def told_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str | None]:
-    """What an environment has for the names that a scope asks for, fit to be sent: None where one is not set, a value
-    that is longer
-    than any that a scope may name is cut, a byte that is no text is `?`."""
-    found = {name: environ.get(name) for name in names}
+    """The values of these variables, fit to be sent: None when unset, cut when longer than any value that a scope may
+    name, `?` for bytes that are not UTF-8."""
+    values = {name: environ.get(name) for name in names}
     return {
         name: value and value[: limits.MAX_ENV_VALUE_CHARS + 1].encode("utf-8", "replace").decode()
-        for name, value in found.items()
+        for name, value in values.items()
     }
 
 
@@ -247,7 +241,7 @@ def _first_absolute(node: object, depth: int = _NESTED_METADATA) -> str | None:
 
 
 def _is_absolute(path: str) -> bool:
-    """Also for a path of the other kind of system: the text may have been written there."""
+    """Whether the path is absolute, on this system or on another: it may have been written there."""
     return path.startswith("/") or _has_drive(path)
 
 
@@ -255,7 +249,7 @@ def _has_drive(path: str) -> bool:
     return path[1:2] == ":" and path[0].isalpha() and path[2:3] in ("", "/", "\\")
 
 
-def _normalised(path: str) -> str:
+def _normalize(path: str) -> str:
     """Forward slashes, no doubled or trailing ones, no `.` and `..`."""
     path = posixpath.normpath(_slashed(path))
     if path.startswith("/"):
@@ -264,14 +258,14 @@ def _normalised(path: str) -> str:
 
 
 def _slashed(path: str) -> str:
-    """A backslash separates only below a drive letter; elsewhere it is part of a name."""
+    """With forward slashes. A backslash is a separator only below a drive letter; elsewhere it is part of a name."""
     return path.replace("\\", "/") if _has_drive(path) else path
 
 
 @lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def normalise_repo(raw: str) -> str:
-    """One name for one repository: `git:org/repo` however it is cloned (the host is dropped), `file:///path` when it is
-    local."""
+    """The identity of a repository: `git:org/repo` however it is cloned (without the host), `file:///path` when it is
+    local. Raises ValueError."""
     text = raw.lstrip()
     if len(text) > limits.MAX_REPO_CHARS or has_control(text):
         raise ValueError(f"must be printable and at most {limits.MAX_REPO_CHARS} characters")
@@ -287,9 +281,9 @@ def _local_identity(text: str) -> str | None:
         if host.lower() not in ("", "localhost"):
             return None
         text = slash + rest
-    path = _normalised(text)
+    path = _normalize(text)
     if _has_drive(path.lstrip("/")):
-        path = _normalised("/" + _slashed(path.lstrip("/")))
+        path = _normalize("/" + _slashed(path.lstrip("/")))
     while path.endswith("/.git"):  # a work tree and its git directory are one repository
         path = path.removesuffix("/.git") or "/"
     return f"file://{path}" if path.startswith("/") else None
@@ -304,7 +298,7 @@ def _remote_identity(text: str) -> str | None:
 
 
 def _remote_path(text: str) -> str:
-    """What follows the host in `scheme://host/path` or `user@host:path`; nothing when the text is neither."""
+    """The path in `scheme://host/path` or `user@host:path`; empty when the text is neither."""
     scheme, mark, rest = text.partition("://")
     if mark and scheme.translate(_SCHEME_MARKS).isalnum():
         return "" if scheme.lower() == "file" else rest.partition("/")[2]
@@ -314,20 +308,19 @@ def _remote_path(text: str) -> str:
 
 
 def project_of(repo: str | None, cwd: str | None) -> str | None:
-    """The short name people use: of the repository, else of the directory. In one spelling, as a remote's name has
-    one."""
+    """The short name of the repository, else of the directory, in lower case as identities of remotes are."""
     if repo is None:
-        name = _normalised(cwd).rpartition("/")[2].casefold() if cwd else ""
+        name = _normalize(cwd).rpartition("/")[2].casefold() if cwd else ""
         return name if 0 < len(name) <= limits.MAX_REPO_CHARS else None
     path = repo.partition(":")[2].rstrip("/").removesuffix("/.git")
     return path.rpartition("/")[2].removesuffix(".git").casefold() or None
 
 
-def _git_facts(folder: str) -> tuple[str | None, str | None]:
+def _resolve_git(folder: str) -> tuple[str | None, str | None]:
     """The repository's identity and the branch."""
     try:
-        found = _find_git_dir(os.path.realpath(folder))
-        return _read_facts(*found) if found else (None, None)
+        directories = _find_git_dir(os.path.realpath(folder))
+        return _read_git(*directories) if directories else (None, None)
     except (OSError, ValueError):  # a NUL in a path, a loop of links
         return None, None
 
@@ -337,10 +330,9 @@ def _find_git_dir(folder: str) -> tuple[str, str] | None:
     for parent in _upwards(folder):
         marker = os.path.join(parent, ".git")
         if os.path.isfile(marker):
-            pointed = _read(marker).rstrip("\r\n")
-            return (
-                (parent, os.path.join(parent, pointed.removeprefix(_POINTER))) if pointed.startswith(_POINTER) else None
-            )
+            pointer = _read(marker).rstrip("\r\n")
+            is_pointer = pointer.startswith(_POINTER)
+            return (parent, os.path.join(parent, pointer.removeprefix(_POINTER))) if is_pointer else None
         if os.path.isfile(os.path.join(marker, "HEAD")):
             return parent, marker
         if os.path.basename(parent) != ".git" and _is_git_dir(parent):
@@ -349,7 +341,7 @@ def _find_git_dir(folder: str) -> tuple[str, str] | None:
 
 
 def _is_git_dir(folder: str) -> bool:
-    """By what git itself looks for."""
+    """By the entries that git itself checks for."""
     return os.path.isfile(os.path.join(folder, "HEAD")) and all(
         os.path.isdir(os.path.join(folder, name)) for name in ("objects", "refs")
     )
@@ -362,9 +354,9 @@ def _upwards(folder: str) -> Iterator[str]:
         yield folder
 
 
-def _read_facts(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
-    """Work trees share the common directory, so its origin too; a relative one is read from the main tree, so that all
-    agree."""
+def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
+    """Worktrees share the common directory and so its origin. A relative origin is resolved from the main tree, so that
+    all worktrees agree."""
     git_dir = os.path.realpath(git_dir)
     common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
     if not os.path.isfile(os.path.join(git_dir, "HEAD")):
@@ -396,8 +388,7 @@ def _branch(git_dir: str) -> str | None:
 
 
 def _origin_url(config: str) -> str:
-    """The first `url` of `[remote "origin"]`, as git's own syntax spells it; other remotes may be other people's
-    repositories."""
+    """The first `url` of `[remote "origin"]` in git's config syntax. Other remotes may be other people's forks."""
     inside, lines = False, iter(config.split("\n"))
     for line in lines:
         entry = line.strip()
@@ -417,8 +408,8 @@ def _is_origin(header: str) -> bool:
 
 
 def _config_value(text: str, following: Iterator[str]) -> str:
-    """Unquoted, unescaped, without its comment; a final backslash takes the next line; outer blanks count in quotes
-    only."""
+    """A value without quotes, escapes and comment. A backslash at the end continues on the next line; blanks at the ends
+    count only in quotes."""
     text = text.strip()
     if _CONFIG_SYNTAX.isdisjoint(text):
         return text
@@ -440,7 +431,7 @@ def _config_value(text: str, following: Iterator[str]) -> str:
 
 
 def _read(path: str) -> str:
-    """A small file's text, or nothing. Does not wait for a FIFO that somebody left in the way."""
+    """The text of a small file, or empty. O_NONBLOCK: opening a FIFO would wait for a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (OSError, ValueError):

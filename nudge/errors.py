@@ -1,5 +1,5 @@
-"""The one error tree. Each class carries its wire code; `reason` is the symbol a program tests, `message` the sentence
-a person reads."""
+"""The error tree. Each class has its wire code; `reason` is the symbol for programs, `message` the sentence for
+people."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WIRE_REASONS = {
     INVALID_PARAMS: "E_PARAMS",
     INTERNAL_ERROR: "E_INTERNAL",
 }
-"""What JSON-RPC itself refuses, by the symbol that stands in `data.reason`."""
+"""The codes of JSON-RPC itself, with the symbol for `data.reason`."""
 
 
 class NudgeError(Exception):
-    """Anything Nudge refuses. Subclasses fix `code` and `reason`; `data` adds what helps the caller to go on."""
+    """The base of all errors. Subclasses set `code` and `reason`; `data` is added to the wire form."""
 
     code = INTERNAL_ERROR
     reason = "E_INTERNAL"
@@ -84,12 +84,11 @@ class Unavailable(NudgeError):
 
 
 class WrongPort(Unavailable):
-    """A server runs, and listens elsewhere than it was looked for."""
+    """A server is running, but on another port than the caller asked for."""
 
 
 class HandingOver(Unavailable):
-    """This server is PRIMARY no more; interfaces pass the call on, or ask the client to send it again, instead of
-    failing it."""
+    """This server is no longer PRIMARY; doors ask the client to send the call again instead of failing it."""
 
 
 class StorageFailed(NudgeError):
@@ -97,8 +96,7 @@ class StorageFailed(NudgeError):
 
 
 class RemoteError(NudgeError):
-    """An error that a PRIMARY answered with, rebuilt on the client's side; a newer PRIMARY may send reasons we do not
-    know."""
+    """An error from PRIMARY, on the client's side. A newer PRIMARY may send reasons that we do not know."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         data = dict(error.get("data") or {})

@@ -1,4 +1,4 @@
-"""Every limit, with its unit. A number that bounds anything lives here and nowhere else."""
+"""Every limit of the product, with its unit."""
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -43,7 +43,7 @@ MAX_QUERY_WHY_NOT = 5  # hints that a query which found none explains
 MAX_KNOWN_KEYS = 10  # keys that one miss suggests
 MAX_QUERY_ITEMS = 100  # keys or tags in one query
 MAX_USE_COUNT = 1_000_000_000
-MAX_VERSION = 2**53 - 1  # the largest whole number that every JSON reader keeps exact
+MAX_VERSION = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_TIMESTAMP = 7_258_118_400  # 2200-01-01: until then a float tells microseconds apart
 MAX_IMPORT_FILE_BYTES = 512 * MIB  # what the CLI reads at once; twice what the most hints that can be set for take
 PAGE_BYTES = 768 * KIB  # of hints, as JSON, in one page of an import or export
@@ -77,9 +77,7 @@ IDENTITIES_CACHED = 256  # directories and repos that callers name: the same few
 MAX_REGEX_PROGRAM = 400  # RE2 instructions: a search of 8 KiB stays under 20 ms even when its DFA overflows
 MAX_REGEX_MEMORY_BYTES = 1 * MIB
 MAX_ENV_VALUE_CHARS = 1_024
-MAX_ENV_NAMES = (
-    1_000  # variables that all scopes together ask for: a caller may have to tell every one of them with one call
-)
+MAX_ENV_NAMES = 1_000  # variables that all scopes together name: one call may have to send all of them
 MAX_COMMAND_WORDS = 1_000  # of one command, that are tried as names of files to ignore
 MAX_PATH_CHARS = 4_096
 MAX_REPO_CHARS = 512
@@ -90,7 +88,7 @@ MAX_GIT_FILE_BYTES = 1 * MIB  # of one file below .git that is read for the cont
 # Processes, in seconds
 CONNECT_TIMEOUT = 0.25
 CALL_TIMEOUT = 2.0
-LOAD_PATIENCE = 1.0  # that a call waits while its server loads; then it is sent again, since it has CALL_TIMEOUT
+LOAD_TIMEOUT = 1.0  # that a call waits while its server loads; then it is sent again within CALL_TIMEOUT
 LONG_CALL_TIMEOUT = 3_600.0  # a backup, or a purge that rewrites the whole file
 SEARCH_TIMEOUT = 1.5  # of a query by regular expression: less than its caller waits
 START_TIMEOUT = 10.0
@@ -110,17 +108,16 @@ MAX_LOG_RECORD_BYTES = 64 * MIB
 LOG_PIECE_BYTES = 32 * KIB  # written at once while a whole log is written
 
 # Recording: what a hook reads, sends and keeps for later
-MAX_HOOK_BYTES = 8 * MIB  # of an event that are understood whole
+MAX_HOOK_BYTES = 8 * MIB  # of an event that is parsed whole
 HOOK_BEGINNING_BYTES = 256 * KIB  # of a longer one, in which the client says what it is about
 HOOK_TIMEOUT = 0.1  # seconds for PRIMARY's answer; then the event goes to the spool
 INJECT_TIMEOUT = 0.15  # seconds for the context that a session starts with
-SESSION_EVENT_BUCKET = 10  # seconds in which a client that is wired twice tells the same of a session
+SESSION_EVENT_BUCKET = 10  # seconds within which two hooks of one client report the same session event
 MAX_COMMAND_CHARS = 500
-MAX_DURATION_MS = 10**12  # thirty years: more is no duration
+MAX_DURATION_MS = 10**12  # thirty years: more is an error
 MAX_PROMPT_CHARS = 2_000
 MAX_ERROR_CHARS = 2_000  # head and tail together
 MAX_TASK_CHARS = 500  # of the prompt that a subagent gets
-MAX_CLIENT_CHARS = 32  # of an agent client's name
 MAX_LABEL_CHARS = 200  # descriptions, subjects, names
 MAX_ARGUMENTS = 20  # of an MCP call
 MAX_ARGUMENT_CHARS = 100
@@ -170,16 +167,16 @@ KEEPALIVE = 75.0  # seconds that a connection with the token may be idle
 MAX_REQUEST_ID_CHARS = 64
 MAX_CLIENT_CHARS = 64
 
-# The checkup
+# Doctor
 LARGE_LOG_BYTES = 256 * MIB  # COMPACT_RATIO times what MAX_HINTS of the largest size take is less
 DISK_FULL_BYTES = 16 * MIB
 DISK_LOW_BYTES = 256 * MIB
-CLOCK_STEP_NOTED = 60.0  # seconds
-EARLIEST_CLOCK = 1_767_225_600  # 2026-01-01: a clock that says less was never set
+CLOCK_STEP_REPORTED = 60.0  # seconds
+EARLIEST_CLOCK = 1_767_225_600  # 2026-01-01: an earlier clock was never set
 
 # The history: observations in the database
-BUSY_TIMEOUT = 5.0  # seconds that a write waits for somebody else's transaction
-LOOK_TIMEOUT = 0.1  # the same, for a hook's read-only look
+BUSY_TIMEOUT = 5.0  # seconds that a write waits for another process's transaction
+OFFLINE_READ_TIMEOUT = 0.1  # the same for a hook that reads the database itself
 READ_TIMEOUT = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
 WRITER_CACHE_BYTES = 16 * MIB  # with less, every insert into a large history reads its index pages again
 READER_CACHE_BYTES = 8 * MIB
@@ -200,7 +197,7 @@ DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 20, 100
 MAX_SEARCH_CHARS = 1_000
 MAX_SEARCH_DEPTH = 16  # nested parentheses
 MAX_SEARCH_OFFSET = 100_000
-BLENDED_CANDIDATES = 500  # best matches, and as many newest ones, that `blended` weighs against each other
+BLENDED_CANDIDATES = 500  # best matches, and as many newest ones, that `blended` ranks together
 MAX_OBSERVATION_IDS = 50
 DEFAULT_TIMELINE, MAX_TIMELINE = 5, 500
 DEFAULT_RECENT_LIMIT, MAX_RECENT_LIMIT = 30, 100
@@ -214,23 +211,21 @@ MAX_RETENTION_DAYS = 36_500
 
 # Wiring clients
 CLIENT_HOOK_TIMEOUT = 5  # seconds that a client gives one hook
-CLIENT_SESSION_END_TIMEOUT = 3  # clients leave no more at their end
+CLIENT_SESSION_END_TIMEOUT = 3  # clients give no more when they end
 CLIENT_COMMAND_TIMEOUT = 30.0  # seconds for a client's own command, such as `claude mcp add`
 MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 
-# The injection: what a session is told at its start
+# The injection: the text that a session gets at its start
 MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
-# Of history: 20 + 10 rows and a few intents, about 50 lines, fit when their texts are of the usual length; where they
-# are longer the
-# least of it goes first, but no failure and no commit. Hints do not count: what is known to work must not push out what
-# happened.
+# Of history: 20 + 10 rows and a few intents of the usual length fit. With longer texts the least important lines are
+# dropped, but no failure and no commit. Hints do not count: they must not push out what happened.
 INJECTION_CHARS = 3_000
-RECOVERY_INJECTION_CHARS = 4_200  # after `compact` and `clear`, which took an agent's context away: 30 + 15 rows
+RECOVERY_INJECTION_CHARS = 4_200  # after `compact` and `clear`, when the agent has lost its context: 30 + 15 rows
 INJECTED_HINTS = 10
 INJECTED_INTENTS = 10
 INJECTED_ROWS, RECOVERED_ROWS = 20, 30  # of the project
 INJECTED_FOREIGN, RECOVERED_FOREIGN = 10, 15  # of other projects
-INJECTION_CANDIDATES = 2_000  # the project's newest observations, out of which its rows are chosen
+INJECTION_CANDIDATES = 2_000  # the project's newest observations, from which its rows are chosen
 FOREIGN_SESSIONS = 300  # the newest sessions, among which other projects are looked for
 FOREIGN_PROJECTS = 12
 FOREIGN_CANDIDATES = 50  # the newest observations of each
@@ -239,16 +234,16 @@ INJECTED_INTENT_CHARS = 48
 INJECTED_VALUE_CHARS = 120
 INJECTED_REASON_CHARS = 80
 INJECTED_NAME_CHARS = 48
-INJECTION_VARIANTS = 30  # hints asked for: of several variants of one only the best is told
-OFFLINE_LOG_BYTES = COMPACT_AT_BYTES  # of the change log that a hook reads by itself; a longer one takes it too long
-OFFLINE_HINTS = 1_000  # the newest, of those that may be for here
+INJECTION_VARIANTS = 30  # hints queried for: of several variants only the best is injected
+OFFLINE_LOG_BYTES = COMPACT_AT_BYTES  # of a change log that a hook reads itself; a longer one takes too long
+OFFLINE_HINTS = 1_000  # the newest that may be eligible
 
 # Recording
-MAX_EVENTS_AT_ONCE = 500  # in one call that brings in the past
+MAX_EVENTS_AT_ONCE = 500  # in one `record_many`
 
 # Reading the transcripts that a client keeps
-MAX_TRANSCRIPT_LINE_BYTES = 64 * MIB  # a longer line, such as one with images in it, is passed over
+MAX_TRANSCRIPT_LINE_BYTES = 64 * MIB  # a longer line, such as one with images, is skipped
 MAX_CALLS_OPEN = 1_000  # tool calls of one transcript that wait for their result
-BACKFILL_EVENTS = 100  # in one call: with more, a hook that comes in behind them would wait too long for its answer
-BACKFILL_BYTES = 512 * KIB  # of them, which with one event more is less than a body may have
-BACKFILL_ATTEMPTS = 3  # to hand over one batch
+BACKFILL_EVENTS = 100  # in one call: behind more, a hook would wait too long for its answer
+BACKFILL_BYTES = 512 * KIB  # of events in one call; with one event more it stays below MAX_BODY_BYTES
+BACKFILL_ATTEMPTS = 3  # to send one batch

@@ -52,6 +52,11 @@ def escape(text: str, *, keep_lines: bool = False) -> str:
     )
 
 
+def mask(text: str) -> str:
+    """The text with `?` for every character that cannot be seen, for names in messages and status."""
+    return text if text.isascii() and text.isprintable() else "".join(c if is_visible(c) else "?" for c in text)
+
+
 def single_line(text: str, most: int) -> str:
     """One line of visible characters, cut to `most`, in which nothing looks like a markup tag."""
     start = text[: 4 * most]

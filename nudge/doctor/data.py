@@ -70,7 +70,7 @@ def check_clock(snapshot: Snapshot) -> Iterator[Finding]:
         yield fail("clock", f"the system clock says {date}", "timedatectl set-ntp true")
         return
     step = _clock_step(snapshot)
-    if abs(step) > limits.CLOCK_STEP_NOTED:
+    if abs(step) > limits.CLOCK_STEP_REPORTED:
         moved = f"moved {'forward' if step > 0 else 'back'} by {format_span(abs(step))} since the session began"
         yield warn("clock", f"{moved}; lifetimes ignore that, shown times are the session's", "nudge stop --forget")
     else:

@@ -21,6 +21,7 @@ from nudge import __version__, limits
 from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST
 from nudge.ipc import protocol
 from nudge.strict_json import JsonError, decode, encode
+from nudge.text import mask
 
 _log = logging.getLogger(__name__)
 
@@ -446,7 +447,7 @@ def _printable(text: object) -> str:
     """What a client says about itself is shown to everyone who asks for the status."""
     if not isinstance(text, str):
         return ""
-    return "".join(char if char.isprintable() else "?" for char in text[: limits.MAX_CLIENT_CHARS])
+    return mask(text[: limits.MAX_CLIENT_CHARS])
 
 
 def _is_same_user(transport: asyncio.Transport) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nudge import limits
+from nudge.text import mask
 
 _GENERATED = (
     *("node_modules", "bower_components", "vendor", "third_party", "venv"),
@@ -131,8 +132,7 @@ class Tree:
 
     def _add_problem(self, path: str, problem: str) -> None:
         self.unread.append(path)
-        # File names and parser messages hold untrusted text: control characters would reach the terminal.
-        self.problems.append("".join(char if char.isprintable() else "?" for char in f"{path}: {problem}"))
+        self.problems.append(mask(f"{path}: {problem}"))  # file names and parser messages are untrusted
 
     def _walk(self) -> None:
         queue = deque([""])

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 from nudge import limits
 from nudge.errors import ScopeInvalid
 from nudge.security.paths import normalise_cwd
+from nudge.text import has_control
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _EXTGLOB = re.compile(r"[@!+*?]\(")
 _WILDCARD = re.compile(r"[*?\[]")
 _SET = re.compile(r"\[[!^]?+(\](?:\[:[a-z]+:\]|[^\]/])*|(?:\[:[a-z]+:\]|[^\]/])+)\]")
@@ -70,7 +70,7 @@ def normalise_cwd_glob(raw: str, field: str) -> str:
     """The pattern in the form in which directories are compared. One that matches no absolute directory is refused."""
     if len(raw) > limits.MAX_PATTERN_CHARS:
         _refuse(_TOO_LONG, field)
-    if _CONTROL.search(raw):
+    if has_control(raw):
         _refuse(_HAS_CONTROL, field)
     pattern = normalise_cwd(raw.replace("\\", "/"))
     if ".." in pattern.split("/"):
@@ -120,7 +120,7 @@ def _check_text(pattern: str, field: str) -> None:
         _refuse("must not be empty", field)
     if len(pattern) > limits.MAX_PATTERN_CHARS:
         _refuse(_TOO_LONG, field)
-    if _CONTROL.search(pattern):
+    if has_control(pattern):
         _refuse(_HAS_CONTROL, field)
     if _EXTGLOB.search(pattern):
         _refuse("extended globs such as @(a|b) or !(a) are not supported; write {a,b}", field)

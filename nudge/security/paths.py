@@ -6,8 +6,8 @@ import re
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.text import has_control
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -39,7 +39,7 @@ def normalise_cwd(raw: str) -> str:
 def _check_text(raw: str, field: str) -> None:
     if len(raw) > limits.MAX_PATH_CHARS:
         raise Invalid(f"must be at most {limits.MAX_PATH_CHARS} characters", field=field)
-    if _CONTROL.search(raw):
+    if has_control(raw):
         raise Invalid("must not contain control characters", field=field)
 
 

@@ -61,7 +61,7 @@ class PrivateDoor:
 
     async def _result(self, op: str, params: Any, facts: Facts) -> Any:
         if op == protocol.MCP:
-            if not await self._mcp.ready(limits.LOAD_PATIENCE):
+            if not await self._mcp.ready(limits.LOAD_TIMEOUT):
                 raise HandingOver("the server is still loading")
             return await self._mcp.answer(params, facts)
         if op == protocol.ROLE:

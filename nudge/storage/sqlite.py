@@ -26,7 +26,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_
 _TEXTS_AT_ONCE = 5_000  # documents in one in-memory index
 
 
-def open_readonly(path: str, timeout: float = limits.LOOK_TIMEOUT) -> sqlite3.Connection:
+def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sqlite3.Connection:
     """Open the database for reading beside its writer. Raises StorageFailed when there is none or it cannot be read."""
     try:
         connection = sqlite3.connect(

@@ -46,7 +46,7 @@ def offline(
 
 
 def _limit_time(connection: sqlite3.Connection) -> None:
-    until = time.monotonic() + limits.LOOK_TIMEOUT
+    until = time.monotonic() + limits.OFFLINE_READ_TIMEOUT
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
 
 

@@ -325,7 +325,7 @@ def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.Monkey
     """A query is broken off when its time is up; the hints are told."""
     machine.event("make build")
     machine.hint("test")
-    monkeypatch.setattr(limits, "LOOK_TIMEOUT", -1.0)
+    monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
     monkeypatch.setattr("nudge.usecases.inject_offline._STEPS", 1)
     text = machine.told()
     assert "api/test" in text and "make build" not in text
