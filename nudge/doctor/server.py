@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import json
 import os
 import socket
 import stat
@@ -137,8 +136,8 @@ def check_port(snapshot: Snapshot) -> Iterator[Finding]:
     elif listening is None:
         message = f"the server found no free port from {wanted} on; only the socket is served"
         yield warn("port", message, _list_listeners(wanted))
-    elif not proves_itself(listening, endpoint.read_token(snapshot.directory)):
-        message = f"the program that answers on {listening} cannot prove that it knows the token"
+    elif not answers_health(listening):
+        message = f"the server does not answer on {listening}; agents and commands use the socket, scripts cannot"
         yield warn("port", message, _list_listeners(listening))
     elif listening == wanted or is_free(wanted):
         yield ok("port", f"{listening} is held by the server")
@@ -162,26 +161,19 @@ def is_free(port: int) -> bool:
     return True
 
 
-def proves_itself(port: int, token: str | None) -> bool:
-    """Whether the program there knows the token; it is sent a random number only."""
-    if not token:
-        return False
-    nonce = os.urandom(16).hex()
-    expected = hmac.new(token.encode(), nonce.encode(), hashlib.sha256).hexdigest()
-    return hmac.compare_digest(_get(port, f"/proof/{nonce}"), expected)
-
-
-def _get(port: int, path: str) -> str:
+def answers_health(port: int) -> bool:
+    """Whether a Nudge server answers there. The token is not sent: the port may be another program's by now."""
     from http.client import HTTPConnection, HTTPException
 
     connection = HTTPConnection("127.0.0.1", port, timeout=limits.CALL_TIMEOUT)
     try:
-        connection.request("GET", path)
-        return connection.getresponse().read(128).decode("ascii", "replace").encode("ascii", "replace").decode()
-    except (OSError, HTTPException):
-        return ""
+        connection.request("GET", "/health")
+        health = json.loads(connection.getresponse().read(limits.KIB))
+    except (OSError, HTTPException, ValueError):
+        return False
     finally:
         connection.close()
+    return isinstance(health, dict) and health.get("name") == "nudge"
 
 
 # The server

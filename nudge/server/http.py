@@ -6,12 +6,9 @@ aiohttp takes 150 ms to import: PRIMARY loads this module after the private sock
 from __future__ import annotations
 
 import asyncio
-import errno
 import hmac
 import logging
 import re
-import socket
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +21,7 @@ from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NudgeError
 from nudge.server import jsonrpc, rest
 from nudge.server.facts import Facts
+from nudge.server.http_connections import Connection, Listener, plain
 from nudge.strict_json import JsonError
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door
@@ -35,17 +33,12 @@ _log = logging.getLogger(__name__)
 
 # ASCII: with IGNORECASE alone `ſ` (U+017F) matches an `s`, and no resolver reads it so.
 _LOOPBACK = re.compile(r"(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(?::\d{1,5})?", re.IGNORECASE | re.ASCII)
-_READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
-_LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
-_CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the door closes
-_ACCEPT_RETRY = 1.0  # seconds after the process ran out of descriptors
 
 _NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %b\r\nServer: nudge\r\n%b\r\n"
 )
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
-_TEXT = {"Content-Type": "text/plain; charset=utf-8", "Server": "nudge"}
 _CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -62,7 +55,7 @@ class _Refused(Exception):
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
         super().__init__(text)
-        self.response: web.StreamResponse = _plain(status, text, **headers)
+        self.response: web.StreamResponse = plain(status, text, **headers)
 
 
 class PublicDoor:
@@ -80,13 +73,7 @@ class PublicDoor:
             "/health": {"GET": _health},
             rest.OPENAPI: {"GET": _openapi},
         }
-        self._server: web.Server
-        self._listener: socket.socket | None = None
-        self._accepting: asyncio.Task[None] | None = None
-        self._connections: set[_Connection] = set()
-        self._unauthenticated: set[_Connection] = set()
-        self._room = asyncio.Event()
-        self._warned = False
+        self._listener: Listener | None = None
         self.refusing = False
         self.pace = 0.0
         self.in_flight = 0
@@ -96,78 +83,21 @@ class PublicDoor:
         """Listen on the first of `ports` that is free, and return it; None when none of them is."""
         for port in ports:
             with suppress(OSError):
-                self._listener = socket.create_server(("127.0.0.1", port), backlog=128)
-                self._listener.setblocking(False)
-                self._server = web.Server(self._handle, request_factory=_make_request)
-                self._accepting = asyncio.create_task(self._accept(self._listener))
+                self._listener = Listener(self._handle, port)
                 return port
         return None
 
     async def close(self) -> None:
         """Accept nobody else; calls in flight have a moment to be answered."""
-        if self._listener is None or self._accepting is None:
-            return
-        self._accepting.cancel()
-        self._listener.close()
-        self._listener = None
-        self._server.pre_shutdown()
-        await self._server.shutdown(_CLOSE_TIMEOUT)
-
-    # Connections
-
-    async def _accept(self, listener: socket.socket) -> None:
-        """Take newcomers while there is room; the others wait in the kernel's queue.
-
-        asyncio's own accept loop logs and retries a hundred times at once when the process is out of descriptors
-        (https://github.com/python/cpython/issues/127529): a core and a log full of it.
-        """
-        loop = asyncio.get_running_loop()
-        while True:
-            while not self._has_room():
-                self._warn_once("too many connections on the port; new ones wait")
-                self._room.clear()
-                await self._room.wait()
-            try:
-                accepted, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    self._warn_once("out of file descriptors; new connections on the port wait")
-                    await asyncio.sleep(_ACCEPT_RETRY)
-                continue
-            try:
-                await loop.connect_accepted_socket(lambda: _Connection(self, self._server, loop), accepted)
-            except OSError:
-                accepted.close()
-
-    def _has_room(self) -> bool:
-        descriptors = _descriptor_limit()
-        return len(self._connections) < min(limits.MAX_CONNECTIONS, descriptors // 2) and len(
-            self._unauthenticated
-        ) < min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptors // 4)
-
-    def _warn_once(self, what: str) -> None:
-        if not self._warned:
-            self._warned = True
-            _log.warning("%s (said once)", what)
-
-    def _opened(self, connection: _Connection) -> None:
-        self._connections.add(connection)
-        self._unauthenticated.add(connection)
-
-    def _authenticated(self, connection: _Connection) -> None:
-        self._unauthenticated.discard(connection)
-        self._room.set()
-
-    def _closed(self, connection: _Connection) -> None:
-        self._connections.discard(connection)
-        self._unauthenticated.discard(connection)
-        self._room.set()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
 
     # Requests
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, Connection)
         try:
             _check_browser(request.headers)
             handler = self._admit(request, connection)
@@ -177,7 +107,7 @@ class PublicDoor:
         finally:
             connection.busy = False
 
-    def _admit(self, request: web.BaseRequest, connection: _Connection) -> Handler:
+    def _admit(self, request: web.BaseRequest, connection: Connection) -> Handler:
         """Return what serves this request, once it may be served; raise _Refused otherwise."""
         headers, target = request.headers, request.raw_path
         if target[:1] != "/" or request.version.major != 1:
@@ -247,79 +177,6 @@ class PublicDoor:
             raise
         except NudgeError as error:
             return _json({"error": error.to_wire()}, rest.status_of(error))
-
-
-class _Connection(web.RequestHandler):
-    """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
-
-    __slots__ = ("_door", "_reaper", "authenticated", "busy")
-
-    def __init__(self, door: PublicDoor, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(
-            server,
-            loop=loop,
-            keepalive_timeout=limits.KEEPALIVE,
-            lingering_time=_LINGER,
-            max_headers=limits.MAX_HEADERS,
-            auto_decompress=False,  # a compressed kilobyte can hold a gigabyte
-            access_log=None,  # type: ignore[arg-type]
-            logger=_log,
-        )
-        self._door = door
-        self.authenticated = self.busy = False
-        self._reaper = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        transport.max_size = _READ_BYTES  # type: ignore[attr-defined]  # of asyncio's selector transport
-        self._door._opened(self)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self._reaper.cancel()
-        self._door._closed(self)
-        super().connection_lost(exc)
-
-    def eof_received(self) -> None:
-        """A client may close its half and still read the answer (`nc -N`); aiohttp would close at once."""
-        if self.busy:
-            self.close()
-            return True  # type: ignore[return-value]
-        return None
-
-    def authenticate(self) -> None:
-        self.authenticated = True
-        self._reaper.cancel()
-        self._door._authenticated(self)
-
-    def abort(self) -> None:
-        """Not close(): that waits until the client has read what was sent."""
-        if self.transport is not None:
-            self.transport.abort()
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,  # noqa: ARG002
-    ) -> web.StreamResponse:
-        """aiohttp's own page and log line quote what the client sent, a secret perhaps."""
-        if isinstance(exc, HttpProcessingError) or status < 500:
-            response = _plain(400, "not a request that this server understands")
-        else:
-            _log.error("request failed", exc_info=exc)
-            response = _plain(500, "internal error; the server's log has the details")
-        if request.writer.output_size > 0:
-            raise ConnectionError("the answer has begun already")
-        response.force_close()
-        return response
-
-
-def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any) -> web.BaseRequest:
-    assert isinstance(protocol, _Connection)
-    protocol.busy = True
-    loop = asyncio.get_running_loop()
-    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)
 
 
 # Who may come in
@@ -427,19 +284,5 @@ def _json(content: Any, status: int = 200) -> web.StreamResponse:
     return _JsonResponse(encoded) if status == 200 else web.Response(body=encoded, status=status, headers=_JSON)
 
 
-def _plain(status: int, text: str, **headers: str) -> web.Response:
-    return web.Response(status=status, body=f"{text}\n".encode(), headers={**_TEXT, **headers})
-
-
 def _retry_later() -> web.Response:
-    return _plain(503, "not now; send it again", **{"Nudge-Retry": "1", "Retry-After": "1"})
-
-
-def _descriptor_limit() -> int:
-    """File descriptors that this process may have; many, where the system does not say."""
-    if sys.platform == "win32":
-        return 1 << 20
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else 1 << 20
+    return plain(503, "not now; send it again", **{"Nudge-Retry": "1", "Retry-After": "1"})

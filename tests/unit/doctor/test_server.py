@@ -100,21 +100,24 @@ def test_a_port_before_a_server(make: Make) -> None:
     assert only(server.check_port(make())).level == "ok"
 
 
-def test_a_port_with_a_server(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ours when it proves that it knows the token; named when it is not the one that was wanted."""
-    (run / "token").touch(0o600)
-    monkeypatch.setattr(server, "proves_itself", lambda port, _token: port != 666)
+def test_a_port_with_a_server(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fine when the server answers there; named when it does not, or when it is not the port that was wanted."""
+    monkeypatch.setattr(server, "answers_health", lambda port: port != 666)
     wanted = make().settings.port
     snapshot = make(settings=Settings({"port": wanted}), status={"port": wanted})
     assert only(server.check_port(snapshot)).message == f"{wanted} is held by the server"
-    for listening, words in ((None, "no free port"), (666, "cannot prove")):
+    for listening, words in ((None, "no free port"), (666, "does not answer")):
         assert words in only(server.check_port(make(status={"port": listening}))).message
     monkeypatch.setattr(server, "is_free", lambda _port: False)
     assert "another program" in only(server.check_port(make(status={"port": 4_242}))).message
 
 
-def test_another_program_never_sees_the_token() -> None:
-    """What is sent to a port is a random number; an answer that is not its proof is no proof."""
+@pytest.mark.parametrize(
+    ("body", "is_ours"),
+    [(b'{"name": "nudge"}', True), (b'{"name": "other"}', False), (b"[]", False), (b"\xff\xfe!", False)],
+)
+def test_another_program_on_the_port(body: bytes, is_ours: bool) -> None:
+    """What answers like Nudge counts as Nudge; nothing that is sent there would be of use to another program."""
     import threading
 
     heard: list[bytes] = []
@@ -124,14 +127,14 @@ def test_another_program_never_sees_the_token() -> None:
             link, _ = other.accept()
             with link:
                 heard.append(link.recv(65_536))
-                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n\xff\xfe!")
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
         thread = threading.Thread(target=answer)
         thread.start()
-        assert not server.proves_itself(other.getsockname()[1], "t0k3n")
+        assert server.answers_health(other.getsockname()[1]) is is_ours
         thread.join()
-    assert b"/proof/" in heard[0] and b"t0k3n" not in heard[0]
-    assert not server.proves_itself(free_port(), "t0k3n") and not server.proves_itself(free_port(), None)
+    assert heard[0].startswith(b"GET /health ") and b"Authorization" not in heard[0]
+    assert not server.answers_health(free_port())
 
 
 # Settings and server

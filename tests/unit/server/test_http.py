@@ -13,6 +13,7 @@ import pytest
 
 from nudge import limits
 from nudge.server.http import PublicDoor
+from nudge.server.http_connections import Listener
 from nudge.usecases.call import Call
 
 TOKEN = "t" * 64
@@ -77,6 +78,11 @@ class Opened:
         self.door = PublicDoor(self.app, self.app, lambda: self.token)  # type: ignore[arg-type]
         self.port = 0
         self.clients: list[Client] = []
+
+    @property
+    def listener(self) -> Listener:
+        assert self.door._listener is not None
+        return self.door._listener
 
     async def connect(self) -> Client:
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
@@ -296,7 +302,7 @@ def test_a_client_that_leaves_breaks_nothing_off() -> None:
         client.writer.transport.abort()
         await client.writer.wait_closed()
         one.app.go.set()
-        await until(lambda: not one.door._connections)
+        await until(lambda: not one.listener.connections)
         return one.app.finished
 
     assert run(session) == ["wait"]
@@ -304,7 +310,7 @@ def test_a_client_that_leaves_breaks_nothing_off() -> None:
 
 def test_closing_waits_for_answers_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """An idle connection ends at once; one that is being served gets its answer."""
-    monkeypatch.setattr("nudge.server.http._CLOSE_TIMEOUT", 10.0)
+    monkeypatch.setattr("nudge.server.http_connections._CLOSE_TIMEOUT", 10.0)
 
     async def session(one: Opened) -> Any:
         idle, busy = await one.connect(), await one.connect()
@@ -419,15 +425,15 @@ def test_a_client_that_does_not_read_is_cut_off_too(monkeypatch: pytest.MonkeyPa
     async def session(one: Opened) -> bool:
         link = socket.create_connection(("127.0.0.1", one.port))
         link.setblocking(False)
-        await until(lambda: one.door._connections)
+        await until(lambda: one.listener.connections)
         try:
-            while one.door._connections:
+            while one.listener.connections:
                 try:
                     link.send(HEALTH * 1_000)
                 except BlockingIOError:
                     await asyncio.sleep(0.001)
                 except (ConnectionResetError, BrokenPipeError):
-                    await until(lambda: not one.door._connections)
+                    await until(lambda: not one.listener.connections)
         finally:
             link.close()
         return True
@@ -456,7 +462,7 @@ def test_strangers_are_few_and_wait_their_turn(
         async def watch() -> None:
             nonlocal most
             while True:
-                most = max(most, len(one.door._unauthenticated))
+                most = max(most, len(one.listener.unauthenticated))
                 await asyncio.sleep(0)
 
         watching = asyncio.ensure_future(watch())
@@ -474,7 +480,7 @@ def test_strangers_are_few_and_wait_their_turn(
 
 def test_out_of_descriptors_is_waited_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """EMFILE on accept: one line in the log, a pause, and the connection is taken then."""
-    monkeypatch.setattr("nudge.server.http._ACCEPT_RETRY", 0.05)
+    monkeypatch.setattr("nudge.server.http_connections._ACCEPT_RETRY", 0.05)
 
     async def session(one: Opened) -> Any:
         loop = asyncio.get_running_loop()
