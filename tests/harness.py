@@ -168,11 +168,53 @@ class Stdio:
         return code
 
 
+# Waits until the test process is gone, however it ended, and ends what it left behind.
+_CLEANER = """
+import glob, os, shutil, signal, sys
+prefix = sys.argv[1]
+sys.stdin.buffer.read()
+mark = b"HOME=" + os.fsencode(prefix)
+for _ in range(50):
+    found = False
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if any(entry.startswith(mark) for entry in file.read().split(b"\\0")):
+                    found = True
+                    os.kill(int(pid), signal.SIGKILL)
+        except OSError:
+            pass
+    if not found:
+        break
+for directory in glob.glob(glob.escape(prefix) + "*"):
+    shutil.rmtree(directory, ignore_errors=True)
+"""
+
+
+_cleaners: list[subprocess.Popen[bytes]] = []
+
+
+@functools.cache
+def _machines_prefix() -> str:
+    """Where this process keeps its machines; they end with it, also when it is killed."""
+    prefix = f"/tmp/nt-{os.getpid()}-"  # short: a socket path has 104 bytes
+    cleaner = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _CLEANER, prefix],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    _cleaners.append(cleaner)  # its pipe stays open as long as this process lives
+    return prefix
+
+
 class Machine:
     """One runtime directory and the processes in it."""
 
     def __init__(self, **environ: str) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="nt-", dir="/tmp"))  # short: a socket path has 104 bytes
+        self.base = Path(tempfile.mkdtemp(prefix=os.path.basename(_machines_prefix()), dir="/tmp"))
         self.home = self.base / "home"
         self.home.mkdir()
         self.runtime = str(self.base / "run")
