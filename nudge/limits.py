@@ -55,7 +55,7 @@ APPENDED_HINTS = 50  # the most that one change appends to the log; for more the
 MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
 HINTS_PER_SLICE = 500  # hints handled before the event loop gets its turn
 CHARS_PER_SLICE = 8 * KIB  # or so much text of theirs
-FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 256  # hints whose texts a regex searches at once
+FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 512  # hints whose texts a regex searches at once
 SORTED_GROUP = 500  # hints with a key or a tag that a query sorts; of more it takes the first in the order of all
 CHARS_PER_GLOB = 128  # what a glob in a scope counts for, beside what a match of it costs
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Set
+from heapq import heapify, heappop
 from operator import attrgetter
 
 from nudge.decay import half_life
@@ -70,9 +71,9 @@ class HintIndex:
         """All hints, best first. The index must not change during the walk."""
         return self._order.walk(self, now)
 
-    def sort(self, hints: Iterable[Hint], now: float) -> list[Hint]:
-        """Hints of this index, best first."""
-        return self._order.sort(self, hints, now)
+    def best_first(self, hints: Iterable[Hint], now: float) -> Iterator[Hint]:
+        """Some hints of this index, best first; sorted no further than they are asked for."""
+        return self._order.best_first(self, hints, now)
 
     def env_names(self) -> Set[str]:
         return self._env_names.keys()
@@ -144,9 +145,12 @@ class _Order:
         self._refresh(index, now)
         return (entry.hint for entry in self._sorted)
 
-    def sort(self, index: Iterable[Hint], hints: Iterable[Hint], now: float) -> list[Hint]:
+    def best_first(self, index: Iterable[Hint], hints: Iterable[Hint], now: float) -> Iterator[Hint]:
         self._refresh(index, now)
-        return [entry.hint for entry in sorted((self._entries[hint.identity] for hint in hints), key=_KEY)]
+        heap = [(self._entries[hint.identity].key, hint) for hint in hints]  # no two keys are equal
+        heapify(heap)
+        while heap:
+            yield heappop(heap)[1]
 
     def add(self, hint: Hint) -> None:
         if self._minute is not None:

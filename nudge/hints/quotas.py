@@ -15,6 +15,7 @@ from nudge.hints.value import value_texts
 from nudge.security.secrets import find_secret
 
 _SHORTEST_SECRET = 8  # below it no rule can fire, and a value may hold thousands of such texts
+_ASSIGNED_CHARS = 1_024  # of a value that are searched once more behind its key: the search takes 1 ms a kilobyte
 _OVERRIDE = 'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret'
 _NO_OVERRIDE = "only the value may hold one"
 
@@ -47,7 +48,7 @@ def _value_texts(key: str, value: Any) -> Iterator[tuple[str, str]]:
     """A string also with its key: only the name `env.DB_PASSWORD` shows what the value is."""
     yield from value_texts(value)
     if isinstance(value, str):
-        yield "value", f"{key}={value}"
+        yield "value", f"{key}={value[:_ASSIGNED_CHARS]}"
 
 
 def _other_texts(component: str, key: str, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:

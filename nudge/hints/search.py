@@ -41,17 +41,18 @@ class Filters:
     def candidates(self, index: HintIndex, now: float) -> Iterator[Hint]:
         """Live hints that pass every filter but the regex, best first. Lazy: the index must not change meanwhile.
 
-        A small group is sorted. Of a large one the first few are wanted: they are picked from the order of all hints.
+        A small group is sorted as far as it is needed; a large one is picked from the order of all hints.
         """
         group = self._smallest_group(index)
-        hints = index.ranked(now) if group is None else iter(index.sort(group, now))
+        hints = index.ranked(now) if group is None else index.best_first(group, now)
+        live = (hint for hint in hints if hint.expires_at is None or now < hint.expires_at)
+        if self.keys is None and self.tags is None:
+            return live
         keys, tags = self.keys, frozenset(self.tags or ())
         return (
             hint
-            for hint in hints
-            if (keys is None or hint.key in keys)
-            and not (tags and tags.isdisjoint(hint.meta.get("tags", ())))
-            and hint.live_at(now)
+            for hint in live
+            if (keys is None or hint.key in keys) and not (tags and tags.isdisjoint(hint.meta.get("tags", ())))
         )
 
     def _smallest_group(self, index: HintIndex) -> Iterable[Hint] | None:
@@ -63,6 +64,8 @@ class Filters:
         shelves = min(groups, key=lambda shelves: sum(map(len, shelves)), default=None)
         if shelves is None or sum(map(len, shelves)) > limits.SORTED_GROUP:
             return None
+        if len(shelves) == 1:
+            return shelves[0].values()
         return {identity: hint for shelf in shelves for identity, hint in shelf.items()}.values()
 
     def reasons(self, hint: Hint) -> list[str]:

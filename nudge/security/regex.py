@@ -42,12 +42,15 @@ class Regex:
             yield from range(len(blobs))
             return
         text = b"\n".join(blobs)
+        match = self._lines.search(text)
+        if match is None:
+            return
         starts = list(accumulate((len(blob) + 1 for blob in blobs), initial=0))
-        start = 0
-        while start <= len(text) and (match := self._lines.search(text, start)) is not None:
+        while match is not None:
             number = min(bisect_right(starts, match.start()), len(blobs)) - 1
             yield number
             start = starts[number + 1]
+            match = self._lines.search(text, start) if start <= len(text) else None
 
     def __repr__(self) -> str:
         return f"Regex({self.pattern!r})"

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import guard, handover, hostile, observations, report, starts, throughput
+from tests.bench import guard, handover, hostile, observations, queries, report, starts, throughput
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -15,6 +15,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "proxy": starts.proxy,
     "primary": starts.primary,
     "http": throughput.requests,
+    "query": queries.by_index,
     "kill": handover.killed,
     "handover": handover.graceful,
     "hostile": hostile.requests,

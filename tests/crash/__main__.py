@@ -9,7 +9,19 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 
-from tests.crash import clocks, disks, handover, hosts, kills, recorders, stopped, storms, strangers, versions
+from tests.crash import (
+    clocks,
+    disks,
+    handover,
+    hosts,
+    kills,
+    recorders,
+    stopped,
+    storms,
+    strangers,
+    transfers,
+    versions,
+)
 from tests.crash.writers import Figures
 
 Scenario = Callable[[], Figures]
@@ -22,6 +34,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "sigkill_during_the_handover": partial(handover.sigkill_during_the_handover, 8 * factor),
         "smallest_case": partial(kills.smallest_case, 10 * factor),
         "kill_under_load": partial(kills.kill_under_load, 200 * factor),
+        "killed_during_an_import": partial(transfers.killed_during_an_import, 12 * factor),
         "stopped_primary": stopped.stopped_primary,
         "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
         "fifty_at_once": partial(storms.fifty_at_once, 20 * factor),
