@@ -19,6 +19,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
+from nudge.cli.prompts import progress
 from nudge.errors import Invalid, NotFound, StorageFailed
 from nudge.ipc import pages
 from nudge.text import escape
@@ -76,12 +77,14 @@ def _hints_of(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _export_history(invocation: Invocation, target: str | None) -> int:
     """Page by page, so that neither side ever holds all of it."""
     client = invocation.client()
-    with _open(target) as file:
+    total = 0 if target in (None, "-") and invocation.console.is_terminal else None  # no bar between the rows
+    with _open(target) as file, progress(invocation.console, "exporting the history", total) as advance:
         page: dict[str, Any] = {"next": ""}
         while page["next"] is not None:
             page = client.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
             for row in page["rows"]:
                 file.write(output.encode_json(row, indent=None) + "\n")
+            advance(len(page["rows"]))
     return EXIT_OK
 
 
@@ -135,7 +138,16 @@ def _cannot_write(path: str | None, reason: str | None) -> StorageFailed:
 def import_hints(invocation: Invocation, file: str | None, previous: bool, mode: str) -> int:
     if previous == (file is not None):
         raise Usage("FILE and --previous exclude each other" if previous else "missing FILE")
-    result = pages.import_payload(_caller(invocation), _read_payload(file), mode)
+    payload = _read_payload(file)
+    sent = 0
+    with progress(invocation.console, "importing hints", _count_hints(payload)) as advance:
+
+        def report(hints: int) -> None:
+            nonlocal sent
+            advance(hints - sent)
+            sent = hints
+
+        result = pages.import_payload(_caller(invocation), payload, mode, report)
     invocation.console.result(result, _import_lines(invocation.console.pen, result))
     return EXIT_OK
 
@@ -160,6 +172,14 @@ def _read_payload(file: str | None) -> Any:
         raise Invalid(f"{name} is not JSON: {error}; it must be the output of nudge export") from None
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return document["payload"] if is_wrapped else document
+
+
+def _count_hints(payload: Any) -> int:
+    """How many hints a payload has; 0 for one that the server will refuse."""
+    try:
+        return sum(1 for _ in _hints_of(payload))
+    except (AttributeError, KeyError, TypeError):
+        return 0
 
 
 def _import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -15,25 +13,15 @@ from nudge import switches as switch
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.history import find_session
-from nudge.cli.output import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
+from nudge.cli.output import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Pen, Usage
 from nudge.cli.params import DAYS, ID, TIME, option
 from nudge.cli.plain import Invocation
+from nudge.cli.prompts import ask, progress, yes_option
 from nudge.context import Context, resolve
 from nudge.errors import Invalid, NotFound
 from nudge.ipc import lock
 from nudge.text import escape, format_size
 
-
-def ask(question: str, *, yes: bool) -> bool:
-    """Ask on stderr, since stdout is for the result. `yes` answers it; without a terminal nobody can."""
-    if yes:
-        return True
-    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
-        raise Usage("cannot ask for confirmation: stdin is not a terminal", "add --yes to go ahead")
-    return click.confirm(question, default=False, prompt_suffix=" ", err=True)
-
-
-yes_option = option("--yes", is_flag=True, help="Do not ask for confirmation.")
 _ids_argument = click.argument(
     "ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Observations, by their number."
 )
@@ -164,11 +152,11 @@ def backup(invocation: Invocation, file: str | None) -> int:
 @yes_option
 def restore(invocation: Invocation, file: str, yes: bool) -> int:
     """The backup is checked first. The server is stopped, and the present history is kept in the folder backups."""
-    from nudge.usecases import restore as restoring
+    from nudge.usecases import restore as backups
 
     console = invocation.console
     path = plain.absolute_path(file)
-    contents = restoring.examine(path)
+    contents = backups.examine(path)
     summary = (
         f"{output.count(contents['observations'], 'observation')} of {output.count(contents['sessions'], 'session')}"
     )
@@ -176,7 +164,7 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
         console.note("nothing was changed")
         return EXIT_REFUSED
     stopped = _stop_server(invocation)
-    result = {"path": path, **contents, "kept": restoring.restore(path), "stopped": stopped}
+    result = {"path": path, **contents, "kept": backups.restore(path), "stopped": stopped}
     lines = [console.pen.done(f"restored {summary} from {escape(path)}")]
     lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
     lines += ["  the server was stopped; the next command starts one"] if stopped else []
@@ -248,16 +236,6 @@ def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
         return not ignored and not switches.covers(context)
 
     return is_wanted
-
-
-@contextmanager
-def progress(console: Console, label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr when that is a terminal; the result itself goes to stdout."""
-    if console.as_json or not total or sys.stderr is None or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
-        yield bar.update
 
 
 def _backfill_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:

@@ -17,7 +17,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
-from nudge.cli.upkeep import ask, yes_option
+from nudge.cli.prompts import ask, yes_option
 from nudge.clients import config_files, executable, plan, registry
 from nudge.clients.client import NAME, Client, Home
 from nudge.clients.executable import Executable

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import click
+import pytest
+
+from nudge.cli import prompts
+from nudge.cli.output import Console, Usage
+
+from .conftest import Nudge, Server, Terminal
+
+
+def at_terminal(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+    keyboard = io.StringIO(typed)
+    monkeypatch.setattr(keyboard, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", keyboard)
+
+
+@pytest.mark.parametrize(("typed", "answer"), [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False)])
+def test_only_yes_is_yes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, answer: bool
+) -> None:
+    """The question goes to stderr, and Enter alone is no."""
+    at_terminal(monkeypatch, typed)
+    assert prompts.ask("Go ahead?", yes=False) is answer
+    assert capsys.readouterr() == ("", "Go ahead? [y/N] ")
+
+
+def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal nothing goes ahead, unless --yes was given."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    assert prompts.ask("Go ahead?", yes=True)
+    with pytest.raises(Usage, match="stdin is not a terminal"):
+        prompts.ask("Go ahead?", yes=False)
+
+
+def test_leaving_a_question_is_ctrl_c(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C or Ctrl-D at a question ends with 130, and nothing is changed."""
+    monkeypatch.setattr("nudge.cli.upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
+    monkeypatch.setattr("nudge.usecases.restore.examine", lambda _: {"observations": 1, "sessions": 1}, raising=False)
+    assert nudge("restore", "x.db").code == 130 and server.calls == []
+
+
+@pytest.mark.parametrize(("total", "shown"), [(10, "50%"), (None, "5")])
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch, total: int | None, shown: str) -> None:
+    """A bar on stderr, with or without a known end."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with prompts.progress(Console(as_json=False), "reading", total) as advance:
+        advance(5)
+    assert "reading" in screen.text() and shown in screen.text()
+
+
+@pytest.mark.parametrize(("as_json", "total"), [(True, 10), (False, 0), (False, 10)])
+def test_no_progress_elsewhere(capsys: pytest.CaptureFixture[str], as_json: bool, total: int) -> None:
+    """Nothing for a program, for no work, or into a pipe."""
+    with prompts.progress(Console(as_json=as_json), "reading", total) as advance:
+        advance(5)
+    assert capsys.readouterr() == ("", "")
