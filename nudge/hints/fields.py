@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from nudge import limits
 from nudge.errors import Invalid
-
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_CONTROL_IN_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+from nudge.text import has_control, mask
 
 Item = TypeVar("Item")
 
@@ -23,7 +20,7 @@ def parse_text(raw: object, field: str, most: int, *, least: int = 0, lines: boo
         raise Invalid("must not be empty", field=field)
     if len(raw) > most:
         raise Invalid(f"must be at most {most} characters", field=field)
-    if (_CONTROL_IN_LINES if lines else _CONTROL).search(raw):
+    if has_control(raw, allowed="\n\t" if lines else ""):
         raise Invalid("must not contain control characters or broken Unicode", field=field)
     return raw
 
@@ -82,7 +79,7 @@ def require(fields: Mapping[str, Any], name: str, field: str) -> Any:
 
 def printable(name: object) -> str:
     """An untrusted name, made fit for an error message."""
-    return _CONTROL.sub("?", str(name))[: limits.MAX_TAG_CHARS]
+    return mask(str(name)[: limits.MAX_TAG_CHARS])
 
 
 def either(names: Collection[str]) -> str:

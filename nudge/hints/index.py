@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Set
 from heapq import heapify, heappop
 from operator import attrgetter
 
-from nudge.decay import half_life
 from nudge.hints import ranking
 from nudge.hints.model import Change, Hint, Identity
+from nudge.scoring import half_life
 
 Shelf = dict[Identity, Hint]
 

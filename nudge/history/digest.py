@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.decay import half_life
 from nudge.history.history_rows import ALWAYS_SHOWN, HistoryRows, Intent, Row
 from nudge.history.observations import FAILURE, TYPES
+from nudge.scoring import half_life
 from nudge.text import quote, quote_name, single_line
 
 TYPE_CHECKING = False

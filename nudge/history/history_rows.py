@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 from nudge import limits
-from nudge.decay import half_life
 from nudge.history.observations import NOT_ACTIONS, TYPES
+from nudge.scoring import half_life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

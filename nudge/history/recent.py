@@ -10,9 +10,9 @@ from __future__ import annotations
 import heapq
 
 from nudge import limits
-from nudge.decay import half_life
 from nudge.history.event import COLUMNS, observation
 from nudge.history.observations import TYPES
+from nudge.scoring import half_life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

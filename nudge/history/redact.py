@@ -74,7 +74,7 @@ def _redact_named(name: str, value: Any) -> Any:
     value = _redact_value(value)
     if not isinstance(value, str):
         return value
-    kind = find_secret(f'{name}="{value}"', doubting=True)
+    kind = find_secret(f'{name}="{value}"', for_redaction=True)
     return value if kind is None else f"[REDACTED:{kind}]"
 
 

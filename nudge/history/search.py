@@ -12,9 +12,9 @@ import json
 import re
 
 from nudge import limits
-from nudge.decay import half_life
 from nudge.errors import Invalid
 from nudge.history.event import COLUMNS, check_type, marks, observation
+from nudge.scoring import half_life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,20 +22,19 @@ _LONGEST_VALUE = 64  # characters of an unquoted value that are judged
 
 
 class Rule:
-    """A pattern; its group `secret`, or all of it, is the credential when `judge` agrees. What only `doubt` takes for
-    one is redacted
-    and not refused; `must_redact` are samples of that.
+    """A pattern whose group `secret`, or the whole match, is a credential when `is_secret` says so. When only
+    `may_be_secret` does, it is redacted but not refused; `must_redact` are samples of that.
 
-    `clues` are lower-case texts of which one must occur: a search for them is a hundred times cheaper than the pattern.
-    A `whole` rule looks at a text that is nothing but the credential.
+    `clues` are lower-case texts of which one must occur: searching for them is a hundred times cheaper than the pattern.
+    A `whole` rule applies only to a text that is nothing but the credential.
     """
 
     __slots__ = (
         "_compiled",
         "clues",
-        "doubt",
-        "judge",
+        "is_secret",
         "kind",
+        "may_be_secret",
         "must_match",
         "must_not_match",
         "must_redact",
@@ -52,38 +51,34 @@ class Rule:
         must_not_match: tuple[str, ...],
         must_redact: tuple[str, ...] = (),
         clues: tuple[str, ...] = ("",),
-        judge: Callable[[re.Match[str]], bool] | None = None,
-        doubt: Callable[[re.Match[str]], bool] | None = None,
+        is_secret: Callable[[re.Match[str]], bool] | None = None,
+        may_be_secret: Callable[[re.Match[str]], bool] | None = None,
         whole: bool = False,
     ) -> None:
-        self.kind, self.pattern, self.clues, self.judge, self.doubt, self.whole = (
-            kind,
-            pattern,
-            clues,
-            judge,
-            doubt,
-            whole,
-        )
+        self.kind, self.pattern, self.clues, self.whole = kind, pattern, clues, whole
+        self.is_secret, self.may_be_secret = is_secret, may_be_secret
         self.must_match, self.must_not_match, self.must_redact = must_match, must_not_match, must_redact
         self._compiled: re.Pattern[str] | None = None
 
-    def spans(self, text: str, lowered: str, *, doubting: bool = False) -> Iterator[tuple[int, int]]:
-        """Where the credentials are, first to last."""
+    def spans(self, text: str, lowered: str, *, for_redaction: bool = False) -> Iterator[tuple[int, int]]:
+        """Start and end of each credential."""
         if not any(clue in lowered for clue in self.clues):
             return
         at = 0
-        while found := self._find(text, at):
-            start, end = found.span("secret" if found.re.groups else 0)
-            if self._agrees(found, doubting=doubting):
+        while match := self._search(text, at):
+            start, end = match.span("secret" if match.re.groups else 0)
+            if self._accepts(match, for_redaction=for_redaction):
                 at = _end_of_run(text, end) if end - start == _LONGEST_VALUE else end
                 yield start, at
             else:
-                at = max(start, found.start() + 1)  # what was taken for a value may hold an assignment itself
+                at = max(start, match.start() + 1)  # a rejected value may contain an assignment itself
 
-    def _agrees(self, found: re.Match[str], *, doubting: bool) -> bool:
-        return self.judge is None or self.judge(found) or (doubting and self.doubt is not None and self.doubt(found))
+    def _accepts(self, match: re.Match[str], *, for_redaction: bool) -> bool:
+        if self.is_secret is None or self.is_secret(match):
+            return True
+        return for_redaction and self.may_be_secret is not None and self.may_be_secret(match)
 
-    def _find(self, text: str, at: int) -> re.Match[str] | None:
+    def _search(self, text: str, at: int) -> re.Match[str] | None:
         if self._compiled is None:
             self._compiled = re.compile(self.pattern)
         if self.whole:
@@ -92,18 +87,18 @@ class Rule:
 
 
 def _end_of_run(text: str, at: int) -> int:
-    """Where a value ends that is longer than its pattern looks."""
+    """The end of a value that is longer than its pattern matches."""
     while at < len(text) and not text[at].isspace() and text[at] not in "\"'`":
         at += 1
     return at
 
 
-def find_secret(text: str, *, doubting: bool = False) -> str | None:
-    """Return the kind of the first credential, or None: what a hint is refused for, or with `doubting` redacted for."""
+def find_secret(text: str, *, for_redaction: bool = False) -> str | None:
+    """Return the kind of the first credential, or None: what a hint is refused for, or a record redacted for."""
     for _, _, kind in find_tokens(text):
         return kind
     lowered = text.lower()
-    return next((rule.kind for rule in RULES for _ in rule.spans(text, lowered, doubting=doubting)), None)
+    return next((rule.kind for rule in RULES for _ in rule.spans(text, lowered, for_redaction=for_redaction)), None)
 
 
 def redact(text: str) -> str:
@@ -112,7 +107,7 @@ def redact(text: str) -> str:
     text = _replace(text, tokens)
     lowered = text.lower()
     for rule in RULES:
-        redacted = _replace(text, [(*span, rule.kind) for span in rule.spans(text, lowered, doubting=True)])
+        redacted = _replace(text, [(*span, rule.kind) for span in rule.spans(text, lowered, for_redaction=True)])
         if redacted is not text:
             text, lowered = redacted, redacted.lower()
     return text
@@ -128,7 +123,7 @@ def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
     return "".join([*kept, text[at:]]) if kept else text
 
 
-# `compass` and `bypass` are none: what stands before `pass` must be something that one logs in to, or opens.
+# Before `pass` must be something that has a password: `compass` and `bypass` do not count.
 _OPENED = "(?:db|sql|mysql|pg|root|user|admin|smtp|mail|ftp|proxy|ldap|redis|(?:src|dest)?(?:store|key))"
 _PASSWORD = rf"(?:passw(?:or)?d|passphrase|(?<![a-z]){_OPENED}?pass|(?<!\$)pwd|rediscli_auth)"
 _KEY = "(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|key)"
@@ -136,10 +131,10 @@ _GAP = r"""(?P<gap>["'\\]{0,3}[ \t]{0,3}(?:=>|:=|==?|:)[ \t]{0,3}|[ \t]{1,3})"""
 _VALUE = (
     rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
 )
-_BLANK = r"(?:[ \t]|\\\r?\n)"  # a command may go on in the next line
+_BLANK = r"(?:[ \t]|\\\r?\n)"  # a command may continue on the next line
 _BLANKS = _BLANK + "{1,24}+"
 _WORD = r"""(?:"[^"\n]{0,100}+"(?=\s)|'[^'\n]{0,100}+'(?=\s)|(?:[^\s;|&\\]|\\(?!\r?\n)){1,100}+)"""
-# Up to so many words of a command before its option; no word is looked at twice for one command.
+# The words of a command before its option; possessive, so that no word is tried twice.
 _WORDS = rf"(?:{_BLANKS}(?!%s){_WORD}){{0,12}}+{_BLANKS}"
 _OPTIONS = rf"(?:{_BLANKS}-[^\s;|&]{{1,60}}+(?:{_BLANKS}(?!login)[^\s;|&-][^\s;|&]{{0,60}}+)?){{0,3}}"
 _HEX40 = "9fceb02d0ae598e95dc970b74767f19372d61af8"
@@ -168,7 +163,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "aws-secret-key",
         r"""\s*["']?(?P<secret>[A-Za-z0-9/+]{40})["']?\s*""",
-        judge=credentials.is_aws_secret,
+        is_secret=credentials.is_aws_secret,
         whole=True,
         must_match=("wJalrXUtnFEMI" + "/K7MDENG/bPxRfiCYEXAMPLEKEY",),
         must_not_match=("src/Components/Login2/ButtonGroup/index1", "/opt/Company/Product2/Release/bin/Runner"),
@@ -184,7 +179,7 @@ RULES: tuple[Rule, ...] = (
         "discord-token",
         r"(?<![\w.-])(?P<secret>(?P<id>[MNO][A-Za-z0-9_-]{22,27})\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,40})(?![\w.-])",
         clues=(".",),
-        judge=credentials.is_discord_token,
+        is_secret=credentials.is_discord_token,
         must_match=("MTA1MjY0NjM2NjA1NjQ2MjM0" + ".GxYzAb." + "abcdefghijklmnopqrstuvwxyz0123456789AB",),
         must_not_match=(
             "MyVeryLongClassNameForTests.GxYzAb.someOtherVeryLongMethodNameInIt",
@@ -195,7 +190,7 @@ RULES: tuple[Rule, ...] = (
         "jwt",
         r"(?<![A-Za-z0-9_-])(?P<secret>(?P<header>[A-Za-z0-9_-]{12,}+)(?:\.[A-Za-z0-9_-]*+){2,4})",
         clues=("eyj",),
-        judge=credentials.is_jwt,
+        is_secret=credentials.is_jwt,
         must_match=(
             "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
             + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0"
@@ -212,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         "url-credentials",
         r"""://[^\s:/?#@"'<>`]{0,128}:(?P<secret>[^\s/"'<>`]{1,256})@""",
         clues=("://",),
-        judge=credentials.is_url_password,
+        is_secret=credentials.is_url_password,
         must_match=(
             "postgres://app:" + "s3cr3tpw@db.internal:5432/app",
             "redis://:" + "hunter22@cache:6379/0",
@@ -236,7 +231,7 @@ RULES: tuple[Rule, ...] = (
         r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:basic|token|apikey)?\s{0,3}|\bbearer\s{1,3})"""
         rf"""(?P<secret>[A-Za-z0-9._~+/=${{<%*-]{{1,{_LONGEST_VALUE}}})""",
         clues=("authorization", "bearer"),
-        judge=credentials.is_authorization,
+        is_secret=credentials.is_authorization,
         must_match=(
             "curl -H 'Authorization: Bearer " + "abc123def456ghi789' https://api.example.com",
             "Authorization: Basic " + "dXNlcjpwYXNz",
@@ -254,8 +249,8 @@ RULES: tuple[Rule, ...] = (
         "password",
         rf"(?i){_PASSWORD}{_GAP}{_VALUE}",
         clues=("pass", "pwd", "rediscli_auth"),
-        judge=credentials.is_assigned_password,
-        doubt=credentials.may_be_assigned_password,
+        is_secret=credentials.is_assigned_password,
+        may_be_secret=credentials.may_be_assigned_password,
         must_redact=(
             "DB_PASSWORD=letmein",
             "mysql --password letmein",
@@ -307,8 +302,8 @@ RULES: tuple[Rule, ...] = (
         "key",
         rf"(?i){_KEY}{_GAP}{_VALUE}",
         clues=("token", "secret", "key", "credential"),
-        judge=credentials.is_assigned_token,
-        doubt=credentials.may_be_phrase,
+        is_secret=credentials.is_assigned_token,
+        may_be_secret=credentials.may_be_phrase,
         must_redact=('secret = "correct horse battery staple"', "jwt_secret: 'open sesame please'"),
         must_match=(
             'API_KEY: "' + 'a8f5f167f44f4964"',
@@ -345,8 +340,8 @@ RULES: tuple[Rule, ...] = (
         rf"""(?P<option>\s-[A-Za-z]{{0,8}}?[uUa]|--(?:(?:proxy-)?user|auth))(?P<gap>=|{_BLANK}{{0,24}}+)"""
         rf"""(?P<quote>["'])?[^\s:"'$]{{1,64}}:(?P<secret>(?(quote)(?!\s)(?:(?!(?P=quote))[^\n])+|[^\s"'`]{{1,{_LONGEST_VALUE}}}))""",
         clues=(" -u", "\t-u", "\n-u", "--user", " -a", "\t-a", "\n-a", "--auth", "curl", "wget"),
-        judge=credentials.is_login,
-        doubt=credentials.may_be_login,
+        is_secret=credentials.is_login,
+        may_be_secret=credentials.may_be_login,
         must_redact=(
             "curl -u me:letmein https://x.example",
             "http -a me:sesame localhost",
@@ -385,8 +380,8 @@ RULES: tuple[Rule, ...] = (
         "password",
         rf"(?<![\w-])(?:mysql\w{{0,12}}|mariadb(?:-\w{{1,12}})?|7za?){_WORDS % '-p'}-p{_VALUE}",
         clues=("mysql", "mariadb", "7z"),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_option,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_option,
         must_redact=("mysql -uroot -pletmein db", "mysql -e 'select 1; select 2' -pletmein db"),
         must_match=(
             "mysql -uroot -p" + "S3cretPass99 db",
@@ -410,8 +405,8 @@ RULES: tuple[Rule, ...] = (
         rf"|(?:docker|podman|nerdctl|buildah|skopeo|oras|helm registry|oc|az|az acr|cf){_OPTIONS}{_BLANKS}login|twine{_BLANKS}upload)"
         rf"{_WORDS % '-p'}-p{_BLANK}{{0,24}}+{_VALUE}",
         clues=("sshpass", "mongo", "cqlsh", "login", "twine"),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_option,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_option,
         must_redact=(
             "docker login -u me -p letmein",
             "sshpass -p letmein ssh x",
@@ -442,8 +437,8 @@ RULES: tuple[Rule, ...] = (
         "password",
         rf"(?<![\w-])redis-cli{_WORDS % '-a'}-a{_BLANKS}{_VALUE}",
         clues=("redis-cli",),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_option,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_option,
         must_redact=("redis-cli -h cache -a letmein ping",),
         must_match=("redis-cli -a " + "MyS3cretPw99 ping", "redis-cli -h x \\\n -a " + "Hunter2222"),
         must_not_match=("redis-cli -a $REDIS_PASSWORD ping", "redis-cli -h cache info"),
@@ -453,8 +448,8 @@ RULES: tuple[Rule, ...] = (
         rf"(?<![\w-])(?:(?P<ldap>ldap\w{{1,12}})|unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_WORDS % '(?(ldap)-w|-P)'}(?(ldap)-w|-P)"
         rf"{_BLANK}{{0,24}}+{_VALUE}",
         clues=("ldap", "zip", "sqlcmd", "bcp", "mosquitto_"),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_option,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_option,
         must_redact=("unzip -P sesame a.zip",),
         must_match=(
             "ldapsearch -x -D cn=admin -w " + "Hunter2222 uid=me",
@@ -467,8 +462,8 @@ RULES: tuple[Rule, ...] = (
         "password",
         rf"(?<![\w-])(?:mysqladmin{_WORDS % 'password'}password{_BLANKS}|-pass(?:in|out)?{_BLANKS}[\"']?pass:){_VALUE}",
         clues=("mysqladmin", "pass:"),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_password,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
         must_redact=("openssl rsa -in a.pem -passin pass:monkey", "mysqladmin -u root password monkey"),
         must_match=("mysqladmin -u root password " + "Hunter2222", "openssl enc -d -pass 'pass:" + "Hunter2222' -in a"),
         must_not_match=(
@@ -482,8 +477,8 @@ RULES: tuple[Rule, ...] = (
         rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted) password)\s{{1,3}}"""
         rf"""(?=\\{{0,2}}["']){_VALUE}""",
         clues=("identified", "with password", "encrypted password"),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_password,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
         must_redact=("mysql -e \"ALTER USER me IDENTIFIED BY 'monkey'\"",),
         must_match=(
             "CREATE USER me IDENTIFIED WITH sha2 BY '" + "Hunter2222'",
@@ -500,8 +495,8 @@ RULES: tuple[Rule, ...] = (
         rf"(?<![\w-])htpasswd{_BLANKS}(?:-(?=[A-Za-z]{{0,6}}n)[A-Za-z]{{1,8}}(?:{_BLANKS}[^\s-]\S{{0,100}})"
         rf"|-(?=[A-Za-z]{{0,6}}b)[A-Za-z]{{1,8}}(?:{_BLANKS}[^\s-]\S{{0,100}}){{2}}){_BLANKS}{_VALUE}",
         clues=("htpasswd",),
-        judge=credentials.is_password,
-        doubt=credentials.may_be_password,
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
         must_redact=("htpasswd -b .htpasswd me monkey", "htpasswd -nbB me monkey"),
         must_match=("htpasswd -b users.db bob " + "Hunter2222", "htpasswd -bc /etc/nginx/pw bob " + "s3cr3tpw"),
         must_not_match=("htpasswd -b users.db bob $PW", "htpasswd -c users.db bob"),
@@ -511,7 +506,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)\b(?:pass(?:word|phrase|code|wd)|pwd|login)\b[^\n.:=]{0,40}?\s(?:is|was|to|be)\s{1,2}"
         r"""["'`]?(?P<secret>[^\s"'`,;()]{6,64})""",
         clues=(" is ", " was ", " to ", " be "),
-        judge=credentials.is_spoken_password,
+        is_secret=credentials.is_spoken_password,
         must_match=("the password is " + "hunter22", "set the admin password to '" + "Tr0ub4dor' please"),
         must_not_match=(
             "the password is required",
@@ -533,7 +528,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "high-entropy",
         r"""\s*["']?(?P<secret>[A-Za-z0-9+/_=-]{20,512})["']?\s*""",
-        judge=credentials.is_random,
+        is_secret=credentials.is_random,
         whole=True,
         must_match=(
             "x8Kd0LpQz7VbN3mRtY6wHs2JcF9gAeUi",

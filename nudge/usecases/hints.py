@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from nudge import limits
 from nudge.context import Context
+from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 
@@ -111,13 +112,8 @@ def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | No
     if call.door != "mcp":
         return meta
     given = {name: value for name, value in (meta or {}).items() if value is not None}
-    author = {"source": "agent", **({"added_by": f"agent:{_printable(call.client)}"} if call.client else {})}
+    author = {"source": "agent", **({"added_by": f"agent:{mask(call.client)}"} if call.client else {})}
     return {**author, **given}
-
-
-def _printable(name: str) -> str:
-    """A client may call itself anything; what it sets must not be refused for that."""
-    return "".join(char if char.isprintable() else "?" for char in name)
 
 
 def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, str | None]:

@@ -17,9 +17,9 @@ from nudge.cli import output
 from nudge.cli.app import Root, Verb, shown_verbs
 from nudge.clients import plan, registry
 from nudge.config import SETTINGS, Setting
-from nudge.decay import USES_TO_SATURATE, WEEK
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
 from nudge.history.observations import RETENTION_DAYS
+from nudge.scoring import USES_TO_SATURATE, WEEK
 from nudge.server.operations import OPERATIONS
 from nudge.storage import spool
 from tests.contract import readme

@@ -18,7 +18,6 @@ LEAVES = (
     "limits",
     "config",
     "clock",
-    "explanation",
     "context",
     "paths",
     "switches",

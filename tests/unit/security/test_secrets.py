@@ -44,24 +44,24 @@ def test_a_rule_matches_its_samples(rule: Rule, text: str) -> None:
 @pytest.mark.parametrize(("rule", "text"), MUST_NOT)
 def test_no_rule_matches_the_counter_samples(rule: Rule, text: str) -> None:
     """What a rule must not match is no credential to any other rule either."""
-    assert not list(rule.spans(text, text.lower(), doubting=True))
+    assert not list(rule.spans(text, text.lower(), for_redaction=True))
     assert find_secret(text) is None and redact(text) == text
 
 
 @pytest.mark.parametrize(("rule", "text"), MUST_REDACT)
 def test_in_doubt_a_record_is_redacted_and_a_hint_is_not_refused(rule: Rule, text: str) -> None:
     """A word may be a password: a record loses little without it, a hint is worth nothing."""
-    assert list(rule.spans(text, text.lower(), doubting=True))
+    assert list(rule.spans(text, text.lower(), for_redaction=True))
     assert (
         find_secret(text) is None
         and f"[REDACTED:{rule.kind}]" in redact(text)
-        and find_secret(text, doubting=True) == rule.kind
+        and find_secret(text, for_redaction=True) == rule.kind
     )
 
 
 def test_only_a_rule_that_doubts_redacts_more_than_it_refuses() -> None:
     """And it shows by a sample what that is."""
-    assert all(bool(rule.must_redact) == (rule.doubt is not None) for rule in RULES)
+    assert all(bool(rule.must_redact) == (rule.may_be_secret is not None) for rule in RULES)
 
 
 def test_every_rule_brings_samples_of_both_sorts() -> None:
