@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 
 from nudge import limits
 from nudge.errors import Invalid
@@ -198,10 +199,10 @@ def _digest(parts: list[str]) -> str:
 def _sha256() -> Callable[[bytes], Any]:
     """The interpreter's own SHA-256: `hashlib` loads OpenSSL, which costs a hook more than everything else."""
     try:
-        from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]
+        if sys.version_info >= (3, 12):  # asking for a module that is not there searches all of sys.path
+            from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]
+        else:
+            from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
-        try:
-            from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]  # its name before Python 3.12
-        except ImportError:
-            from hashlib import sha256
+        from hashlib import sha256
     return sha256  # type: ignore[no-any-return,unused-ignore]
