@@ -76,14 +76,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words == ["record"]:
         return _run_hook() if argv is not None else _run_only_hook()
-    values = parse_plain(words)
-    if values is None:
+    try:
+        values = parse_plain(words)
+        if values is not None:
+            return _run_plain(words[0], values)
         from nudge.cli import app
 
         return app.main(words, run_hook=_run_hook)
-    try:
-        return _run_plain(words[0], values)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # also while modules are imported
         return 130
 
 
