@@ -39,6 +39,15 @@ def decode(body: bytes) -> Any:
         if values > limits.MAX_JSON_VALUES:
             _refuse("too many values in one message; send it in parts")
         decoder = _INTERRUPTIBLE
+    return _decode(body, brackets, decoder)
+
+
+def decode_file(content: bytes) -> Any:
+    """`decode` for what the user names on the command line: as strict, with any number of values."""
+    return _decode(content, content.count(b"[") + content.count(b"{"), _FAST)
+
+
+def _decode(body: bytes, brackets: int, decoder: _Decoder) -> Any:
     try:
         value = decoder.decode(body.decode())
     except json.JSONDecodeError as error:

@@ -121,25 +121,14 @@ def parse_globs(text: str) -> list[str]:
     return [pattern.strip() for pattern in patterns if pattern.strip()] or parse_list("")
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse JSON by the server's rules: a repeated key or NaN is `ValueError`, deep nesting `RecursionError`."""
-    import json
+def parse_json(content: bytes) -> Any:
+    """Parse JSON by the server's rules (no repeated keys, no NaN); what breaks one is a ValueError that says which."""
+    from nudge.strict_json import JsonError, decode_file
 
-    def refuse_constant(name: str) -> Any:
-        raise ValueError(f"{name} is not JSON")
-
-    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=refuse_constant)
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        import json
-
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"an object has the key {json.dumps(repeated[:64])} twice")
-    return members
+    try:
+        return decode_file(content)
+    except JsonError as error:
+        raise ValueError(error.message.removeprefix("Invalid request: ")) from None
 
 
 def absolute_path(path: str) -> str:
@@ -369,8 +358,8 @@ def _template_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 def _json_value(_: Mapping[str, Any], text: str) -> dict[str, Any]:
     try:
-        return {"data": parse_json(text)}
-    except (ValueError, RecursionError) as error:
+        return {"data": parse_json(text.encode("utf-8", "surrogateescape"))}
+    except ValueError as error:
         raise Usage(
             f"VALUE is not JSON: {error}", """try: nudge set api ports '{"http": 8080}' --type json"""
         ) from None

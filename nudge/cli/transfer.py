@@ -168,7 +168,7 @@ def _read_payload(file: str | None) -> Any:
         raise Invalid(f"{name} is larger than {most} MiB, the limit for hints")
     try:
         document = plain.parse_json(content)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Invalid(f"{name} is not JSON: {error}; it must be the output of nudge export") from None
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return document["payload"] if is_wrapped else document

@@ -23,7 +23,9 @@ LEAVES = (
     "switches",
     "security.paths",
     "security.secrets",
+    "files",
     "strict_json",
+    "text",
 )
 IPC = (
     "ipc.endpoint",
