@@ -16,10 +16,10 @@ $(shell rm -f $(INSTALLED) $(INSTALLED_DEV))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test crash soak bench e2e clean
+.PHONY: help serve test crash soak bench e2e handshake clean
 
 help: ## Show these lines
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: $(INSTALLED) ## Start the server here, with its own environment; Ctrl-C ends it
 	@exec $(BIN)/nudge serve --http-only
@@ -42,6 +42,9 @@ bench: $(INSTALLED_DEV) ## Each budget as a ratio to a baseline of the same run
 
 e2e: $(INSTALLED_DEV) ## Real clients against a real server
 	$(BIN)/python -m tests.e2e
+
+handshake: $(INSTALLED_DEV) ## Write what the MCP SDK answers to a handshake into the package's data, after a change of tools
+	$(BIN)/python -c 'from nudge.server.mcp_sdk import write_handshake; write_handshake()'
 
 clean: ## Remove the environment and every cache
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

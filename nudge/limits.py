@@ -5,7 +5,6 @@ MIB = 1024 * KIB
 
 # The wire
 MAX_BODY_BYTES = 1 * MIB
-MAX_IMPORT_BODY_BYTES = 16 * MIB
 MAX_STDIO_LINE_BYTES = 1 * MIB
 MAX_JSON_DEPTH = 64
 FAST_JSON_VALUES = 10_000  # of a large message that the C scanner takes, in 5 ms
@@ -150,7 +149,7 @@ STDIO_LINE_COST_BYTES = 2 * KIB  # what a line counts for beside its length
 STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyond, its requests wait too
 
 # The private wire
-MAX_LINE_BYTES = MAX_IMPORT_BODY_BYTES + 4 * MIB  # params or result, environment values, MCP text beside the structure
+MAX_LINE_BYTES = 4 * MIB  # a payload of MAX_BODY_BYTES, environment values, MCP text beside the structure
 MAX_CALLS_IN_FLIGHT = 32  # unanswered on one connection; beyond, it is not read
 MAX_UNSENT_BYTES = 4 * MIB  # answers that the other side has not read; beyond, its calls wait
 MAX_WIRE_CONNECTIONS = 512

@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from aiohttp.helpers import rfc822_formatted_time
@@ -20,8 +20,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NudgeError
 from nudge.server import jsonrpc, rest
-from nudge.server.facts import Facts
 from nudge.server.http_connections import Connection, Listener, plain
+from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door
@@ -44,12 +44,6 @@ _CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-class Answerer(Protocol):
-    """Answers MCP messages."""
-
-    async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None: ...
-
-
 class _Refused(Exception):
     """A request that ends here, with its answer."""
 
@@ -65,7 +59,7 @@ class PublicDoor:
     before each call.
     """
 
-    def __init__(self, app: App, mcp: Answerer, token: Callable[[], str], *, auth: bool = True) -> None:
+    def __init__(self, app: App, mcp: McpServer, token: Callable[[], str], *, auth: bool = True) -> None:
         self._app, self._mcp, self._token, self._auth = app, mcp, token, auth
         self._routes: dict[str, dict[str, Handler]] = {
             "/": {"POST": self._jsonrpc},
@@ -162,8 +156,8 @@ class PublicDoor:
             call = _call_of(headers, "mcp")
         except Invalid as error:
             return _json(jsonrpc.refusal(jsonrpc.id_of(message), error))
-        facts = Facts(call, headers.get("MCP-Protocol-Version"), headers.get("Nudge-Tools", "default"))
-        answer = await self._mcp.answer(message, facts)
+        caller = McpCaller(call, headers.get("MCP-Protocol-Version"), headers.get("Nudge-Tools", "default"))
+        answer = await self._mcp.answer(message, caller)
         return _json(answer) if answer is not None else web.Response(status=202, headers={"Server": "nudge"})
 
     async def _rest(self, request: web.BaseRequest) -> web.StreamResponse:

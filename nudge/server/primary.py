@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -19,14 +18,13 @@ from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock
 from nudge.ipc.server import WireServer
-from nudge.server.lasting import LastingImports
-from nudge.server.late_mcp import LateMcp
+from nudge.server.gc_tuning import freeze_gc, freeze_imports
+from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.private_door import PrivateDoor
 from nudge.server.self_report import SelfReport
-from nudge.server.stdio import Pipe
+from nudge.server.stdio import EarlyReader
 from nudge.server.stdio_server import StdioServer
-from nudge.server.tool_choice import chosen_tools
 from nudge.usecases.app import App
 from nudge.usecases.session import Session, end_without_next
 from nudge.usecases.upkeep import Upkeep
@@ -48,16 +46,8 @@ _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Lin
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
 
 
-def _spare_the_collector() -> None:
-    """What is loaded now stays loaded: looking through all of it again and again would hold the event loop for 50 ms at
-    a time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(5_000, 2, 2_000)
-
-
 def _load_http() -> Any:
-    with LastingImports():
+    with freeze_imports():
         from nudge.server import http
     return http
 
@@ -73,16 +63,12 @@ class Primary:
         announced: Endpoint,
         *,
         owner: str,
-        pipe: Pipe | None = None,
+        reader: EarlyReader | None = None,
         on_ready: Callable[[Endpoint], None] = lambda _: None,
     ) -> None:
         self._directory, self._lock, self._session, self._announced = directory, lock, session, announced
         self._settings = session.settings
-        self._owner, self._pipe, self._on_ready = owner, pipe, on_ready
-        if pipe is not None:
-            chosen_tools(
-                self._settings.tools
-            )  # raises for a name that is none: our client would only see a list without it
+        self._owner, self._reader, self._on_ready = owner, reader, on_ready
         self._starter = spawn.Starter(directory)
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._parent = os.getppid()
@@ -116,7 +102,7 @@ class Primary:
         if self._lock is not None:
             self._membership.acquire(shared=True, wait=True)
         self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
-        mcp = LateMcp(self._app)
+        mcp = McpServer(self._app)
         self._wire = WireServer(
             PrivateDoor(self._app, mcp, self._asked_for_role),
             generation=self._announced.generation,
@@ -125,11 +111,13 @@ class Primary:
         self._wire.on_call = self._called
         self._app.describe = self._self_report().to_wire
         self._listen_to_signals()
-        tasks = [asyncio.create_task(self._serve_client(self._pipe, mcp))] if self._pipe is not None else []
+        tasks: list[asyncio.Task[None]] = []
+        if self._reader is not None:
+            self._serve_client(self._reader, mcp)
         if self._lock is not None:
             await self._open_private_door()
             tasks.append(asyncio.create_task(self._open_public_door(mcp)))
-        _spare_the_collector()
+        freeze_gc()
         tasks.append(asyncio.create_task(self._watch()))
         if self._upkeep is not None:
             tasks.append(asyncio.create_task(self._upkeep.run()))
@@ -138,12 +126,14 @@ class Primary:
             task.cancel()
         return await self._leave()
 
-    async def _serve_client(self, pipe: Pipe, mcp: LateMcp) -> None:
-        """What a client sends is read once it can be answered: one that has closed its end already must get its answers
-        in time."""
-        await mcp.ready()
-        self._stdio = StdioServer(pipe, mcp, self._settings.tools, self._client_gone)
+    def _serve_client(self, reader: EarlyReader, mcp: McpServer) -> None:
+        """Take over from the reader of the handshake, with all that it could not answer."""
+        reader.stop()
+        self._stdio = StdioServer(reader.pipe, mcp, reader.client, self._client_gone)
         self._stdio.start()
+
+    def _client_name(self) -> str | None:
+        return self._reader.client.name or None if self._reader else None
 
     def _self_report(self) -> SelfReport:
         return SelfReport(
@@ -152,7 +142,7 @@ class Primary:
             self._announced,
             self._settings,
             owner=self._owner,
-            client=lambda: self._stdio.client if self._stdio else None,
+            client=self._client_name,
             history=lambda: self._upkeep.report() if self._upkeep else {},
         )
 
@@ -172,7 +162,7 @@ class Primary:
         self._announced.state = endpoint.READY
         endpoint.publish(self._directory, self._announced)
 
-    async def _open_public_door(self, mcp: LateMcp) -> None:
+    async def _open_public_door(self, mcp: McpServer) -> None:
         """Loaded in a thread: what its import takes is not taken from the calls of the private door."""
         http = await asyncio.to_thread(_load_http)
         door: PublicDoor = http.PublicDoor(self._app, mcp, self._token, auth=self._settings.auth)
@@ -288,7 +278,7 @@ class Primary:
 
     def _stop_asked(self, force: bool, forget: bool) -> dict[str, Any]:
         if self._owner == CLIENT and not force:
-            client = (self._stdio.client if self._stdio else None) or "an MCP client"
+            client = self._client_name() or "an MCP client"
             raise Conflict(
                 f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force"
             )
@@ -298,7 +288,11 @@ class Primary:
 
     async def _leave(self) -> bool:
         """Successor first, then refuse, drain, close, and let go of the lock last."""
-        demoted = self._why in ("newer version", "another PRIMARY") and self._pipe is not None and not self._pipe.closed
+        demoted = (
+            self._why in ("newer version", "another PRIMARY")
+            and self._reader is not None
+            and not self._reader.pipe.closed
+        )
         if not demoted:
             self._exit_whatever_happens()
         if self._why in ("client left", "signal") and self._owner != DETACHED and self._lock and self._wire.has_members:

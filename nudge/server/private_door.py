@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from nudge import limits
 from nudge.context import NO_CONTEXT, Context
 from nudge.errors import INTERNAL_ERROR, Conflict, HandingOver, Invalid, NudgeError
 from nudge.ipc import protocol
-from nudge.server.facts import Facts
+from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door, EnvNeeded
@@ -20,19 +20,11 @@ _log = logging.getLogger(__name__)
 _DOORS = get_args(Door)
 
 
-class Answerer(Protocol):
-    """Answers MCP messages."""
-
-    async def ready(self, timeout: float) -> bool: ...
-
-    async def answer(self, message: object, facts: Facts) -> dict[str, Any] | None: ...
-
-
 class PrivateDoor:
     """Handles calls for one application. `yield_role` decides about a successor's request for the role."""
 
     def __init__(
-        self, app: App, mcp: Answerer, yield_role: Callable[[Mapping[str, Any]], bool] = lambda _asked: False
+        self, app: App, mcp: McpServer, yield_role: Callable[[Mapping[str, Any]], bool] = lambda _asked: False
     ) -> None:
         self._app, self._mcp, self._yield_role = app, mcp, yield_role
 
@@ -43,14 +35,14 @@ class PrivateDoor:
     async def answer(self, call: dict[str, Any], *, env_asked: bool) -> dict[str, Any]:
         """The answer without its id. Whatever happens inside, the caller gets one without a trace of our insides."""
         try:
-            facts = read_caller(call.get("caller"), call.get("once"))
+            caller = read_caller(call.get("caller"), call.get("once"))
             while True:
                 try:
-                    return {"result": await self._result(call["op"], call.get("params", {}), facts)}
+                    return {"result": await self._result(call["op"], call.get("params", {}), caller)}
                 except EnvNeeded as needed:
                     if not env_asked:
                         return {"need_env": needed.names}
-                    facts = _without(facts, needed.names)
+                    caller = _without(caller, needed.names)
         except HandingOver as error:
             return {"retry": error.message}
         except NudgeError as error:
@@ -59,14 +51,14 @@ class PrivateDoor:
             _log.exception("a call failed")
             return {"error": protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")}
 
-    async def _result(self, op: str, params: Any, facts: Facts) -> Any:
+    async def _result(self, op: str, params: Any, caller: McpCaller) -> Any:
         if op == protocol.MCP:
-            if not await self._mcp.ready(limits.LOAD_TIMEOUT):
+            if not await self._mcp.can_answer(params, limits.LOAD_TIMEOUT):
                 raise HandingOver("the server is still loading")
-            return await self._mcp.answer(params, facts)
+            return await self._mcp.answer(params, caller)
         if op == protocol.ROLE:
             return self._answer_role(params)
-        return await self._app.execute(op, params, facts.call)
+        return await self._app.execute(op, params, caller.call)
 
     def _answer_role(self, params: Any) -> dict[str, Any]:
         if not isinstance(params, dict) or not self._yield_role(params):
@@ -74,13 +66,13 @@ class PrivateDoor:
         return {"yielding": True}
 
 
-def _without(facts: Facts, names: list[str]) -> Facts:
+def _without(caller: McpCaller, names: list[str]) -> McpCaller:
     """A caller is asked once: what it did not tell then is not set."""
     unset = dict.fromkeys(names)
-    return replace(facts, call=replace(facts.call, env={**unset, **(facts.call.env or {})}))
+    return replace(caller, call=replace(caller.call, env={**unset, **(caller.call.env or {})}))
 
 
-def read_caller(raw: object, once: object) -> Facts:
+def read_caller(raw: object, once: object) -> McpCaller:
     """The envelope's `caller` and `once`; raises Invalid naming the field."""
     if raw is None:
         raw = {}
@@ -102,7 +94,7 @@ def read_caller(raw: object, once: object) -> Facts:
         once=_text(once, "once", limits.MAX_REQUEST_ID_CHARS),
     )
     protocol_version = _text(raw.get("protocol"), "caller.protocol", limits.MAX_CLIENT_CHARS)
-    return Facts(call, protocol_version, _text(raw.get("tools"), "caller.tools", limits.KIB) or "default")
+    return McpCaller(call, protocol_version, _text(raw.get("tools"), "caller.tools", limits.KIB) or "default")
 
 
 def _text(raw: object, field: str, most: int) -> str | None:

@@ -11,11 +11,20 @@ from itertools import islice
 
 from nudge import context, limits, paths
 from nudge.clock import boot_seconds
-from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, NudgeError, RemoteError
+from nudge.errors import PARSE_ERROR, NudgeError, RemoteError
 from nudge.ipc import protocol, spawn
 from nudge.ipc.client import Request
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.lock import Flock
+from nudge.server.mcp import (
+    StdioClient,
+    ToolCall,
+    cancelled_id,
+    is_notification,
+    read_tool_call,
+    tool_answer,
+    tool_failure,
+)
 from nudge.server.stdio import Pipe, wait_readable
 from nudge.strict_json import JsonError, decode
 
@@ -26,7 +35,6 @@ if TYPE_CHECKING:
 
     from nudge.config import Settings
 
-_CLIENT_INFO_META = "io.modelcontextprotocol/clientInfo"
 _RETRY_PAUSE = 0.01
 _REJOIN_TIMEOUT = 3.0  # seconds to look for a successor while nothing is waiting to be answered
 
@@ -34,10 +42,10 @@ _REJOIN_TIMEOUT = 3.0  # seconds to look for a successor while nothing is waitin
 class _Pending:
     """A message of the client's that PRIMARY has not answered yet."""
 
-    __slots__ = ("cancelled", "message", "request", "sent")
+    __slots__ = ("cancelled", "message", "request", "sent", "tool")
 
-    def __init__(self, message: Any, request: Request) -> None:
-        self.message, self.request = message, request
+    def __init__(self, message: Any, tool: ToolCall | None, request: Request) -> None:
+        self.message, self.tool, self.request = message, tool, request
         self.sent = self.cancelled = False
 
     @property
@@ -52,13 +60,20 @@ class _Pending:
 class Proxy:
     """Carries messages between one client and whoever is PRIMARY."""
 
-    def __init__(self, pipe: Pipe, settings: Settings, directory: str, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        pipe: Pipe,
+        settings: Settings,
+        directory: str,
+        environ: Mapping[str, str] = os.environ,
+        client: StdioClient | None = None,
+    ) -> None:
+        """`client` is given when this process was PRIMARY until now, and knows its client already."""
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
         self._link: Connection | None = None
         self._pending: dict[int, _Pending] = {}
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
-        self._protocol = ""
-        self._client = _utf8(environ.get("AI_AGENT") or "mcp")
+        self._client = client or StdioClient(_utf8(settings.tools), _utf8(environ.get("AI_AGENT") or "mcp"))
         self._env_names: set[str] = set()
         self._rejoin_until = 0.0
 
@@ -113,46 +128,40 @@ class Proxy:
                 self._take_message(line or b"", message)
 
     def _take_message(self, line: bytes, message: Any) -> None:
-        self._learn_client(message)
-        if _is_notification(message):
+        name = self._client.name
+        answer = self._client.answer(message)
+        if self._client.name != name and self._link is not None:
+            self._link.greet(self._client.name, member=True)
+            self._send_line(self._link, b"")
+        if answer is not None:
+            self._answer(answer)
+        elif is_notification(message):
             self._cancel(message)
-            return
-        request = Request(protocol.MCP, line, self._caller(message))
-        self._pending[request.id] = _Pending(message, request)
-
-    def _learn_client(self, message: Any) -> None:
-        """The client says who it is at the handshake, or in every request; PRIMARY is told with a new hello."""
-        params = message.get("params") if isinstance(message, dict) else None
-        if not isinstance(params, dict):
-            return
-        meta = params.get("_meta")
-        info = params.get("clientInfo") or (meta.get(_CLIENT_INFO_META) if isinstance(meta, dict) else None)
-        name = info.get("name") if isinstance(info, dict) else None
-        if isinstance(name, str) and name and name[: limits.MAX_CLIENT_CHARS] != self._client:
-            self._client = name[: limits.MAX_CLIENT_CHARS]
-            if self._link is not None:
-                self._link.greet(self._client, member=True)
+        else:
+            tool = read_tool_call(message)
+            op, params = (protocol.MCP, line) if tool is None else (tool.operation, tool.arguments)
+            request = Request(op, params, self._caller(message))
+            self._pending[request.id] = _Pending(message, tool, request)
 
     def _caller(self, message: Any) -> dict[str, Any]:
         """What PRIMARY cannot know by itself: who asks, and from where."""
         caller: dict[str, Any] = {
             "door": "mcp",
-            "client": self._client,
-            "tools": _utf8(self._settings.tools),
+            "client": self._client.name,
+            "tools": self._client.tools,
             "env": context.told_env(self._environ, sorted(self._env_names)),
         }
-        if self._protocol:
-            caller["protocol"] = self._protocol
+        if self._client.protocol:
+            caller["protocol"] = self._client.protocol
         if isinstance(message, dict) and message.get("method") == "tools/call":
             caller["context"] = caller_context(message, self._environ)
         return caller
 
     def _cancel(self, message: Mapping[str, Any]) -> None:
         """A cancelled request is not answered; what it writes is written all the same."""
-        params = message.get("params")
-        if message["method"] == "notifications/cancelled" and isinstance(params, dict):
+        if (request_id := cancelled_id(message)) is not None:
             for pending in self._pending.values():
-                pending.cancelled |= pending.wants_answer and pending.id == params.get("requestId")
+                pending.cancelled |= pending.wants_answer and pending.id == request_id
 
     # To PRIMARY
 
@@ -163,7 +172,7 @@ class Proxy:
             return
         if self._membership.fd is None:
             self._membership.acquire(shared=True, wait=True)
-        self._link.greet(self._client, member=True)
+        self._link.greet(self._client.name, member=True)
         self._send_line(self._link, b"")
         self._send_unsent()
 
@@ -233,20 +242,19 @@ class Proxy:
         if "error" in answer:
             self._fail(pending, RemoteError(answer["error"]))
             return
-        response = answer.get("result")
-        if isinstance(response, dict) and not pending.cancelled:  # null: the message wants no answer
-            self._learn_protocol(pending, response)
-            self._answer(response)
+        result = answer.get("result")
+        if pending.cancelled:
+            return
+        if pending.tool is not None:
+            self._answer(tool_answer(pending.message, result))
+        elif isinstance(result, dict):  # null: the message wants no answer
+            self._client.note_protocol(pending.message, result)
+            self._answer(result)
 
     def _learn_env(self, names: list[str]) -> None:
         """Later calls tell what a scope asked for, without being asked. Hints come and go: it is not kept for ever."""
         names_now = self._env_names | set(names)
         self._env_names = names_now if len(names_now) <= limits.MAX_ENV_NAMES else set(names)
-
-    def _learn_protocol(self, pending: _Pending, response: Mapping[str, Any]) -> None:
-        if isinstance(pending.message, dict) and pending.message.get("method") == "initialize":
-            version = response.get("result", {}).get("protocolVersion")
-            self._protocol = version if isinstance(version, str) else self._protocol
 
     # When PRIMARY is gone
 
@@ -315,16 +323,6 @@ def _decode(line: bytes | None) -> Any:
     return decode(line)
 
 
-def _is_notification(message: Any) -> bool:
-    """PRIMARY has no use for one; anything that is not quite one gets its error there."""
-    return (
-        isinstance(message, dict)
-        and "id" not in message
-        and message.get("jsonrpc") == "2.0"
-        and isinstance(message.get("method"), str)
-    )
-
-
 def _utf8(text: str) -> str:
     """The environment may hold any bytes."""
     return text[: limits.KIB].encode("utf-8", "replace").decode()
@@ -332,15 +330,6 @@ def _utf8(text: str) -> str:
 
 def _failure(message: Mapping[str, Any], error: NudgeError) -> dict[str, Any]:
     """A failed tool is a result that says so; anything else is a JSON-RPC error."""
-    wire = error.to_wire()
     if message.get("method") == "tools/call":
-        told = {"code": error.code, "reason": error.reason, "message": error.message, **error.data}
-        result = {
-            "content": [{"type": "text", "text": error.message}],
-            "structuredContent": {"error": told},
-            "isError": True,
-            "resultType": "complete",
-        }
-        return {"jsonrpc": "2.0", "id": message.get("id"), "result": result}
-    wire["code"] = wire["code"] if error.code > 0 else INTERNAL_ERROR
-    return {"jsonrpc": "2.0", "id": message.get("id"), "error": wire}
+        return tool_failure(message, error.to_wire())
+    return {"jsonrpc": "2.0", "id": message.get("id"), "error": error.to_wire()}

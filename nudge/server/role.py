@@ -16,9 +16,10 @@ from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.endpoint import is_newer
 from nudge.ipc.lock import OwnerLock
-from nudge.server.lasting import LastingImports
+from nudge.server.gc_tuning import freeze_imports
+from nudge.server.mcp import StdioClient, choose_tools
 from nudge.server.proxy import Proxy
-from nudge.server.stdio import take_over
+from nudge.server.stdio import EarlyReader, take_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
 
 
 def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
+    owner = "detached" if options.detach else "terminal" if _at_terminal(options) else "client"
+    client = _own_client(options) if owner == "client" else None
     last = endpoint.read(directory)
     announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
     try:
@@ -132,9 +135,7 @@ def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
     except StorageFailed as error:
         lock.release()
         return _serve_from_memory(directory, config.Sources(directory, options.flags).resolve(None), options, error)
-    owner, pipe = "detached", None
-    if not options.detach:
-        owner, pipe = ("terminal", None) if _at_terminal(options) else ("client", take_over())
+    reader = None if client is None else _start_reading(client)
     if options.detach:
         os.chdir("/")
     primary = _load_primary()
@@ -146,10 +147,24 @@ def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
     if continues:
         _report_differences(announced, options.flags)
     greet = partial(_greet, directory, session.settings) if owner == "terminal" else lambda _: None
-    demoted = primary(directory, lock, session, announced, owner=owner, pipe=pipe, on_ready=greet).run()
-    if demoted and pipe is not None:
-        return Proxy(pipe, config.load(flags=options.flags), directory).run()
+    demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=greet).run()
+    if demoted and reader is not None:
+        return Proxy(reader.pipe, config.load(flags=options.flags), directory, client=reader.client).run()
     return 0
+
+
+def _own_client(options: ServeOptions) -> StdioClient:
+    """Raises for a tool that does not exist: the client would only see a list without it."""
+    tools = config.load(flags=options.flags).tools
+    choose_tools(tools)
+    return StdioClient(tools)
+
+
+def _start_reading(client: StdioClient) -> EarlyReader:
+    """The handshake is answered while the core is still being imported."""
+    reader = EarlyReader(take_over(), client)
+    reader.start()
+    return reader
 
 
 def _configure(settings: Settings) -> None:
@@ -161,22 +176,14 @@ def _configure(settings: Settings) -> None:
 
 
 def _load_primary() -> type[Primary]:
-    with LastingImports():
+    with freeze_imports():
         from nudge.server.primary import Primary
     return Primary
-
-
-def _load_mcp() -> None:
-    """A successor must answer the old one's members at once."""
-    from nudge.server.late_mcp import load
-
-    load()
 
 
 def _succeed(directory: str, options: ServeOptions) -> int:
     """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
     _load_primary()
-    _load_mcp()
     link = _connect(directory)
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)
@@ -206,12 +213,13 @@ def _serve_from_memory(directory: str, settings: Settings, options: ServeOptions
     if options.detach or options.successor or _at_terminal(options):
         raise error
     sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
+    reader = _start_reading(_own_client(options))
     primary = _load_primary()
     from nudge.usecases.session import open_in_memory
 
     _configure(settings)
     announced = endpoint.announce(iso(time.time()), __version__)
-    primary(directory, None, open_in_memory(settings), announced, owner="client", pipe=take_over()).run()
+    primary(directory, None, open_in_memory(settings), announced, owner="client", reader=reader).run()
     return 0
 
 

@@ -6,14 +6,22 @@ import os
 import select
 import sys
 
-from nudge.limits import MAX_STDIO_LINE_BYTES
+from nudge.ipc import protocol
+from nudge.limits import KIB, MAX_STDIO_LINE_BYTES
+from nudge.strict_json import JsonError, decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from nudge.server.mcp import StdioClient
+
 _CHUNK = 65_536
+_SWITCH = sys.getswitchinterval()
+_EARLY_SWITCH = 0.0005  # seconds
+_EARLY_BYTES = 16 * KIB  # written before the server is there: with one answer more, what a pipe holds
+_UNREADABLE = b"\0"  # stands for a line that was over the limit: it is answered like any that is not JSON
 
 
 class Pipe:
@@ -84,6 +92,57 @@ class Pipe:
                 remaining = remaining[os.write(self.writer, remaining) :]
         except OSError:
             return False
+        return True
+
+
+class EarlyReader:
+    """Answers the handshake on a thread of its own while the server is still being imported. Other lines wait.
+
+    It writes no more than a pipe holds, so that a client which does not read cannot block it."""
+
+    def __init__(self, pipe: Pipe, client: StdioClient) -> None:
+        import threading  # late: a PROXY needs no thread
+
+        self.pipe, self.client = pipe, client
+        self._waiting: list[bytes] = []
+        self._room = _EARLY_BYTES
+        self._stop_reader, self._stop_writer = os.pipe()
+        self._thread = threading.Thread(target=self._read, name="handshake", daemon=True)
+
+    def start(self) -> None:
+        sys.setswitchinterval(_EARLY_SWITCH)  # an import holds the interpreter for 5 ms at a time otherwise
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and give what it could not answer back to the pipe."""
+        os.write(self._stop_writer, b"x")
+        self._thread.join()
+        os.close(self._stop_reader)
+        os.close(self._stop_writer)
+        sys.setswitchinterval(_SWITCH)
+        self.pipe.put_back(self._waiting)
+
+    def _read(self) -> None:
+        while not self.pipe.closed and self._room > 0:
+            if self._stop_reader in wait_readable(self.pipe, self._stop_reader):
+                return
+            self.pipe.fill()
+            for line in self.pipe.lines():
+                if not self._answer(line):
+                    self._waiting.append(_UNREADABLE if line is None else line)
+
+    def _answer(self, line: bytes | None) -> bool:
+        if line is None or self._room <= 0:
+            return False
+        try:
+            answer = self.client.answer(decode(line))
+        except JsonError:
+            return False
+        if answer is None:
+            return False
+        encoded = protocol.encode_value(answer)
+        self._room -= len(encoded)
+        self.pipe.write(encoded)
         return True
 
 

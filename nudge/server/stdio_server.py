@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nudge import limits
-from nudge.context import Context
+from nudge.context import NO_CONTEXT, Context
 from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
-from nudge.server.facts import Facts
 from nudge.server.jsonrpc import error_response, id_of, refusal
-from nudge.server.late_mcp import Mcp
+from nudge.server.mcp import StdioClient, cancelled_id, is_notification
+from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.proxy import caller_context
 from nudge.server.stdio import Pipe, wait_readable
 from nudge.strict_json import JsonError, decode_any, encode
@@ -74,23 +74,24 @@ class StdioServer:
     """Serves one pipe from PRIMARY's event loop. `on_gone` is called on one of its threads."""
 
     def __init__(
-        self, pipe: Pipe, mcp: Mcp, tools: str, on_gone: Callable[[], None], environ: Mapping[str, str] = os.environ
+        self,
+        pipe: Pipe,
+        mcp: McpServer,
+        client: StdioClient,
+        on_gone: Callable[[], None],
+        environ: Mapping[str, str] = os.environ,
     ):
-        self._pipe, self._mcp, self._tools, self._on_gone, self._environ = pipe, mcp, tools, on_gone, environ
+        self._pipe, self._mcp, self._client, self._on_gone, self._environ = pipe, mcp, client, on_gone, environ
         self._loop = asyncio.get_running_loop()
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._backlog = _Backlog()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._protocol: str | None = None
-        self._client: str | None = None
+        self._active: set[str | int | None] = set()
+        self._cancelled: set[str | int | None] = set()
         self._leftover: list[bytes] = []
         self._wake_reader, self._stop_reader = os.pipe()
         self._reader = threading.Thread(target=self._read, name="stdin", daemon=True)
         self._writer = threading.Thread(target=self._write, name="stdout", daemon=True)
-
-    @property
-    def client(self) -> str | None:
-        return self._client
 
     def start(self) -> None:
         self._reader.start()
@@ -108,17 +109,23 @@ class StdioServer:
         self._pipe.put_back(self._leftover)
 
     def _read(self) -> None:
-        """The reader thread."""
-        while not self._pipe.closed:
+        """The reader thread. What an earlier reader left in the pipe comes first."""
+        while self._take_lines():
+            if self._pipe.closed:
+                self._on_gone()
+                return
             if self._wake_reader in wait_readable(self._pipe, self._wake_reader):
                 return
             self._pipe.fill()
-            for line in self._pipe.lines():
-                if not self._backlog.take(line):
-                    self._leftover.append(line or b"")
-                    return
-                self._loop.call_soon_threadsafe(self._begin, line)
-        self._on_gone()
+
+    def _take_lines(self) -> bool:
+        """Hand complete lines to the event loop; False when nobody is to wait for room any more."""
+        for line in self._pipe.lines():
+            if not self._backlog.take(line):
+                self._leftover.append(line or b"")
+                return False
+            self._loop.call_soon_threadsafe(self._begin, line)
+        return True
 
     def _write(self) -> None:
         """The writer thread."""
@@ -158,37 +165,44 @@ class StdioServer:
             _log.exception("a message on stdin failed")
             return error_response(id_of(message), INTERNAL_ERROR, "Internal error; the server's log has the details")
 
-    async def _answer(self, message: object) -> dict[str, Any] | None:
+    async def _answer(self, message: Any) -> dict[str, Any] | None:
+        if (answer := self._client.answer(message)) is not None:
+            return answer
+        if is_notification(message):
+            self._cancelled |= {cancelled_id(message)} & self._active
+            return None
+        request_id = id_of(message)
+        if not isinstance(request_id, str | int):
+            return await self._call(message)
+        self._active.add(request_id)
+        try:
+            answer = await self._call(message)
+            return None if request_id in self._cancelled else answer
+        finally:
+            self._active.discard(request_id)
+            self._cancelled.discard(request_id)
+
+    async def _call(self, message: object) -> dict[str, Any] | None:
         env: dict[str, str | None] = {}
         for _ in range(_MANY_TRIES):
             try:
-                answer = await self._mcp.answer(message, self._facts(message, env))
-                self._learn(message, answer)
+                answer = await self._mcp.answer(message, self._caller(message, env))
+                if answer is not None:
+                    self._client.note_protocol(message, answer)
                 return answer
             except EnvNeeded as asked:
                 env.update({name: self._environ.get(name) for name in asked.names})
         raise AssertionError("the environment was asked for again and again")
 
-    def _facts(self, message: object, env: dict[str, str | None]) -> Facts:
+    def _caller(self, message: object, env: dict[str, str | None]) -> McpCaller:
         calling = isinstance(message, dict) and message.get("method") == "tools/call"
-        where = (
+        context = (
             Context.parse(caller_context(message, self._environ))
             if calling and isinstance(message, dict)
-            else Context()
+            else NO_CONTEXT
         )
-        return Facts(Call(door="mcp", context=where, env=env, client=self._client), self._protocol, self._tools)
-
-    def _learn(self, message: object, answer: dict[str, Any] | None) -> None:
-        """The handshake is the one moment at which an older client says who it is and what it speaks."""
-        if (
-            not isinstance(message, dict)
-            or message.get("method") != "initialize"
-            or answer is None
-            or "result" not in answer
-        ):
-            return
-        self._protocol = answer["result"]["protocolVersion"]
-        self._client = str(message["params"]["clientInfo"]["name"])[: limits.MAX_CLIENT_CHARS]
+        call = Call(door="mcp", context=context, env=env, client=self._client.name or None)
+        return McpCaller(call, self._client.protocol or None, self._client.tools)
 
 
 async def _decoded(line: bytes | None) -> Any:

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from nudge import __version__
 from nudge.errors import Invalid
 from nudge.server import stdio_server
-from nudge.server.facts import Facts
-from nudge.server.mcp import McpServer
+from nudge.server.mcp import StdioClient
+from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.stdio import Pipe
 from nudge.usecases.app import App
@@ -325,7 +325,7 @@ def test_a_failure_around_a_message_is_answered_with_its_id(
 async def _asked_on_a_pipe(message: dict[str, Any]) -> dict[str, Any]:
     """PRIMARY's end of a client's pipe, in this process."""
     (reader, asking), (answering, writer) = os.pipe(), os.pipe()
-    server = stdio_server.StdioServer(Pipe(reader, writer), McpServer(InProcess().app), "default", lambda: None, {})
+    server = stdio_server.StdioServer(Pipe(reader, writer), McpServer(InProcess().app), StdioClient(), lambda: None, {})
     server.start()
     os.write(asking, json.dumps(message).encode() + b"\n")
     answer: dict[str, Any] = json.loads(await asyncio.to_thread(os.read, answering, 65_536))
@@ -372,5 +372,5 @@ def test_an_array_is_wrapped() -> None:
             return [1, 2]
 
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nudge_query", "arguments": {}}}
-    answer = asyncio.run(McpServer(Listing(InProcess().app.session, {})).answer(call, Facts(Call())))
+    answer = asyncio.run(McpServer(Listing(InProcess().app.session, {})).answer(call, McpCaller(Call())))
     assert answer is not None and answer["result"]["structuredContent"] == {"result": [1, 2]}

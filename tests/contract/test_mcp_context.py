@@ -271,7 +271,9 @@ def test_a_tool_that_does_not_exist_cannot_be_chosen(pair: Pair, machine: Machin
     assert error["data"] == {"reason": "E_INVALID", "field": "tools"} and "get_hint, set_hint" in error["message"]
     assert called(wrong, "status")["role"] == "PRIMARY"
     alone = machine.cli("serve", "--tools", "nope")
-    assert alone.returncode == 3 and "there is no 'nope'; there are: get_hint" in alone.stderr
+    assert (
+        alone.returncode == 3 and "there is no 'nope'; groups: admin, hints, history; tools: get_hint" in alone.stderr
+    )
     assert machine.cli("ls", NUDGE_TOOLS="nope").returncode == 0, "a server without a client lists nothing to anybody"
 
 

@@ -22,7 +22,7 @@ from mcp.server.runner import serve_one
 from mcp.shared.inbound import InboundLadderRejection, InboundModernRoute, classify_inbound_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION
 
-from nudge.server.mcp import _Exchange
+from nudge.server.mcp_sdk import _Exchange
 from tests.contract.ways import Served, served
 from tests.harness import Machine
 

@@ -10,8 +10,7 @@ import pytest
 
 from nudge import strict_json
 from nudge.cli.app import VERBS
-from nudge.server.facts import Facts
-from nudge.server.mcp import McpServer
+from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.call import Call
 from tests.contract.ways import InProcess
@@ -23,7 +22,7 @@ AGENT_ONLY: frozenset[str] = frozenset()  # operations that make no sense at a t
 
 def _listed(choice: str, params: dict[str, Any]) -> list[dict[str, Any]]:
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}
-    answer = asyncio.run(McpServer(InProcess().app).answer(asked, Facts(Call(), tools=choice)))
+    answer = asyncio.run(McpServer(InProcess().app).answer(asked, McpCaller(Call(), tools=choice)))
     assert answer is not None
     tools: list[dict[str, Any]] = answer["result"]["tools"]
     return tools

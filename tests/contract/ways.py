@@ -25,7 +25,7 @@ from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.ipc import endpoint
 from nudge.server.http import PublicDoor
-from nudge.server.late_mcp import LateMcp
+from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -332,7 +332,7 @@ def served() -> Iterator[Served]:
     app, token, loop = InProcess().app, secrets.token_hex(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    door = PublicDoor(app, LateMcp(app), lambda: token)
+    door = PublicDoor(app, McpServer(app), lambda: token)
     try:
         yield Served(app, _wait(loop, door.open(_ports())), token)
     finally:

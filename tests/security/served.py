@@ -25,7 +25,8 @@ from nudge.ipc.connection import Connection
 from nudge.ipc.endpoint import Endpoint
 from nudge.ipc.server import WireServer
 from nudge.server.http import PublicDoor
-from nudge.server.late_mcp import LateMcp
+from nudge.server.mcp import StdioClient
+from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.private_door import PrivateDoor
 from nudge.server.proxy import Proxy
@@ -57,7 +58,7 @@ class Served:
     async def _start(self) -> None:
         self.app = App(open_session(self.directory, Sources(self.directory)), OPERATIONS)
         self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.wire.list_members()}
-        self.mcp = LateMcp(self.app)
+        self.mcp = McpServer(self.app)
         self.wire = WireServer(PrivateDoor(self.app, self.mcp), generation="g", token=lambda: TOKEN)
         await self.wire.listen_unix(self.socket)
         self.door = PublicDoor(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
@@ -334,7 +335,7 @@ class PrimaryLine(Line):
         super().__init__()
         self._server = server
         self._gone = threading.Event()
-        self._stdio = server.on_loop(lambda: StdioServer(self.pipe, server.mcp, "default", self._gone.set, {}))
+        self._stdio = server.on_loop(lambda: StdioServer(self.pipe, server.mcp, StdioClient(), self._gone.set, {}))
         self._stdio.start()
 
     def _let_go(self) -> None:

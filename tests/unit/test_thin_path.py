@@ -34,6 +34,7 @@ IPC = (
     "ipc.spawn",
     "ipc.client",
     "server.role",
+    "server.mcp",
     "server.stdio",
     "server.proxy",
 )

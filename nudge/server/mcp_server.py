@@ -1,0 +1,89 @@
+"""MCP for PRIMARY's doors: without the SDK where that is possible, and through it where not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nudge import strict_json
+from nudge.errors import INTERNAL_ERROR, HandingOver, NudgeError
+from nudge.server import mcp
+from nudge.server.gc_tuning import freeze_imports
+from nudge.server.jsonrpc import error_response
+from nudge.usecases.app import App
+from nudge.usecases.call import Call, EnvNeeded
+
+if TYPE_CHECKING:
+    from nudge.server.mcp_sdk import SdkServer
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class McpCaller:
+    """What the transport of an MCP message knows beside its text: the protocol version that a handshake settled, and
+    the choice of tools to list."""
+
+    call: Call
+    protocol: str | None = None
+    tools: str = "default"
+
+
+class McpServer:
+    """Answers MCP messages for one application. The SDK is imported with the first message that needs it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._loading: asyncio.Task[SdkServer] | None = None
+
+    async def answer(self, message: object, caller: McpCaller) -> dict[str, Any] | None:
+        """The JSON-RPC response; None for a notification. Raises EnvNeeded and HandingOver, for the door to handle."""
+        if mcp.is_notification(message):
+            return None
+        if (answer := mcp.answer_handshake(message, caller.tools)) is not None:
+            return answer
+        if (tool := mcp.read_tool_call(message)) is not None:
+            assert isinstance(message, dict)
+            return await self._call_tool(message, tool, caller.call)
+        loading = self._load()
+        sdk = loading.result() if loading.done() else await asyncio.shield(loading)
+        return await sdk.answer(message, caller)
+
+    async def can_answer(self, message: object, timeout: float) -> bool:
+        """Whether this message needs no SDK, or the SDK is there within so many seconds."""
+        if mcp.is_notification(message) or mcp.read_tool_call(message) or mcp.answer_handshake(message, "default"):
+            return True
+        loading = self._load()
+        return loading.done() or bool((await asyncio.wait((loading,), timeout=timeout))[0])
+
+    async def _call_tool(self, message: dict[str, Any], tool: mcp.ToolCall, call: Call) -> dict[str, Any]:
+        if (client := mcp.read_client(message)) is not None:  # since 2026-07-28 each request says who sends it
+            call = replace(call, client=client)
+        try:
+            result = await self._app.execute(tool.operation, tool.arguments, call)
+        except (EnvNeeded, HandingOver):
+            raise
+        except NudgeError as error:
+            return mcp.tool_failure(message, error.to_wire())
+        except Exception:
+            _log.exception("a tool failed")
+            return error_response(message["id"], INTERNAL_ERROR, "Internal error; the server's log has the details")
+        return mcp.tool_answer(message, result, encode=strict_json.encode)
+
+    def _load(self) -> asyncio.Task[SdkServer]:
+        if self._loading is None:
+            self._loading = asyncio.ensure_future(self._load_sdk())
+        return self._loading
+
+    async def _load_sdk(self) -> SdkServer:
+        await asyncio.to_thread(_import_sdk)
+        from nudge.server.mcp_sdk import SdkServer
+
+        return SdkServer(self._app)
+
+
+def _import_sdk() -> None:
+    with freeze_imports():
+        import nudge.server.mcp_sdk  # noqa: F401
