@@ -26,7 +26,7 @@ from nudge.server.self_report import SelfReport
 from nudge.server.stdio import EarlyReader
 from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
-from nudge.usecases.session import Session, end_without_next
+from nudge.usecases.session import Session, end_session
 from nudge.usecases.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ class Primary:
         session.log.close()
         try:
             if self._forget:
-                end_without_next(self._directory, session)
+                end_session(self._directory, session)
         except (OSError, StorageFailed) as error:
             _log.warning("closing the session: %s", error)
 

@@ -1,7 +1,6 @@
-"""Events that no PRIMARY could take: one file each, written beside and renamed, so that a reader sees a whole one or
-none.
+"""The spool: events that no PRIMARY could take, one file each, renamed into place so that a reader sees it whole.
 
-The name sorts by age. Nothing here opens a server or a database: a hook that finds no PRIMARY has milliseconds.
+Names sort by age. Nothing here opens a server or a database: a hook that finds no PRIMARY has milliseconds.
 """
 
 from __future__ import annotations
@@ -33,21 +32,20 @@ def folder(directory: str) -> str:
 
 
 def write(directory: str, event: Mapping[str, Any]) -> None:
-    """Keep an event until a PRIMARY takes it. Full, it refuses the event, and counts what it refused."""
+    """Keep an event until a PRIMARY takes it. A full spool refuses it and counts it as dropped."""
     body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     place = folder(directory)
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
         _check_room(directory, len(body))
-        _place(os.path.join(place, f"{time.time_ns():020d}-{event['event_id']}{_SUFFIX}"), body)
+        _write_file(os.path.join(place, f"{time.time_ns():020d}-{event['event_id']}{_SUFFIX}"), body)
     except OSError as error:
         raise StorageFailed(f"cannot write to the spool: {error.strerror}") from None
 
 
 def claim(directory: str, event_id: str) -> bool:
-    """True for the first who asks; a disk that takes no mark keeps nobody from his work. A client runs two hooks at the
-    same moment, with
-    a server or without: the directory decides between them. Marks are swept with what was left unfinished."""
+    """True for the first caller with this id, and when the mark cannot be written. A client that is wired twice runs two
+    hooks at the same time, with or without a server: creating the file decides. `sweep` removes old marks."""
     place = folder(directory)
     mark = os.path.join(place, event_id + _UNFINISHED)
     try:
@@ -59,13 +57,13 @@ def claim(directory: str, event_id: str) -> bool:
 
 
 def pending(directory: str) -> list[str]:
-    """The paths of what waits, oldest first."""
+    """The paths of waiting events, oldest first."""
     place = folder(directory)
     return [os.path.join(place, name) for name in sorted(_waiting(place))]
 
 
 def read(path: str) -> dict[str, Any] | None:
-    """The event in a file; None when it is gone, or is no event (a power cut can leave an empty file)."""
+    """The event in a file; None when the file is gone or holds none (a power failure can leave it empty)."""
     try:
         with open(path, "rb") as file:
             event = json.loads(file.read(limits.MAX_EVENT_BYTES + 1))
@@ -88,7 +86,7 @@ def drop(directory: str, path: str) -> None:
 
 
 def count_dropped(directory: str) -> None:
-    """One byte for each: appending is atomic, so that hooks which run at once need no lock to count."""
+    """Append one byte to the counter: appending is atomic, so concurrent hooks need no lock."""
     try:
         os.makedirs(folder(directory), mode=0o700, exist_ok=True)
         with open(os.open(_counter(directory), _CREATE | os.O_APPEND, 0o600), "ab", buffering=0) as file:
@@ -98,7 +96,7 @@ def count_dropped(directory: str) -> None:
 
 
 def forget_dropped(directory: str) -> None:
-    """Somebody has read it: counting begins anew."""
+    """Reset the counter, after the user has seen it."""
     remove(_counter(directory))
 
 
@@ -109,7 +107,7 @@ def counts(directory: str) -> dict[str, int]:
 
 
 def sweep(directory: str, now: float) -> None:
-    """Remove what a writer that was killed half-way left behind."""
+    """Remove the temporary files of writers that were killed."""
     place = folder(directory)
     for name in _names(place):
         path = os.path.join(place, name)
@@ -118,7 +116,7 @@ def sweep(directory: str, now: float) -> None:
 
 
 def _check_room(directory: str, size: int) -> None:
-    """Sizes are looked at only when so many files wait that they could matter."""
+    """Raise StorageFailed when the spool is full. File sizes are read only when their sum could exceed the limit."""
     place = folder(directory)
     names = _waiting(place)
     full = len(names) >= limits.MAX_SPOOL_FILES or size > limits.MAX_EVENT_BYTES
@@ -135,7 +133,7 @@ def _counter(directory: str) -> str:
     return os.path.join(folder(directory), DROPPED)
 
 
-def _place(path: str, body: bytes) -> None:
+def _write_file(path: str, body: bytes) -> None:
     temporary = f"{path}.{os.getpid()}{_UNFINISHED}"
     try:
         with open(os.open(temporary, _CREATE | os.O_EXCL, 0o600), "wb", buffering=0) as file:
@@ -151,16 +149,18 @@ def _waiting(place: str) -> list[str]:
 
 
 def _names(place: str) -> list[str]:
+    """The regular files. A FIFO would block its reader, and a directory cannot be removed like an event."""
     try:
-        return os.listdir(place)
+        with os.scandir(place) as entries:
+            return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except FileNotFoundError:
         return []
 
 
 def _sizes(place: str, names: list[str]) -> list[int]:
-    """Of the files that are still there: a PRIMARY may be emptying the spool meanwhile."""
-    found = (_size(os.path.join(place, name)) for name in names)
-    return [size for size in found if size is not None]
+    """The sizes of the files that still exist: a PRIMARY may be emptying the spool meanwhile."""
+    sizes = (_size(os.path.join(place, name)) for name in names)
+    return [size for size in sizes if size is not None]
 
 
 def _size(path: str) -> int | None:

@@ -26,13 +26,13 @@ def eligible(directory: str, settings: Settings, context: Context, environ: Mapp
     if contents is None or contents.header is None or contents.newer:
         return []
     puts = _latest_puts(contents.records, context.repo)
-    if not session.goes_on(contents, settings, directory):
+    if not session.continues(contents, settings, directory):
         puts = [put for put in puts if put["meta"].get("ttl", SESSION) != SESSION]
     store = _build_store(contents.header, puts)
     clock = Clock(contents.header["offset"]) if contents.header.get("boot_id") == boot_id() else Clock()
     env = {name: environ[name] for name in store.env_names() if name in environ}
     steps = store.query(clock.now(), context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
-    hints: list[dict[str, Any]] = session.run_through(steps)["hints"]
+    hints: list[dict[str, Any]] = session.run_steps(steps)["hints"]
     return hints
 
 

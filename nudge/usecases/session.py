@@ -1,8 +1,7 @@
 """A session: how long hints live when the processes that hold them come and go.
 
-It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. The
-change log is
-its body; this module opens one, continues it, or ends it and keeps what outlives it.
+It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. Its
+state is the change log: this module opens one, continues it, or ends it and keeps what outlives it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
 LOG_FORMAT = 1
-NO_SESSION = ""  # whose log it is once the session was forgotten: it holds what outlived it until the next one begins
+NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
 
 
 class Answer(NamedTuple):
@@ -77,7 +76,7 @@ class Session:
     log: ChangeLog | None
     answers: Answers = field(default_factory=Answers)
     read_only: str | None = None
-    """Why nothing may be written, where that is so."""
+    """Why nothing may be written, if so."""
     warning: str | None = None
     """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
     settings: Settings = field(default_factory=lambda: Settings({}))
@@ -97,7 +96,7 @@ class Session:
         }
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The whole state of this moment as log records: what a compaction writes, and may read on another thread."""
+        """The whole state as log records, for a compaction; may be read on another thread."""
         return self.records_of(self.store.hints())
 
     def records_of(self, hints: list[Hint]) -> Iterator[dict[str, Any]]:
@@ -153,7 +152,7 @@ def _open_session(directory: str, source: Sources) -> Session:
 
 
 def _session_of(contents: LogContents | None, source: Sources) -> str | None:
-    """Whose log it is; the session that settings are stored for when the log cannot say so itself."""
+    """The id of the log's session; when the log does not say, that of the session that settings are stored for."""
     if contents is None:
         return None
     return source.stored_session if contents.header is None or contents.newer else str(contents.header["session"])
@@ -178,7 +177,7 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
             f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read, {len(contents.records)} records"
             f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
         )
-    if contents.header is not None and not goes_on(contents, session.settings, directory):
+    if contents.header is not None and not continues(contents, session.settings, directory):
         return _end_and_begin(directory, source.resolve(None), session)
     if contents.damaged:
         session.log = ChangeLog.create(path, session.header(), session.records())
@@ -187,9 +186,9 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
     return session
 
 
-def goes_on(contents: LogContents, settings: Settings, directory: str) -> bool:
-    """Same boot, and either some process of the session still lives (it holds the members' lock) or the grace has not
-    passed."""
+def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
+    """Whether the session continues: same boot, and a process of it is alive (holds the members' lock) or the grace has
+    not passed."""
     assert contents.header is not None
     if contents.header.get("boot_id") != boot_id() or contents.header["session"] == NO_SESSION:
         return False
@@ -220,7 +219,8 @@ def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Sessio
 
 
 def _end(directory: str, ended: Session) -> list[Hint]:
-    """Keep the session for one generation; what outlives it: hints with a duration of their own."""
+    """Save the session's export for `nudge import --previous`; return the hints that outlive it, those with a
+    duration."""
     if ended.id != NO_SESSION and len(ended.store):
         payload = ended.store.export(ended.clock.now())["payload"]
         files.replace(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
@@ -228,8 +228,9 @@ def _end(directory: str, ended: Session) -> list[Hint]:
     return [hint for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]
 
 
-def end_without_next(directory: str, ended: Session) -> int:
-    """End a session that nobody continues: how many hints went. The log keeps the others, and not a byte of those."""
+def end_session(directory: str, ended: Session) -> int:
+    """End a session that no process continues, and return how many hints went. The log keeps the others, and no byte of
+    those that went."""
     outliving = _end(directory, ended)
     path = os.path.join(directory, paths.CHANGE_LOG)
     for copy in damaged_copies(path):
@@ -248,8 +249,8 @@ def spool_counts(directory: str) -> dict[str, int]:
 
 
 def forget(directory: str, settings: Settings) -> int | None:
-    """End a session that no server holds, and keep it as the previous one: how many hints went, or None when there is
-    none."""
+    """End a session that no server holds, with its export saved as the previous one; return how many hints went, or
+    None when there is no session."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if not os.path.lexists(path):
         return None
@@ -264,16 +265,16 @@ def forget(directory: str, settings: Settings) -> int | None:
 
 
 def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
-    """A log that this version cannot read is forgotten too: that is what was asked for."""
+    """A log of a newer version is deleted unread: the user asked for it."""
     contents = read_log(path)
     if contents is None or contents.newer:
         os.unlink(path)
         return 0
     ended = _restore(settings, contents)
-    return None if ended.id == NO_SESSION else end_without_next(directory, ended)
+    return None if ended.id == NO_SESSION else end_session(directory, ended)
 
 
-def run_through(steps: Any) -> Any:
+def run_steps(steps: Any) -> Any:
     while True:
         try:
             next(steps)

@@ -201,3 +201,15 @@ def test_many_writers_at_once_lose_nothing(runtime: str, monkeypatch: pytest.Mon
     contents = {told["content"] for path in spool.pending(runtime) if (told := spool.read(path))}
     assert contents == {f"event {number}" for number in range(200)}
     assert spool.counts(runtime)["dropped"] == 200
+
+
+def test_only_regular_files_are_events(tmp_path: Path) -> None:
+    """A FIFO would block whoever reads it, a directory cannot be removed like an event, a link may lead anywhere."""
+    folder = Path(spool.folder(str(tmp_path)))
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "1.json")
+    (folder / "2.json").mkdir()
+    (folder / "3.json").symlink_to("/etc/hostname")
+    (folder / "4.json").write_text("{}")
+    assert [os.path.basename(path) for path in spool.pending(str(tmp_path))] == ["4.json"]
+    assert spool.counts(str(tmp_path))["files"] == 1
