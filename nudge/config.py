@@ -166,7 +166,8 @@ SETTINGS = (
         "tools",
         "default",
         _parse_tools,
-        "MCP tools to list: `default`, `all`, or names separated by commas; the others stay callable",
+        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `admin`) and names separated by commas; "
+        "the others stay callable",
         CALLER,
     ),
 )
