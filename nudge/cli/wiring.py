@@ -262,7 +262,8 @@ def _check_nothing_is_connected() -> None:
     left = next(filter(os.path.lexists, ledger.paths), None)
     if left is not None:
         raise StorageFailed(
-            f"{config_files.shown(left)} may still be connected; nothing was deleted; check it, then: rm {quote(ledger.path)}"
+            f"{config_files.shown(left)} may still be connected; nothing was deleted; check it, then: "
+            f"rm {quote(ledger.path)}"
         )
 
 

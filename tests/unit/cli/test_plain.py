@@ -62,7 +62,8 @@ def test_get_explain(nudge: Nudge, server: Server) -> None:
         "about:",
         "  priority=7 tags=build,docker ttl=session scope=cwd_glob",
         "  scope: cwd **/http-proxy*",
-        "  v3, set 2026-11-16T08:30:00.000000Z (first 2026-11-16T08:00:00.000000Z), used 4 times (last 2026-11-16T09:00:00.000000Z)",
+        "  v3, set 2026-11-16T08:30:00.000000Z (first 2026-11-16T08:00:00.000000Z), "
+        "used 4 times (last 2026-11-16T09:00:00.000000Z)",
         "  reason: custom image",
         "  added by: agent:codex",
         "  sensitivity: normal",
