@@ -1,14 +1,17 @@
-"""The hints of a store, found by identity, component, key and tag, and in the order of their scores."""
+"""The hints of a store, found by identity, component, key, tag and word, and in the order of their scores."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Generator, Iterable, Iterator, Set
 from heapq import heapify, heappop
 from operator import attrgetter
 
+from nudge import limits
 from nudge.hints import ranking
 from nudge.hints.model import Change, Hint, Identity
+from nudge.hints.slices import Slices
+from nudge.hints.words import TextQuery, split_words, stem
 from nudge.scoring import half_life
 
 Shelf = dict[Identity, Hint]
@@ -25,6 +28,7 @@ class HintIndex:
         self._by_tag: dict[str, Shelf] = {}
         self._env_names: dict[str, int] = {}  # how many scopes ask for a variable of the environment
         self._order = _Order()
+        self._words = _Words()
         for hint in hints:
             self._put(hint)
 
@@ -67,6 +71,22 @@ class HintIndex:
     def tagged(self, tags: Iterable[str]) -> list[Shelf]:
         return [self._by_tag[tag] for tag in tags if tag in self._by_tag]
 
+    def index_words(self) -> Generator[None, None, None]:
+        """Make `worded` usable: for the first search by words this takes a while."""
+        yield from self._words.build(self)
+
+    def worded(self, query: TextQuery) -> list[Set[Identity]]:
+        """For each word of a query the hints that have it, fewest first; and with them those that have more words than
+        are indexed."""
+        return self._words.find(query)
+
+    def is_indexed(self, hint: Hint) -> bool:
+        """Whether `worded` knows all words of a hint."""
+        return self._words.is_indexed(hint)
+
+    def get(self, identity: Identity) -> Hint:
+        return self._all[identity]
+
     def ranked(self, now: float) -> Iterator[Hint]:
         """All hints, best first. The index must not change during the walk."""
         return self._order.walk(self, now)
@@ -102,6 +122,7 @@ class HintIndex:
         for name in hint.scope.env_names:
             self._env_names[name] = self._env_names.get(name, 0) + 1
         self._order.add(hint)
+        self._words.add(hint)
 
     def _remove(self, identity: Identity) -> None:
         """A log may repeat a removal, so what is gone already is no error."""
@@ -120,6 +141,7 @@ class HintIndex:
         if not self._sizes[hint.component]:
             del self._sizes[hint.component], self._variants[hint.component]
         self._order.discard(hint)
+        self._words.discard(hint)
 
 
 def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
@@ -128,6 +150,73 @@ def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
     del shelf[identity]
     if not shelf:
         del shelves[name]
+
+
+class _Words:
+    """Which hints have a word. Built by the first search for words, then kept up to date."""
+
+    def __init__(self) -> None:
+        self._is_used = False
+        self._is_built = False
+        self._hints: dict[str, set[Identity]] = {}  # by word, as it is written
+        self._by_stem: dict[str, set[str]] = {}
+        self._words: dict[Identity, list[str]] = {}
+        self._long: set[Identity] = set()  # have more words than are kept here
+
+    def build(self, index: HintIndex) -> Generator[None, None, None]:
+        """Hints that are put while this pauses are added as they come."""
+        self._is_used = True
+        slices = Slices()
+        for hint in [] if self._is_built else list(index):
+            if hint.identity in index and hint.identity not in self._words:
+                self.add(index.get(hint.identity))
+            if slices.due(len(hint.blob)):
+                yield
+        self._is_built = True
+
+    def find(self, query: TextQuery) -> list[Set[Identity]]:
+        groups = [
+            self._with_any(self._spellings(word, is_prefix=term.is_prefix and word is term.words[-1]))
+            for term in query.terms
+            for word in term.words
+        ]
+        return sorted(groups, key=len)
+
+    def is_indexed(self, hint: Hint) -> bool:
+        return hint.identity not in self._long
+
+    def add(self, hint: Hint) -> None:
+        if not self._is_used:
+            return
+        words = list(dict.fromkeys(word for _, text in hint.texts for word in split_words(text)))
+        if len(words) > limits.INDEXED_WORDS:
+            self._long.add(hint.identity)
+            words = words[: limits.INDEXED_WORDS]
+        self._words[hint.identity] = words
+        for word in words:
+            if word not in self._hints:
+                self._hints[word] = set()
+                self._by_stem.setdefault(stem(word), set()).add(word)
+            self._hints[word].add(hint.identity)
+
+    def discard(self, hint: Hint) -> None:
+        for word in self._words.pop(hint.identity, ()):
+            self._hints[word].discard(hint.identity)
+            if not self._hints[word]:
+                del self._hints[word]
+                self._by_stem[stem(word)].discard(word)
+                if not self._by_stem[stem(word)]:
+                    del self._by_stem[stem(word)]
+        self._long.discard(hint.identity)
+
+    def _spellings(self, word: str, *, is_prefix: bool) -> Iterable[str]:
+        if is_prefix:
+            return [spelling for spelling in self._hints if spelling.startswith(word)]
+        return self._by_stem.get(stem(word), ())
+
+    def _with_any(self, words: Iterable[str]) -> Set[Identity]:
+        groups = [self._hints[word] for word in words]
+        return groups[0] if len(groups) == 1 and not self._long else self._long.union(*groups)
 
 
 class _Order:

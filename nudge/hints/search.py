@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Self
@@ -12,11 +12,12 @@ from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_list, parse_name, parse_text
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Hint
+from nudge.hints.model import Hint, Identity
 from nudge.hints.not_found import Checked, explain_refused, nearest
 from nudge.hints.ranking import Ranked, rank
 from nudge.hints.scope import Verdict
 from nudge.hints.slices import Slices
+from nudge.hints.words import TextQuery
 from nudge.security.regex import Regex, compile_regex
 
 
@@ -27,14 +28,16 @@ class Filters:
     component: str | None
     keys: frozenset[str] | None
     tags: list[str] | None
+    text: TextQuery | None
     regex: Regex | None
 
     @classmethod
-    def parse(cls, component: object, keys: object, tags: object, regex: object) -> Self:
+    def parse(cls, component: object, keys: object, tags: object, text: object, regex: object) -> Self:
         return cls(
             component=None if component is None else parse_name(component, "component"),
             keys=None if keys is None else frozenset(_parse_names(keys, "keys", limits.MAX_NAME_CHARS)),
             tags=None if tags is None else _parse_names(tags, "tags", limits.MAX_TAG_CHARS),
+            text=None if text is None else TextQuery.parse(text),
             regex=None if regex is None else _parse_regex(regex),
         )
 
@@ -43,34 +46,47 @@ class Filters:
 
         A small group is sorted as far as it is needed; a large one is picked from the order of all hints.
         """
-        group = self._smallest_group(index)
+        worded = [] if self.text is None else index.worded(self.text)
+        group = self._smallest_group(index, worded)
         hints = index.ranked(now) if group is None else index.best_first(group, now)
         live = (hint for hint in hints if hint.expires_at is None or now < hint.expires_at)
-        if self.keys is None and self.tags is None:
+        if self.keys is None and self.tags is None and self.text is None:
             return live
-        keys, tags = self.keys, frozenset(self.tags or ())
-        return (
-            hint
-            for hint in live
-            if (keys is None or hint.key in keys) and not (tags and tags.isdisjoint(hint.meta.get("tags", ())))
-        )
+        return (hint for hint in live if self._accepts(hint, index, worded))
 
-    def _smallest_group(self, index: HintIndex) -> Iterable[Hint] | None:
-        """The hints of the component, or of the keys or the tags, if they are few; None for all hints."""
+    def _accepts(self, hint: Hint, index: HintIndex, worded: list[Set[Identity]]) -> bool:
+        if self.keys is not None and hint.key not in self.keys:
+            return False
+        if self.tags is not None and not any(tag in self.tags for tag in hint.meta.get("tags", ())):
+            return False
+        if self.text is None:
+            return True
+        if not all(hint.identity in group for group in worded):
+            return False
+        return (index.is_indexed(hint) and not self.text.has_phrases) or self.text.matches(hint.texts)
+
+    def _smallest_group(self, index: HintIndex, worded: list[Set[Identity]]) -> Iterable[Hint] | None:
+        """The hints of the component; else those with the keys, the tags or the rarest word, whichever are fewest; None
+        when even those are many, or nothing is asked for."""
         if self.component is not None:
             return index.component(self.component)
-        groups = [] if self.keys is None else [index.keyed(self.keys)]
-        groups += [] if self.tags is None else [index.tagged(self.tags)]
-        shelves = min(groups, key=lambda shelves: sum(map(len, shelves)), default=None)
-        if shelves is None or sum(map(len, shelves)) > limits.SORTED_GROUP:
+        shelves = [] if self.keys is None else [index.keyed(self.keys)]
+        shelves += [] if self.tags is None else [index.tagged(self.tags)]
+        fewest = min(shelves, key=lambda group: sum(map(len, group)), default=None)
+        size = limits.SORTED_GROUP + 1 if fewest is None else sum(map(len, fewest))
+        if worded and len(worded[0]) <= min(size, limits.SORTED_GROUP):
+            return map(index.get, worded[0])
+        if fewest is None or size > limits.SORTED_GROUP:
             return None
-        if len(shelves) == 1:
-            return shelves[0].values()
-        return {identity: hint for shelf in shelves for identity, hint in shelf.items()}.values()
+        if len(fewest) == 1:
+            return fewest[0].values()
+        return {identity: hint for shelf in fewest for identity, hint in shelf.items()}.values()
 
     def reasons(self, hint: Hint) -> list[str]:
         """Why a hint that passed was found."""
         reasons = [f"tag {tag}" for tag in self.tags or () if tag in hint.meta.get("tags", ())]
+        if self.text is not None:
+            reasons.append(f"text found in {self.text.first_field(hint.texts)}")
         return reasons if self.regex is None else [*reasons, f"regex found in {_field_matched(self.regex, hint)}"]
 
 
@@ -96,8 +112,10 @@ def search(
 ) -> Generator[None, None, dict[str, Any]]:
     """Answer a query from the hints of the moment it starts.
 
-    It reads nothing that can change once it has paused, and with a regex it pauses before it reads any text: the rest
-    may run on another thread."""
+    Once it has looked at the index it reads nothing that can change. With a regex it pauses before it reads any text:
+    the rest may run on another thread."""
+    if filters.text is not None:
+        yield from index.index_words()
     candidates = filters.candidates(index, now)
     if filters.regex is not None:
         candidates = iter(list(candidates))

@@ -150,11 +150,12 @@ class HintStore:
         component: object = None,
         keys: object = None,
         tags: object = None,
+        text: object = None,
         regex: object = None,
         context: Context | None = None,
         limit: object = None,
     ) -> Generator[None, None, dict[str, Any]]:
-        filters = Filters.parse(component, keys, tags, regex)
+        filters = Filters.parse(component, keys, tags, text, regex)
         most = parse_whole(limits.DEFAULT_QUERY_LIMIT if limit is None else limit, "limit", 1, limits.MAX_QUERY_LIMIT)
         return (yield from search(self._index, now, filters, context or Context(), most))
 

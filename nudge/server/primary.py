@@ -18,6 +18,7 @@ from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock
 from nudge.ipc.server import WireServer
+from nudge.security import globs
 from nudge.server.gc_tuning import freeze_gc, freeze_imports
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
@@ -49,6 +50,7 @@ CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
 def _load_http() -> Any:
     with freeze_imports():
         from nudge.server import http
+    globs.load()  # beside it, or the first scope with a glob would hold the event loop for 35 ms
     return http
 
 

@@ -198,6 +198,8 @@ class StoreAgainstDict(RuleBasedStateMachine):
             assert self._found(keys=[key]) == sum(name[1] == key for name in names)
         for tag in TAGS:
             assert self._found(tags=[tag]) == sum(tag in entry.tags for entry in names.values())
+        for value in "xyz":
+            assert self._found(text=value) == sum(entry.value == value for entry in names.values())
         assert self._found() == len(names)
 
     def _found(self, **query: Any) -> int:
