@@ -1,13 +1,13 @@
-"""Where things live. From the home directory only: `TMPDIR` and `XDG_*` differ between a desktop, ssh, cron and a
-client that
-filters the environment, and two answers here would be two PRIMARYs."""
+"""Where things live: the runtime directory, and the data, config and log directories of the account."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
 
+from nudge import files
 from nudge.errors import SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
@@ -24,6 +24,10 @@ SETTINGS = "settings.json"
 START_LOCK = "start.lock"
 START_REPORT = "start.err"
 
+DIRECTORIES = "directories.json"
+
+_KINDS = ("data", "config", "log")
+_XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 _MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
@@ -71,8 +75,59 @@ def machine_tag() -> str:
     return os.uname().nodename[:32] if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "local")
 
 
-def _base(kind: str) -> str:
-    """What `platformdirs` answers for `nudge` with no `XDG_*` set; a test holds the two together."""
+def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """Where processes meet. From the home directory only: two answers here would be two PRIMARYs."""
+    return _named(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_plain_directory("state"), machine_tag())
+
+
+def config_file(environ: Mapping[str, str] = os.environ) -> str:
+    return _named(environ, "NUDGE_CONFIG") or os.path.join(_directory("config", environ), "config.toml")
+
+
+def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
+    """Beside the runtime files when those were moved, as the log."""
+    return os.path.join(_named(environ, "NUDGE_RUNTIME_DIR") or _directory("data", environ), "nudge.db")
+
+
+def log_dir(environ: Mapping[str, str] = os.environ) -> str:
+    """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
+    moved = _named(environ, "NUDGE_RUNTIME_DIR")
+    return os.path.join(moved, "log") if moved else _directory("log", environ)
+
+
+def _directory(kind: str, environ: Mapping[str, str]) -> str:
+    """The stored answer of `platformdirs`. Before there is one: what it would answer, asked only where `XDG_*` count."""
+    stored = _stored_directories(runtime_dir(environ))
+    if stored is not None:
+        return stored[kind]
+    return _ask_platformdirs()[kind] if any(name in environ for name in _XDG) else _plain_directory(kind)
+
+
+def store_directories(runtime: str) -> None:
+    """Ask `platformdirs` once and keep the answer: `XDG_*` differ between a desktop, ssh, cron and a client that filters
+    the environment, and a second answer would be a second history. Raises StorageFailed."""
+    if _stored_directories(runtime) is None:
+        files.replace(os.path.join(runtime, DIRECTORIES), json.dumps(_ask_platformdirs()).encode())
+
+
+def _stored_directories(runtime: str) -> dict[str, str] | None:
+    raw = files.read_owned(os.path.join(runtime, DIRECTORIES))
+    try:
+        stored = json.loads(raw or b"null")
+        return {kind: stored[kind] for kind in _KINDS} if all(map(os.path.isabs, stored.values())) else None
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+
+
+def _ask_platformdirs() -> dict[str, str]:
+    import platformdirs  # late: 30 ms
+
+    answers = {kind: getattr(platformdirs, f"user_{kind}_dir")("nudge", appauthor=False) for kind in _KINDS}
+    return {kind: path if os.path.isabs(path) else _plain_directory(kind) for kind, path in answers.items()}
+
+
+def _plain_directory(kind: str) -> str:
+    """What `platformdirs` answers with no `XDG_*` set, for the thin path; a test holds the two equal."""
     root = home()
     if sys.platform == "darwin":
         folder = {"log": "Library/Logs"}.get(kind, "Library/Application Support")
@@ -83,25 +138,6 @@ def _base(kind: str) -> str:
     folder = {"state": ".local/state", "config": ".config", "data": ".local/share", "log": ".local/state"}[kind]
     base = os.path.join(root, folder, "nudge")
     return os.path.join(base, "log") if kind == "log" else base
-
-
-def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
-    return _named(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_base("state"), machine_tag())
-
-
-def config_file(environ: Mapping[str, str] = os.environ) -> str:
-    return _named(environ, "NUDGE_CONFIG") or os.path.join(_base("config"), "config.toml")
-
-
-def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
-    """Beside the runtime files when those were moved, as the log."""
-    return os.path.join(_named(environ, "NUDGE_RUNTIME_DIR") or _base("data"), "nudge.db")
-
-
-def log_dir(environ: Mapping[str, str] = os.environ) -> str:
-    """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
-    moved = _named(environ, "NUDGE_RUNTIME_DIR")
-    return os.path.join(moved, "log") if moved else _base("log")
 
 
 def ensure_private_dir(path: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
 _SOCKET = r"s-[0-9a-f]+\.sock"
-_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS)
+_REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES)
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
 _PORT_POLL = 0.01
 

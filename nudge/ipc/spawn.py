@@ -6,13 +6,14 @@ waited on: a starter may be stopped, so that after `START_LOCK_TIMEOUT` without 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 
 from nudge import __version__, limits, paths
 from nudge.clock import boot_seconds
-from nudge.errors import Unavailable
+from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc import endpoint, lock
 from nudge.ipc.connection import Connection, Lost, TimedOut
 
@@ -200,6 +201,8 @@ def spawn_detached(
     """
     import subprocess
 
+    with contextlib.suppress(StorageFailed):  # a full disk stops no server
+        paths.store_directories(directory)
     environ = _environment(os.environ)
     executable = sys.executable
     if published is not None and _is_newer_installation(published):

@@ -3,10 +3,10 @@ lock is won."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from functools import partial
 
 from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds, iso
@@ -139,6 +139,8 @@ def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
     if options.detach:
         os.chdir("/")
     primary = _load_primary()
+    import threading
+
     from nudge.usecases.session import open_session
 
     continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
@@ -146,8 +148,12 @@ def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
     _configure(session.settings)
     if continues:
         _report_differences(announced, options.flags)
-    greet = partial(_greet, directory, session.settings) if owner == "terminal" else lambda _: None
-    demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=greet).run()
+
+    def on_ready(_published: Endpoint) -> None:
+        """On a thread: the event loop answers calls by now."""
+        threading.Thread(target=_finish_start, args=(directory, session.settings, owner), daemon=True).start()
+
+    demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=on_ready).run()
     if demoted and reader is not None:
         return Proxy(reader.pipe, config.load(flags=options.flags), directory, client=reader.client).run()
     return 0
@@ -165,6 +171,14 @@ def _start_reading(client: StdioClient) -> EarlyReader:
     reader = EarlyReader(take_over(), client)
     reader.start()
     return reader
+
+
+def _finish_start(directory: str, settings: Settings, owner: str) -> None:
+    """What nobody waits for: asking where data belong (platformdirs takes 30 ms), and the greeting."""
+    with contextlib.suppress(StorageFailed):
+        paths.store_directories(directory)
+    if owner == "terminal":
+        _greet(directory, settings)
 
 
 def _configure(settings: Settings) -> None:
@@ -230,7 +244,7 @@ def _at_terminal(options: ServeOptions) -> bool:
     return bool(options.http_only) or sys.stdin is None or sys.stdin.isatty()
 
 
-def _greet(directory: str, settings: Settings, _published: Endpoint) -> None:
+def _greet(directory: str, settings: Settings) -> None:
     _print_endpoint(directory, "Nudge is serving", None if settings.auth else "no token needed: --no-auth")
     nudge = _command()
     sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import json
 import os
 import pwd
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from nudge import config, paths
@@ -41,3 +43,42 @@ def test_an_empty_variable_is_none(variable: str) -> None:
     """`NUDGE_DB= nudge ls` means the usual place."""
     places = (paths.runtime_dir, config.database_file, paths.config_file)
     assert [place({variable: ""}) for place in places] == [place({}) for place in places]
+
+
+@pytest.mark.parametrize("kind", ["data", "config", "log"])
+def test_the_thin_answer_is_that_of_platformdirs(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """A hook cannot afford its import; without `XDG_*` it must come to the same place."""
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert paths._plain_directory(kind) == getattr(platformdirs, f"user_{kind}_dir")("nudge", appauthor=False)
+
+
+def test_directories_are_resolved_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first process decides by its `XDG_*`; every later one goes by that, whatever its own environment says."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "first"))
+    environ = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "first")}
+    assert paths.config_file(environ) == str(tmp_path / "first" / "nudge" / "config.toml")
+    os.makedirs(paths.runtime_dir(environ))
+    paths.store_directories(paths.runtime_dir(environ))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "second"))
+    paths.store_directories(paths.runtime_dir(environ))
+    for variables in ({}, {"XDG_CONFIG_HOME": str(tmp_path / "second")}):
+        assert paths.config_file(variables) == str(tmp_path / "first" / "nudge" / "config.toml")
+    assert os.stat(os.path.join(paths.runtime_dir(environ), paths.DIRECTORIES)).st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("content", ["", "null", "[]", "{}", '{"data": "x", "config": "y", "log": "z"}', "{"])
+def test_a_stored_answer_that_is_none_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: str
+) -> None:
+    """Damaged, or relative, which would be another place in every directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    os.makedirs(paths.runtime_dir({}))
+    stored = Path(paths.runtime_dir({}), paths.DIRECTORIES)
+    stored.write_text(content)
+    stored.chmod(0o600)
+    assert paths.config_file({}) == str(tmp_path / ".config" / "nudge" / "config.toml")
+    paths.store_directories(paths.runtime_dir({}))
+    assert set(json.loads(stored.read_text())) == {"data", "config", "log"}
