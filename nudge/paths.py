@@ -100,7 +100,12 @@ def _directory(kind: str, environ: Mapping[str, str]) -> str:
     stored = _stored_directories(runtime_dir(environ))
     if stored is not None:
         return stored[kind]
-    return _ask_platformdirs()[kind] if any(name in environ for name in _XDG) else _plain_directory(kind)
+    return _ask_platformdirs()[kind] if depends_on_environment(environ) else _plain_directory(kind)
+
+
+def depends_on_environment(environ: Mapping[str, str]) -> bool:
+    """Whether variables move the data, config or log directory from where it is by default."""
+    return any(name in environ for name in _XDG)
 
 
 def store_directories(runtime: str) -> None:

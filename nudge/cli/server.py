@@ -92,8 +92,10 @@ def status(invocation: Invocation) -> int:
     answer, off = _ask_status(invocation.observer()), _why_off()
     recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.fix}"
     if answer is not None:
-        lines = _status_lines(console.pen, {**answer, "recording": recording})
-        console.result({**answer, "recording": off is None}, lines)
+        differences = _differences(answer)
+        shown = {"recording": recording} | ({"differences": differences} if differences else {})
+        lines = _status_lines(console.pen, {**answer, **shown})
+        console.result({**answer, "recording": off is None, "differences": differences}, lines)
         return EXIT_OK
     from nudge.usecases import session
 
@@ -109,6 +111,14 @@ def status(invocation: Invocation) -> int:
     if off is not None:
         console.note(escape(f"recording is {recording}"))
     return EXIT_NO_SERVER
+
+
+def _differences(answer: Status) -> list[str]:
+    """What this shell sets and the server does not use; each client's own is reported by its PROXY."""
+    try:
+        return config.differences(os.environ, port=answer.get("port"))
+    except NudgeError as error:
+        return [error.message]
 
 
 def _why_off() -> switch.Off | None:
@@ -165,7 +175,7 @@ _FIRST_FIELDS = (
     "spool",
     "last_error",
 )
-_LABELS = {"log_bytes": "log", "last_error": "last error"}
+_LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs here"}
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
 

@@ -1,7 +1,7 @@
 """Starting servers. Whoever needs a PRIMARY and finds none starts one; of many who wait, exactly one does.
 
 The start lock decides who. Its holder keeps it until PRIMARY's lock is taken or its child has exited. It is polled, never
-waited on: a starter may be stopped, so that after `START_LOCK_TIMEOUT` without a start anyone may start.
+waited on: the starter, or its child, may be stopped, so that after `START_LOCK_TIMEOUT` another process may start.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from nudge import __version__, limits, paths
 from nudge.clock import boot_seconds
 from nudge.errors import StorageFailed, Unavailable
-from nudge.ipc import endpoint, lock
+from nudge.ipc import endpoint, holder, lock
 from nudge.ipc.connection import Connection, Lost, TimedOut
 
 TYPE_CHECKING = False
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from nudge.ipc.endpoint import Endpoint
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.025
+_WAITING_PAUSE = 0.05  # of those who do not start: 40 of them must not take the processor from the one who does
+_START_LOCKS = 5  # one more each time that the holder of the one before is stopped
 
 # What a server gets of its starter's environment. The rest stays behind: a detached process would keep it for hours,
 # and settings belong to the session, not to whoever happens to start its next server.
@@ -57,7 +59,7 @@ def ensure_primary(
                 raise Unavailable("no Nudge server is running; start one with: nudge serve")
             _check_timeout(boot_seconds() - began, timeout, published, starting=starter.is_waiting)
             time.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            pause = min(pause * 1.5, _LONGEST_PAUSE if starter.holds_lock else _WAITING_PAUSE)
     finally:
         starter.release()
 
@@ -98,7 +100,7 @@ class Starter:
 
     def __init__(self, directory: str, *, port: int | None = None) -> None:
         self._directory, self._port = directory, port
-        self._lock = lock.Flock(os.path.join(directory, paths.START_LOCK))
+        self._lock: lock.Flock | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting_since: float | None = None
 
@@ -106,6 +108,10 @@ class Starter:
     def is_waiting(self) -> bool:
         """Whether a start is under way, ours or another's."""
         return self._child is not None or self._waiting_since is not None
+
+    @property
+    def holds_lock(self) -> bool:
+        return self._lock is not None
 
     def poll(self, published: Endpoint | None) -> None:
         """Called while PRIMARY's lock is free: start a server if it is up to us."""
@@ -115,33 +121,57 @@ class Starter:
             _fail_if_child_failed(self._child, self._directory)
             self.release()
             self._child = None
-        if self._may_start():
+        if self.hold() and self._is_free():
             _refuse_if_taken(self._port)
             self._child = spawn_detached(self._directory, published, port=self._port)
+            self._note(os.getpid(), self._child.pid)
+
+    def _is_free(self) -> bool:
+        """Asked again with the start lock in hand: whoever held it before may have made its child PRIMARY by now."""
+        if lock.is_free(os.path.join(self._directory, paths.LOCK)):
+            return True
+        self.release()
+        return False
 
     def hold(self) -> bool:
-        """Take the start lock, for a server that is about to start its successor; it goes with the process."""
-        return self._lock.fd is not None or self._lock.acquire()
-
-    def release(self) -> None:
-        self._lock.release()
-        self._waiting_since = None
-
-    def _may_start(self) -> bool:
-        if self.hold():
-            # Whoever held it before us may have released it because its child is PRIMARY by now.
-            if lock.is_free(os.path.join(self._directory, paths.LOCK)):
-                return True
-            self._lock.release()
-            return False
+        """Take the start lock. When a start is stuck there is a second lock, and so on, for one starter each: of many
+        whose patience ends together, one starts."""
+        if self._lock is not None:
+            return True
         now = boot_seconds()
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
-        return now - self._waiting_since > limits.START_LOCK_TIMEOUT and not self._started_recently()
+        for number in range(_START_LOCKS):
+            path = os.path.join(self._directory, f"{paths.START_LOCK}.{number}" if number else paths.START_LOCK)
+            start_lock = lock.Flock(path)
+            if start_lock.acquire():
+                self._lock = start_lock
+                self._note(os.getpid())
+                return True
+            if now - self._waiting_since < limits.START_LOCK_TIMEOUT * (number + 1) or not _is_stuck(path):
+                return False
+        return False
 
-    def _started_recently(self) -> bool:
-        """Each start touches the lock file: of many whose patience ends together, one starts."""
-        age = time.time() - os.stat(self._lock.path).st_mtime
-        return 0 <= age < limits.START_LOCK_TIMEOUT
+    def _note(self, *pids: int) -> None:
+        """Say who starts, so that others can tell a slow start from one that is stuck."""
+        if self._lock is not None and self._lock.fd is not None:
+            with contextlib.suppress(OSError):  # a full disk
+                os.ftruncate(self._lock.fd, 0)
+                os.pwrite(self._lock.fd, " ".join(map(str, pids)).encode(), 0)
+
+    def release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+        self._lock = self._waiting_since = None
+
+
+def _is_stuck(path: str) -> bool:
+    """Whether a process of the start that holds this lock is suspended; also where that cannot be told."""
+    try:
+        with open(path, "rb") as file:
+            pids = [int(word) for word in file.read(100).split()]
+    except (OSError, ValueError):
+        return True
+    return sys.platform != "linux" or not pids or any(map(holder.is_suspended, pids))
 
 
 def start_server(directory: str) -> None:
@@ -201,8 +231,9 @@ def spawn_detached(
     """
     import subprocess
 
-    with contextlib.suppress(StorageFailed):  # a full disk stops no server
-        paths.store_directories(directory)
+    if paths.depends_on_environment(os.environ):  # which the server will not have
+        with contextlib.suppress(StorageFailed):  # a full disk stops no server
+            paths.store_directories(directory)
     environ = _environment(os.environ)
     executable = sys.executable
     if published is not None and _is_newer_installation(published):
@@ -211,7 +242,6 @@ def spawn_detached(
     command = [executable, "-P", "-m", "nudge", "serve", "--detach"]
     command += [] if port is None else ["--port", str(port)]
     command += [] if successor_of is None else ["--successor", successor_of]
-    _touch(os.path.join(directory, paths.START_LOCK))
     with open(os.devnull, "rb") as nothing, _open_start_report(directory) as report:
         child = subprocess.Popen(
             command,
@@ -233,13 +263,6 @@ def _is_newer_installation(published: Endpoint) -> bool:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name in _PASSED or name.startswith(_PASSED_PREFIXES)}
-
-
-def _touch(path: str) -> None:
-    try:
-        os.utime(path)
-    except OSError:  # nobody took the lock yet, so nobody waits for it
-        pass
 
 
 def _open_start_report(directory: str):  # type: ignore[no-untyped-def]

@@ -71,7 +71,7 @@ def test_status(nudge: Nudge, server: Server) -> None:
         "generation  g1",
         "new         yes",
     ]
-    assert json.loads(nudge("status", "--json").out) == {**STATUS, "recording": True}
+    assert json.loads(nudge("status", "--json").out) == {**STATUS, "recording": True, "differences": []}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,267 @@
+"""Settings belong to the session: whoever starts its next server, and why, changes none of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import config, paths
+from tests.harness import ROOT, Machine, Stdio, eventually, free_port
+
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+RETENTION = "command=30"
+
+
+@pytest.fixture
+def told(machine: Machine) -> dict[str, str]:
+    """What the first server is told: two flags, three variables. Nobody else's environment says any of it."""
+    del machine.environ["NUDGE_PORT"]
+    return {"NUDGE_DB": str(machine.base / "elsewhere.db"), "NUDGE_RETENTION": RETENTION, "NUDGE_MAX_HINTS": "2"}
+
+
+def first(machine: Machine, told: dict[str, str]) -> Stdio:
+    flags = ("--port", str(free_port()), "--no-auth", "--no-secret-guard")
+    primary = machine.serve(*flags, **told)
+    primary.initialize()
+    machine.ready()
+    return primary
+
+
+def proxy_of(machine: Machine, **environ: str) -> Stdio:
+    proxy = machine.serve(**environ)
+    proxy.initialize()
+    return proxy
+
+
+def set_hint(client: Stdio, key: str, value: str = "v") -> str | None:
+    """The reason why it was refused; None when it was not."""
+    result = client.tool("nudge_set_hint", component="c", key=key, value=value, meta={"scope": {}})
+    return result["structuredContent"]["error"]["reason"] if result.get("isError") else None
+
+
+def assert_kept(machine: Machine, proxy: Stdio, told: dict[str, str], port: int | None) -> None:
+    """The server of now goes by what the first one was told: guard, quota, token, port, database, retention."""
+    assert set_hint(proxy, "guard", SECRET) is None
+    assert [set_hint(proxy, "second"), set_hint(proxy, "third")] == [None, "E_QUOTA"]
+    status = machine.json("status")
+    assert status["settings"] == {
+        "port": str(port),
+        "auth": "0",
+        "secret_guard": "0",
+        "max_hints": "2",
+        "db": told["NUDGE_DB"],
+        "retention": RETENTION,
+    } | {"log_level": "info"}
+    assert status["history"]["retention"]["days"]["command"] == 30
+    assert os.path.exists(told["NUDGE_DB"]) and not os.path.exists(os.path.join(machine.runtime, "nudge.db"))
+    eventually(lambda: machine.ready().port == port, "the public door is open where it was")
+
+
+def test_kill(machine: Machine, told: dict[str, str]) -> None:
+    """`kill -9` of the first server: a PROXY that was told nothing starts the next one."""
+    primary = first(machine, told)
+    port = machine.ready().port
+    proxy = proxy_of(machine)
+    os.kill(primary.pid, signal.SIGKILL)
+    primary.process.wait()
+    assert_kept(machine, proxy, told, port)
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    burners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+def test_hand_over_on_a_busy_machine(machine: Machine, told: dict[str, str]) -> None:
+    """The first server's client leaves while every core is busy, so that its successor may come too late for it."""
+    primary = first(machine, told)
+    port = machine.ready().port
+    proxy = proxy_of(machine)
+    with busy_cores():
+        primary.quit()
+        assert set_hint(proxy, "guard", SECRET) is None
+    assert_kept(machine, proxy, told, port)
+
+
+def test_upgrade(machine: Machine, told: dict[str, str]) -> None:
+    """A newer version takes over, started by a process that was told nothing."""
+    primary = first(machine, told)
+    port = machine.ready().port
+    newer = machine.base / "newer"
+    shutil.copytree(ROOT / "nudge", newer / "nudge", ignore=shutil.ignore_patterns("__pycache__"))
+    (newer / "nudge" / "__init__.py").write_text('"""Nudge."""\n\n__version__ = "99.0.0"\n')
+    proxy = proxy_of(machine, PYTHONPATH=str(newer), PYTHONDONTWRITEBYTECODE="1")
+    eventually(lambda: machine.ready().version == "99.0.0", "the newer version takes over")
+    assert_kept(machine, proxy, told, port)
+    assert primary.process.poll() is None
+
+
+def test_the_environment_of_a_proxy(machine: Machine) -> None:
+    """A PROXY's own variables say nothing to the server that it starts: the guard stays on for everybody."""
+    primary = machine.serve()
+    primary.initialize()
+    machine.ready()
+    proxy = proxy_of(machine, NUDGE_SECRET_GUARD="0", NUDGE_MAX_HINTS="1", NUDGE_AUTH="0", NUDGE_DB="/nowhere/x.db")
+    os.kill(primary.pid, signal.SIGKILL)
+    primary.process.wait()
+    assert set_hint(proxy, "guard", SECRET) == "E_SECRET_REJECTED"
+    assert [set_hint(proxy, "one"), set_hint(proxy, "two")] == [None, None]
+    assert set(machine.json("status")["settings"]) == {"port", "log_level"}
+
+
+def test_the_environment_of_a_command(machine: Machine) -> None:
+    """The same for a command that starts the first server of all."""
+    assert machine.cli("ls", NUDGE_MAX_HINTS="1", NUDGE_SECRET_GUARD="0").returncode == 0
+    for key in ("one", "two"):
+        machine.json("set", "c", key, "v", "--global")
+    assert "E_SECRET_REJECTED" in machine.cli("set", "c", "guard", SECRET, "--global").stderr
+
+
+def test_private_projects_of_the_session(machine: Machine) -> None:
+    """A caller that sets nothing, or another project, sees no more of what the session keeps private."""
+    machine.http_only("--private-projects", "payroll")
+    event = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "s",
+        "cwd": str(machine.base / "payroll"),
+        "tool_name": "Bash",
+        "tool_input": {"command": "pay everyone"},
+        "tool_response": {"stdout": ""},
+    }
+    (machine.base / "payroll").mkdir()
+    (machine.base / "web").mkdir()
+    assert machine.cli("record", stdin=json.dumps(event)).returncode == 0
+    eventually(lambda: "pay" in machine.cli("search", "pay", "--project", "payroll").stdout, "it is recorded")
+    for environ in ({}, {"NUDGE_PRIVATE_PROJECTS": ""}, {"NUDGE_PRIVATE_PROJECTS": "web"}):
+        seen = machine.cli("recent", "--all-projects", cwd=str(machine.base / "web"), **environ)
+        assert "pay everyone" not in seen.stdout
+
+
+# After a clean end
+
+
+def stop(machine: Machine) -> None:
+    assert machine.cli("stop", "--force").returncode == 0
+    eventually(machine.lock_is_free, "the server ends")
+
+
+def settings(machine: Machine) -> dict[str, Any]:
+    machine.json("ls")
+    found: dict[str, Any] = machine.json("status")["settings"]
+    return {name: text for name, text in found.items() if name not in ("port", "log_level")}
+
+
+def test_what_outlives_a_clean_end(machine: Machine) -> None:
+    """Quotas and places do; a server without token or guard is asked for each time."""
+    machine.http_only("--no-auth", "--no-secret-guard", "--max-hints", "7")
+    assert settings(machine) == {"auth": "0", "secret_guard": "0", "max_hints": "7"}
+    stop(machine)
+    assert settings(machine) == {"max_hints": "7"}
+    assert "E_SECRET_REJECTED" in machine.cli("set", "c", "guard", SECRET, "--global").stderr
+
+
+def test_what_a_new_start_takes(machine: Machine) -> None:
+    """Flags, then variables, then what is stored, then config.toml, then the default; the outcome is stored."""
+    file = machine.home / "config.toml"
+    file.write_text("max_hints = 1\nidle_exit = 11\nsession_grace = 12\ndefault_ttl = 'PT3H'\n")
+    machine.environ["NUDGE_CONFIG"] = str(file)
+    machine.http_only("--max-hints", "7", "--idle-exit", "70", NUDGE_SESSION_GRACE="700")
+    stop(machine)
+    machine.http_only("--max-hints", "8", NUDGE_MAX_HINTS="9", NUDGE_IDLE_EXIT="90")
+    assert settings(machine) == {"max_hints": "8", "idle_exit": "90", "session_grace": "700"}
+    stop(machine)
+    assert settings(machine) == {"max_hints": "8", "idle_exit": "90", "session_grace": "700"}
+    stored = Path(machine.runtime, paths.SETTINGS)
+    assert stored.stat().st_mode & 0o777 == 0o600 and "default_ttl" not in stored.read_text()
+
+
+def test_a_forgotten_session_takes_its_settings_along(machine: Machine) -> None:
+    """They belong to it."""
+    machine.http_only("--max-hints", "7")
+    assert machine.cli("stop", "--force", "--forget").returncode == 0
+    eventually(machine.lock_is_free, "the server ends")
+    assert settings(machine) == {}
+
+
+# While a server runs
+
+
+def test_differences_are_shown(machine: Machine) -> None:
+    """`status` and `doctor` say what a process was told and the server does not go by; clients hide a server's stderr."""
+    machine.http_only("--max-hints", "7")
+    assert machine.json("status")["differences"] == []
+    shown = machine.json("status", NUDGE_MAX_HINTS="9", NUDGE_DB="/x/y.db")["differences"]
+    assert shown == ["NUDGE_MAX_HINTS=9 (the server has 7)", "NUDGE_DB=/x/y.db (the server has none)"]
+    assert "NUDGE_MAX_HINTS=9 (the server has 7)" in machine.cli("status", NUDGE_MAX_HINTS="9").stdout
+    assert "NUDGE_MAX_HINTS=9 (the server has 7)" in machine.cli("doctor", NUDGE_MAX_HINTS="9").stdout
+    assert machine.json("ls", NUDGE_MAX_HINTS="9") is not None and settings(machine) == {"max_hints": "7"}
+
+
+def test_a_proxy_reports_its_differences(machine: Machine) -> None:
+    """The flags in a client's configuration are known to its PROXY alone."""
+    machine.http_only("--max-hints", "7")
+    proxy_of(machine, NUDGE_MAX_HINTS="9")
+
+    def reported() -> list[str]:
+        return [line for member in machine.json("status")["members"] for line in member.get("differs", [])]
+
+    assert eventually(reported, "a member differs") == ["NUDGE_MAX_HINTS=9 (the server has 7)"]
+    assert "NUDGE_MAX_HINTS=9 (the server has 7)" in machine.cli("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "warning"),
+    [
+        ("{", "is damaged"),
+        ('{"session": null, "settings": {"max_hints": "many"}}', "max_hints in settings.json must be"),
+        ('{"session": null, "settings": {"color": "red"}}', "color in settings.json is not a setting"),
+        ('{"session": null, "settings": {"tools": "all"}}', "tools in settings.json is not a setting"),
+    ],
+)
+def test_what_cannot_be_read_is_ignored(machine: Machine, content: str, warning: str) -> None:
+    """With a warning: a server that does not start helps nobody."""
+    paths.ensure_private_dir(machine.runtime)
+    stored = Path(machine.runtime, paths.SETTINGS)
+    stored.write_text(content)
+    stored.chmod(0o600)
+    machine.http_only()
+    assert any(warning in text for text in machine.json("status")["warnings"])
+    assert set(machine.json("status")["settings"]) == {"port", "log_level"}
+
+
+def test_flags_after_a_crash(machine: Machine) -> None:
+    """The session goes on as it was told at first; whoever wins the lock with other flags is told what differs."""
+    primary = machine.serve("--max-hints", "7")
+    primary.initialize()
+    machine.ready()
+    os.kill(primary.pid, signal.SIGKILL)
+    primary.process.wait()
+    again = machine.serve("--max-hints", "9")
+    again.initialize()
+    assert settings(machine) == {"max_hints": "7"}
+    again.close_stdin()
+    assert again.process.stderr is not None
+    assert "--max-hints=9 (the server has 7)" in again.process.stderr.read().decode()
+
+
+def test_stored_settings_are_read_by_hooks(make_machine: Callable[..., Machine]) -> None:
+    """The database that a hook looks into by itself, when no server runs, is the session's."""
+    machine = make_machine()
+    machine.http_only(NUDGE_DB=str(machine.base / "elsewhere.db"))
+    assert config.database_file(machine.environ) == str(machine.base / "elsewhere.db")
