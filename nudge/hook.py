@@ -258,17 +258,22 @@ class _Recording:
         return ""
 
     def _start_server_if_needed(self) -> None:
-        """Start a server that empties the spool, when events wait and no server is there."""
+        """Start a server that empties the spool, when events wait and no server is there, or that replaces an older one."""
         try:
             from nudge.ipc import lock
 
-            if spool.pending(self._directory) and lock.is_free(os.path.join(self._directory, paths.LOCK)):
+            is_free = lock.is_free(os.path.join(self._directory, paths.LOCK))
+            older = None if is_free else endpoint.read_older(self._directory)
+            if older is not None or (is_free and spool.pending(self._directory)):
                 from nudge import config
 
                 if config.load(self._environ).autostart:
                     from nudge.ipc import spawn
 
-                    spawn.start_server(self._directory)
+                    if older is None:
+                        spawn.start_server(self._directory)
+                    else:
+                        spawn.start_successor(self._directory, older.generation)
         except Exception as error:
             _fail(f"no server was started ({type(error).__name__}); see: nudge status")
 

@@ -248,11 +248,17 @@ class Machine:
             config.store(self.runtime, None, {name: text for name, text in named.items() if text is not None})
 
     def spawn(
-        self, *arguments: str, environ: Mapping[str, str], stdin: int = subprocess.PIPE, cwd: str | None = None
+        self,
+        *arguments: str,
+        environ: Mapping[str, str],
+        stdin: int = subprocess.PIPE,
+        cwd: str | None = None,
+        python: str = sys.executable,
     ) -> subprocess.Popen[bytes]:
+        """`python`: of another installation."""
         self._prepare(environ)
         process = subprocess.Popen(
-            [*NUDGE, *arguments],
+            [python, *NUDGE[1:], *arguments],
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -93,7 +93,8 @@ def status(invocation: Invocation) -> int:
     recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.fix}"
     if answer is not None:
         differences = _differences(answer)
-        shown = {"recording": recording} | ({"differences": differences} if differences else {})
+        all_differences = [*differences, *_member_differences(answer)]
+        shown = {"recording": recording} | ({"differences": all_differences} if all_differences else {})
         lines = _status_lines(console.pen, {**answer, **shown})
         console.result({**answer, "recording": off is None, "differences": differences}, lines)
         return EXIT_OK
@@ -119,6 +120,13 @@ def _differences(answer: Status) -> list[str]:
         return config.differences(os.environ, port=answer.get("port"))
     except NudgeError as error:
         return [error.message]
+
+
+def _member_differences(answer: Status) -> Iterator[str]:
+    """`codex (pid 43): NUDGE_MAX_HINTS=9 (the server has 7)`."""
+    for member in answer.get("members") or ():
+        for line in member.get("differs") or ():
+            yield f"{member.get('client')} (pid {member.get('pid')}): {line}"
 
 
 def _why_off() -> switch.Off | None:
@@ -175,7 +183,7 @@ _FIRST_FIELDS = (
     "spool",
     "last_error",
 )
-_LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs here"}
+_LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs"}
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
 

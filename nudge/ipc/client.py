@@ -146,7 +146,7 @@ class Client:
             paths.ensure_private_dir(self._directory)
         elif os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # looking whether the lock is free would leave a file there
-        link = spawn.ensure_primary(self._directory, start=start, port=self._port)
+        link = spawn.ensure_primary(self._directory, start=start, port=self._port, wait_for_upgrade=True)
         link.greet("cli")
         if self._port is not None and self._port != (port := self._public_port(link)):
             link.close()

@@ -15,6 +15,7 @@ from nudge.ipc import protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from nudge.ipc.endpoint import Endpoint
@@ -54,9 +55,9 @@ class Connection:
     def close(self) -> None:
         self.socket.close()
 
-    def greet(self, client: str, *, member: bool = False) -> None:
+    def greet(self, client: str, *, member: bool = False, differs: Sequence[str] = ()) -> None:
         """Who we are; it goes out with the next line."""
-        self._greeting += protocol.client_hello(client, member=member)
+        self._greeting += protocol.client_hello(client, member=member, differs=differs)
 
     def send(self, line: bytes = b"") -> None:
         unsent = memoryview(self._greeting + line)

@@ -13,7 +13,7 @@ import re
 import sys
 import time
 
-from nudge import files, limits, paths
+from nudge import __version__, files, limits, paths
 from nudge.clock import boot_seconds
 from nudge.errors import StorageFailed
 from nudge.ipc import lock
@@ -67,6 +67,13 @@ def read(directory: str) -> Endpoint | None:
         return None
     values: dict[str, Any] = {name: fields.get(name) for name in Endpoint.__slots__}
     return Endpoint(**values)
+
+
+def read_older(directory: str) -> Endpoint | None:
+    """The published endpoint, if that server is ready and of an older version than this code."""
+    published = read(directory)
+    is_older = published is not None and published.state == READY and is_newer(__version__, published.version or "")
+    return published if is_older else None
 
 
 def publish(directory: str, endpoint: Endpoint) -> None:

@@ -19,6 +19,7 @@ from nudge.errors import INVALID_REQUEST, WIRE_REASONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 VERSION = 1
@@ -38,9 +39,11 @@ def encode(message: dict[str, Any]) -> bytes:
     return encode_value(message) + b"\n"
 
 
-def client_hello(client: str, *, member: bool) -> bytes:
-    """A member keeps PRIMARY's session alive for as long as its connection is open."""
-    return encode({"hello": VERSION, "version": __version__, "pid": os.getpid(), "client": client, "member": member})
+def client_hello(client: str, *, member: bool, differs: Sequence[str] = ()) -> bytes:
+    """A member keeps PRIMARY's session alive for as long as its connection is open; `differs` are settings that it was
+    told and PRIMARY does not use."""
+    hello = {"hello": VERSION, "version": __version__, "pid": os.getpid(), "client": client, "member": member}
+    return encode({**hello, "differs": list(differs)} if differs else hello)
 
 
 def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: dict[str, Any]) -> bytes:

@@ -52,6 +52,8 @@ class Member:
     client: str
     pid: int
     version: str
+    differs: tuple[str, ...] = ()
+    """Settings that it was told and this server does not use."""
 
 
 class WireServer:
@@ -111,7 +113,11 @@ class WireServer:
 
     def list_members(self) -> list[dict[str, Any]]:
         members = (connection.member for connection in self.connections if connection.member)
-        return [{"client": member.client, "pid": member.pid, "version": member.version} for member in members]
+        return [
+            {"client": member.client, "pid": member.pid, "version": member.version}
+            | ({"differs": list(member.differs)} if member.differs else {})
+            for member in members
+        ]
 
     def hello(self) -> dict[str, Any]:
         return {
@@ -327,7 +333,12 @@ class _Connection(asyncio.Protocol):
         self._greeted = True
         pid = hello.get("pid")
         if hello.get("member") is True and isinstance(pid, int) and not self._ended:
-            self.member = Member(_printable(hello.get("client")) or "mcp", pid, _printable(hello.get("version")))
+            self.member = Member(
+                _printable(hello.get("client")) or "mcp",
+                pid,
+                _printable(hello.get("version")),
+                _parse_differences(hello.get("differs")),
+            )
         self._transport.write(protocol.encode(self._server.hello()))
 
     def _begin(self, call: dict[str, Any]) -> None:
@@ -441,6 +452,11 @@ def _is_id(value: object) -> bool:
     if isinstance(value, str):
         return len(value) <= limits.MAX_REQUEST_ID_CHARS
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _parse_differences(raw: object) -> tuple[str, ...]:
+    lines = raw[: limits.MAX_DIFFERENCES] if isinstance(raw, list) else []
+    return tuple(mask(line[: limits.MAX_DIFFERENCE_CHARS]) for line in lines if isinstance(line, str))
 
 
 def _printable(text: object) -> str:

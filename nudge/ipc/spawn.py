@@ -20,6 +20,7 @@ from nudge.ipc.connection import Connection, Lost, TimedOut
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
+    import threading
     from collections.abc import Mapping
 
     from nudge.ipc.endpoint import Endpoint
@@ -35,12 +36,17 @@ _PASSED_PREFIXES = ("LC_", "PYTHON", "USERPROFILE", "VIRTUAL_ENV")
 
 
 def ensure_primary(
-    directory: str, *, start: bool = True, timeout: float = limits.START_TIMEOUT, port: int | None = None
+    directory: str,
+    *,
+    start: bool = True,
+    timeout: float = limits.START_TIMEOUT,
+    port: int | None = None,
+    wait_for_upgrade: bool = False,
 ) -> Connection:
     """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given.
 
     An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is
-    waited for.
+    waited for. One of an older version is replaced; a command waits for that, which ends too soon to see it through.
     """
     began = boot_seconds()
     pause = _FIRST_PAUSE
@@ -50,7 +56,14 @@ def ensure_primary(
             published = endpoint.read(directory)
             link = _try_connect(directory, published)
             if link is not None:
-                return link
+                is_older = endpoint.is_newer(__version__, link.endpoint.version or "")
+                successor = start_successor(directory, link.endpoint.generation) if start and is_older else None
+                if successor is None or not wait_for_upgrade:
+                    return link
+                link.close()
+                successor.join(limits.CALL_TIMEOUT)
+                wait_for_upgrade, began = False, boot_seconds()
+                continue
             if not lock.is_free(os.path.join(directory, paths.LOCK)):
                 starter.release()
             elif start:
@@ -181,15 +194,19 @@ def start_server(directory: str) -> None:
     starter.release()
 
 
-def start_successor(directory: str, generation: str) -> None:
-    """Start the server that takes over from an older version, unless one is being started, and do not wait for it."""
+def start_successor(directory: str, generation: str) -> threading.Thread | None:
+    """Start this version's server to take over from an older one, unless one is being started.
+
+    Returns the thread that holds the start lock until the successor has published or is gone.
+    """
+    import threading
+
     starter = Starter(directory)
     if not starter.hold():
-        return
+        return None
     child = spawn_detached(directory, successor_of=generation)
 
     def watch() -> None:
-        """The start lock is ours until the successor has published, or is gone."""
         until = boot_seconds() + limits.START_TIMEOUT
         while child.poll() is None and boot_seconds() < until:
             published = endpoint.read(directory)
@@ -198,9 +215,9 @@ def start_successor(directory: str, generation: str) -> None:
             time.sleep(_LONGEST_PAUSE)
         starter.release()
 
-    import threading
-
-    threading.Thread(target=watch, daemon=True).start()
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
 
 
 def _refuse_if_taken(port: int | None) -> None:
@@ -238,7 +255,7 @@ def spawn_detached(
     executable = sys.executable
     if published is not None and _is_newer_installation(published):
         executable = str(published.executable)
-        environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}
+        environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}  # ours, not its
     command = [executable, "-P", "-m", "nudge", "serve", "--detach"]
     command += [] if port is None else ["--port", str(port)]
     command += [] if successor_of is None else ["--successor", successor_of]
@@ -258,7 +275,10 @@ def spawn_detached(
 
 
 def _is_newer_installation(published: Endpoint) -> bool:
-    return endpoint.is_newer(str(published.version), __version__) and os.access(published.executable or "", os.X_OK)
+    """The same executable has been upgraded under us, and starts the newer version anyway."""
+    executable = published.executable or ""
+    is_newer = endpoint.is_newer(str(published.version), __version__)
+    return is_newer and executable != sys.executable and os.path.isabs(executable) and os.access(executable, os.X_OK)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

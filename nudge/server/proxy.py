@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from itertools import islice
 
-from nudge import context, limits, paths
+from nudge import config, context, limits, paths
 from nudge.clock import boot_seconds
 from nudge.errors import PARSE_ERROR, NudgeError, RemoteError
 from nudge.ipc import protocol, spawn
@@ -67,9 +67,13 @@ class Proxy:
         directory: str,
         environ: Mapping[str, str] = os.environ,
         client: StdioClient | None = None,
+        *,
+        flags: Mapping[str, str] | None = None,
     ) -> None:
-        """`client` is given when this process was PRIMARY until now, and knows its client already."""
+        """`client` is given when this process was PRIMARY until now, and knows its client already. `flags` are settings
+        that it was told by flag, for the report of those that PRIMARY does not use."""
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
+        self._flags = flags or {}
         self._link: Connection | None = None
         self._pending: dict[int, _Pending] = {}
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
@@ -131,7 +135,7 @@ class Proxy:
         name = self._client.name
         answer = self._client.answer(message)
         if self._client.name != name and self._link is not None:
-            self._link.greet(self._client.name, member=True)
+            self._greet(self._link)
             self._send_line(self._link, b"")
         if answer is not None:
             self._answer(answer)
@@ -172,9 +176,17 @@ class Proxy:
             return
         if self._membership.fd is None:
             self._membership.acquire(shared=True, wait=True)
-        self._link.greet(self._client.name, member=True)
+        self._greet(self._link)
         self._send_line(self._link, b"")
         self._send_unsent()
+
+    def _greet(self, link: Connection) -> None:
+        """Clients hide our stderr: what PRIMARY does not use of this process's settings is shown by `nudge status`."""
+        try:
+            differences = config.differences(self._environ, self._flags, link.endpoint.port)
+        except NudgeError:  # config.toml was edited meanwhile, and cannot be read
+            differences = []
+        link.greet(self._client.name, member=True, differs=[_utf8(line) for line in differences])
 
     def _advance(self) -> None:
         """Send what may be sent; every answer that came meanwhile makes room for more."""

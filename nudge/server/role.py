@@ -91,7 +91,7 @@ def _serve_beside(link: Connection, directory: str, options: ServeOptions) -> in
     if _at_terminal(options):
         _print_endpoint(directory, "A Nudge server is already running")
         return 0
-    return Proxy(take_over(), config.load(flags=options.flags), directory).run(link)
+    return Proxy(take_over(), config.load(flags=options.flags), directory, flags=options.flags).run(link)
 
 
 def _follow(directory: str, options: ServeOptions) -> int:
@@ -104,12 +104,12 @@ def _follow(directory: str, options: ServeOptions) -> int:
         if pipe is None:
             raise
         sys.stderr.write(f"nudge: {error.message}\n")
-        return Proxy(pipe, settings, directory).run()
+        return Proxy(pipe, settings, directory, flags=options.flags).run()
     _report_differences(link.endpoint, options.flags)
     if pipe is None:
         _print_endpoint(directory, "A Nudge server is already running")
         return 0
-    return Proxy(pipe, settings, directory).run(link)
+    return Proxy(pipe, settings, directory, flags=options.flags).run(link)
 
 
 def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
@@ -155,7 +155,8 @@ def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
 
     demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=on_ready).run()
     if demoted and reader is not None:
-        return Proxy(reader.pipe, config.load(flags=options.flags), directory, client=reader.client).run()
+        settings = config.load(flags=options.flags)
+        return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run()
     return 0
 
 

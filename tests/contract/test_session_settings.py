@@ -222,7 +222,8 @@ def test_a_proxy_reports_its_differences(machine: Machine) -> None:
         return [line for member in machine.json("status")["members"] for line in member.get("differs", [])]
 
     assert eventually(reported, "a member differs") == ["NUDGE_MAX_HINTS=9 (the server has 7)"]
-    assert "NUDGE_MAX_HINTS=9 (the server has 7)" in machine.cli("status").stdout
+    for verb in ("status", "doctor"):
+        assert "NUDGE_MAX_HINTS=9 (the server has 7)" in machine.cli(verb).stdout
 
 
 @pytest.mark.parametrize(

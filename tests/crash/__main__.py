@@ -59,6 +59,8 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "replayed_payloads_killed": partial(recorders.replayed_payloads, "killed"),
         "eight_recorders": partial(recorders.eight_recorders, 8, 1_000 * factor),
         "newer_code_takes_over": versions.newer_code_takes_over,
+        "older_code_starts_the_newer": versions.older_code_starts_the_newer,
+        "newer_command_upgrades": versions.newer_command_upgrades,
         "upgraded_on_disk": versions.upgraded_on_disk,
         "log_of_a_newer_format": versions.log_of_a_newer_format,
     }

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import struct
+import subprocess
+import sys
+import sysconfig
 import zlib
 from pathlib import Path
 
 from tests.crash.writers import Figures
-from tests.harness import ROOT, Machine, eventually
+from tests.harness import ROOT, Machine, Stdio, eventually
 
 
 def _installation(machine: Machine, version: str) -> dict[str, str]:
@@ -19,6 +23,15 @@ def _installation(machine: Machine, version: str) -> dict[str, str]:
     shutil.copytree(ROOT / "nudge", place / "nudge", ignore=shutil.ignore_patterns("__pycache__"))
     _stamp(place, version)
     return {"PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _virtual_environment(machine: Machine, version: str) -> str:
+    """The same with a Python of its own, as pip or uv installs it; its path."""
+    copy, place = _installation(machine, version)["PYTHONPATH"], machine.base / f"venv{version}"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    (packages,) = place.glob("lib/python*/site-packages")
+    (packages / "nudge.pth").write_text(f"{copy}\n{sysconfig.get_path('purelib')}\n")
+    return str(place / "bin" / "python")
 
 
 def _stamp(place: Path, version: str) -> None:
@@ -48,6 +61,44 @@ def newer_code_takes_over() -> Figures:
         )
         assert machine.ready().version == "2.0.0"
         return {"killed": 0, "lost": 0}
+    finally:
+        machine.close()
+
+
+def older_code_starts_the_newer() -> Figures:
+    """The newer PRIMARY dies and only a PROXY of the older version is left: it starts the newer one's installation, so
+    that old code never meets a newer log."""
+    machine = Machine()
+    try:
+        older, newer = _virtual_environment(machine, "1.0.0"), _virtual_environment(machine, "2.0.0")
+        machine.spawn("serve", "--detach", stdin=subprocess.DEVNULL, environ={}, python=newer)
+        assert machine.ready().version == "2.0.0"
+        old = Stdio(machine.spawn("serve", environ={}, python=older))
+        old.initialize()
+        old.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+        victim = machine.ready()
+        os.kill(victim.pid, signal.SIGKILL)
+        assert old.call("nudge_get_hint", component="c", key="k")["hint"]["value"] == "v"
+        started = machine.ready()
+        assert (started.version, started.executable) == ("2.0.0", newer) and started.pid != victim.pid
+        return {"started": started.version, "lost": 0}
+    finally:
+        machine.close()
+
+
+def newer_command_upgrades() -> Figures:
+    """Every connection compares versions: a newer command replaces the server, and no call fails."""
+    machine = Machine()
+    try:
+        older, newer = _installation(machine, "1.0.0"), _installation(machine, "2.0.0")
+        client = machine.serve(**older)
+        client.initialize()
+        assert machine.ready().version == "1.0.0"
+        assert machine.cli("set", "c", "k", "v", "--global", **newer).returncode == 0
+        eventually(lambda: machine.ready().version == "2.0.0", "the newer version takes over")
+        assert client.call("nudge_get_hint", component="c", key="k")["hint"]["value"] == "v"
+        assert machine.cli("get", "c", "k", **older).returncode == 0 and machine.ready().version == "2.0.0"
+        return {"failed": 0, "lost": 0}
     finally:
         machine.close()
 
