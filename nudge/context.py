@@ -308,12 +308,26 @@ def _remote_path(text: str) -> str:
 
 
 def project_of(repo: str | None, cwd: str | None) -> str | None:
-    """The short name of the repository, else of the directory, in lower case as identities of remotes are."""
-    if repo is None:
-        name = _normalize(cwd).rpartition("/")[2].casefold() if cwd else ""
-        return name if 0 < len(name) <= limits.MAX_REPO_CHARS else None
-    path = repo.partition(":")[2].rstrip("/").removesuffix("/.git")
-    return path.rpartition("/")[2].removesuffix(".git").casefold() or None
+    """The project's identity: that of the repository without its scheme, else the directory's path; in lower case, as
+    identities of remotes are."""
+    identity = _without_scheme(repo) if repo is not None else _normalize(cwd) if cwd else ""
+    identity = identity.rstrip("/").removesuffix("/.git").removesuffix(".git").casefold()
+    return identity if 0 < len(identity) <= limits.MAX_REPO_CHARS else None
+
+
+def project_name(project: str) -> str:
+    """The last part of a project's identity, or of a name for it."""
+    return project.rstrip("/").rpartition("/")[2]
+
+
+def is_project(project: str, name: str) -> bool:
+    """Whether a name, such as `api`, `acme/api` or `git:acme/api`, stands for this project."""
+    name = _without_scheme(name)
+    return project == name or (project.endswith(f"/{name.strip('/')}") and not name.startswith("/"))
+
+
+def _without_scheme(repo: str) -> str:
+    return repo.removeprefix("git:").removeprefix("file://")
 
 
 def _resolve_git(folder: str) -> tuple[str | None, str | None]:

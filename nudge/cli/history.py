@@ -165,7 +165,7 @@ def history(
     rows = [
         row
         for row in rows
-        if chosen in (None, row.get("project")) and (after or 0) < row["timestamp"] < (before or float("inf"))
+        if observations.is_of(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: max(limit or 20, 1)]
     console.result(touched, observations.table(console.pen, touched, project=chosen, show_projects=True))

@@ -10,6 +10,7 @@ from typing import Any
 from nudge.cli import output
 from nudge.cli.output import Pen
 from nudge.clock import ago
+from nudge.context import is_project
 from nudge.text import escape, format_span
 
 Observation = dict[str, Any]
@@ -57,6 +58,12 @@ def _short_id(session_id: str) -> str:
     return escape(session_id[:SHORT_ID])
 
 
+def is_of(observation: Observation, project: str | None) -> bool:
+    """Whether it is of this project, which may be an identity or a name; None stands for all projects."""
+    name = observation.get("project")
+    return project is None or (name is not None and (is_project(project, name) or is_project(name, project)))
+
+
 def table(
     pen: Pen,
     observations: Sequence[Observation],
@@ -70,7 +77,7 @@ def table(
 
     `show_projects` names the project of each row, unless all rows are of `project`."""
     names = [escape(str(row.get("project") or "-")) for row in observations]
-    show_projects = show_projects and any(name != project for name in names)
+    show_projects = show_projects and (project is None or not all(is_of(row, project) for row in observations))
     cells = [
         (
             f"#{row['id'] if 'id' in row else row['observation_id']}",

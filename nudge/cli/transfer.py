@@ -214,7 +214,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     here = context.resolve(folder)
     if here.repo is None:
         raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
-    scanned = manifests.scan_repo(Path(_work_tree(folder)), here.project)
+    scanned = manifests.scan_repo(Path(_work_tree(folder)), here.project and context.project_name(here.project))
     fields: dict[str, Any] = {
         "repo": here.repo,
         "found": [_scan_entry(command) for command in scanned.commands[: limits.MAX_SCANNED]],

@@ -17,7 +17,7 @@ from nudge.cli.output import EXIT_INTERRUPTED, EXIT_NOT_FOUND, EXIT_OK, EXIT_REF
 from nudge.cli.params import DAYS, ID, TIME, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, progress, yes_option
-from nudge.context import Context, resolve
+from nudge.context import Context, project_name, resolve
 from nudge.errors import Invalid, NotFound
 from nudge.ipc import lock
 from nudge.text import escape, format_size
@@ -263,7 +263,7 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     if not everywhere and switch.project_key(here) is None:
         raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
     switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
-    where = "everywhere" if everywhere else f"for {escape(here.project or 'this project')}"
+    where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this project'))}"
     undo = f"; turn it on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
     pen = invocation.console.pen
     result = {"recording": False, **switches.to_wire()}
@@ -278,7 +278,7 @@ def on(invocation: Invocation, everywhere: bool) -> int:
     if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
         raise switch.still_off(off)
     switches = switch.turn_on(paths.runtime_dir(), None if everywhere else here)
-    where = "every project" if everywhere else escape(here.project or "this project")
+    where = "every project" if everywhere else escape(project_name(here.project or "this project"))
     pen = invocation.console.pen
     result = {"recording": True, **switches.to_wire()}
     invocation.console.result(result, [pen.done(f"recording is on for {where}")])

@@ -5,8 +5,13 @@ Stored text is untrusted: each piece becomes one quoted line (`nudge.text`) unde
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from nudge import limits
 from nudge.clock import ago
+from nudge.context import is_project
+from nudge.errors import Invalid
+from nudge.history import projects
 from nudge.history.history_rows import ALWAYS_SHOWN, HistoryRows, Intent, Row
 from nudge.history.observations import FAILURE, TYPES
 from nudge.scoring import half_life
@@ -14,7 +19,7 @@ from nudge.text import quote, quote_name, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from nudge.history.event import Connection
@@ -73,9 +78,16 @@ def build(
     sections: list[_Section] = []
     if connection is not None:
         rows = HistoryRows(connection, now, excluded=session_id if source == STARTUP else None)
-        sections += _own_sections(rows, project, source) if project else []
-        if cross_project and project not in private:
-            sections.append(_foreign_section(rows, project, source, private))
+        names = projects.Names(connection)
+        with suppress(Invalid):  # a name that several projects have: there are no rows of it
+            project = projects.find(connection, project)
+        sections += _own_sections(rows, project, source, names) if project else []
+
+        def is_hidden(other: str) -> bool:
+            return other == project or any(is_project(other, name) for name in private)
+
+        if cross_project and (project is None or not any(is_project(project, name) for name in private)):
+            sections.append(_foreign_section(rows, is_hidden, source, names))
     budget = limits.RECOVERY_INJECTION_CHARS if source in RECOVERIES else limits.INJECTION_CHARS
     return _compose(hint_section, sections, budget)
 
@@ -91,7 +103,7 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterable[_Line]:
         yield _Line(f"{_name(hint['name'])}: {value}{reason}", None, hint["name"], "hint", hint["score"], why)
 
 
-def _own_sections(rows: HistoryRows, project: str, source: str) -> list[_Section]:
+def _own_sections(rows: HistoryRows, project: str, source: str, names: projects.Names) -> list[_Section]:
     most = limits.RECOVERED_ROWS if source in RECOVERIES else limits.INJECTED_ROWS
     candidates = rows.of_project(project)
     intents = [
@@ -102,14 +114,19 @@ def _own_sections(rows: HistoryRows, project: str, source: str) -> list[_Section
         _row_line(row, rows.now, None if row.type in ALWAYS_SHOWN else (place + 1) / most, "observation")
         for place, row in enumerate(rows.choose(candidates, most))
     ]
-    return [_Section("Recent Intents", intents), _Section(f"Recent ({_name(project)})", lines)]
+    return [_Section("Recent Intents", intents), _Section(f"Recent ({_name(names.name(project))})", lines)]
 
 
-def _foreign_section(rows: HistoryRows, project: str | None, source: str, private: frozenset[str]) -> _Section:
+def _foreign_section(
+    rows: HistoryRows, is_hidden: Callable[[str], bool], source: str, names: projects.Names
+) -> _Section:
     """A line of another project is dropped before one of this project at the same place."""
     most = limits.RECOVERED_FOREIGN if source in RECOVERIES else limits.INJECTED_FOREIGN
-    chosen = rows.choose(rows.of_others(private | {project}), most)
-    lines = [_row_line(row, rows.now, (place + 2) / most, "foreign") for place, row in enumerate(chosen)]
+    chosen = rows.choose(rows.of_others(is_hidden), most)
+    lines = [
+        _row_line(row, rows.now, (place + 2) / most, "foreign", names.name(row.project or "-"))
+        for place, row in enumerate(chosen)
+    ]
     return _Section("Other projects", lines)
 
 
@@ -128,11 +145,11 @@ def _intent_line(place: int, intent: Intent, now: float) -> _Line:
     )
 
 
-def _row_line(row: Row, now: float, rank: float | None, kind: str) -> _Line:
+def _row_line(row: Row, now: float, rank: float | None, kind: str, project: str = "") -> _Line:
     age = ago(now - row.timestamp)
     parts = [f"#{row.id}", _brief(age), row.type, quote(_subject(row), limits.INJECTED_TEXT_CHARS), *_outcome(row)]
     parts += [f"x{row.times}"] if row.times > 1 else []
-    parts += [f"[{_name(row.project or '-')}]"] if kind == "foreign" else []
+    parts += [f"[{_name(project)}]"] if project else []
     reason = f"{row.type} weighs {TYPES[row.type].digest:.2f}, recency {half_life(now - row.timestamp):.2f} ({age})"
     return _Line(" ".join(parts), rank, row.id, kind, row.score, reason)
 

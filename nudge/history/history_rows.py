@@ -13,7 +13,7 @@ from nudge.scoring import half_life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from nudge.history.event import Connection
@@ -79,14 +79,14 @@ class HistoryRows:
         )
         return [Row(row, self.now) for row in rows if row[2] != self._excluded]
 
-    def of_others(self, excluded: Collection[str | None]) -> list[Row]:
-        """Rows of the projects with the latest sessions."""
+    def of_others(self, is_hidden: Callable[[str], bool]) -> list[Row]:
+        """Rows of the projects with the latest sessions, but for hidden ones."""
         rows = self._connection.execute(
             "SELECT project, max(started_at) FROM (SELECT project, started_at FROM sessions ORDER BY started_at DESC LIMIT ?)"
             " WHERE project IS NOT NULL GROUP BY project ORDER BY 2 DESC",
             (limits.FOREIGN_SESSIONS,),
         )
-        projects = [row[0] for row in rows if row[0] not in excluded]
+        projects = [row[0] for row in rows if not is_hidden(row[0])]
         return [
             row
             for project in projects[: limits.FOREIGN_PROJECTS]

@@ -14,6 +14,7 @@ from collections import Counter
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.history import projects
 from nudge.history.event import check_type, marks
 from nudge.history.search import to_match
 from nudge.history.summary import settle
@@ -116,6 +117,7 @@ def purge_observations(connection: Connection, conditions: Conditions, now: floa
     _delete(connection, "injections", list(selection.injections))
     _delete(connection, "sessions", list(selection.sessions))
     _summarize_again(connection, selection.changed_sessions - selection.sessions, now)
+    projects.remove_unused(connection)
     # Terms of deleted rows stay in the index's older segments until those are merged.
     connection.execute("INSERT INTO observations_fts(observations_fts) VALUES ('optimize')")
     return selection.counts()
@@ -259,3 +261,4 @@ def _sweep_leftovers(connection: Connection, now: int, retention: Mapping[str, i
         "DELETE FROM sessions WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM observations WHERE session_id = sessions.id)"
         " AND NOT EXISTS (SELECT 1 FROM prompts WHERE session_id = sessions.id)"
     )
+    projects.remove_unused(connection)

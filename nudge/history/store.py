@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 
 from nudge import limits
+from nudge.history import projects
 from nudge.history.event import Event, marks
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
 from nudge.history.summary import end_session, settle
@@ -27,6 +28,7 @@ def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
     event = Event(raw)
     if not is_new_event(connection, event.event_id, event.timestamp):
         return None
+    projects.add(connection, event.project)
     _update_session(connection, event)
     if _is_repeated(connection, event):
         return None

@@ -22,6 +22,10 @@ _HISTORY = (
     # No summary: the session lives, or events came in after it had ended.
     "CREATE INDEX sessions_unsettled ON sessions(started_at) WHERE summary IS NULL",
     "CREATE INDEX sessions_started ON sessions(started_at)",
+    "CREATE INDEX sessions_project ON sessions(project, started_at)",
+    # `project` of sessions and observations is an identity; its last part is what people call it.
+    "CREATE TABLE projects (identity TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX projects_name ON projects(name)",
     """CREATE TABLE prompts (
         id INTEGER PRIMARY KEY, session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
         client_prompt_id TEXT, timestamp INTEGER NOT NULL,

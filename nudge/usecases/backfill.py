@@ -14,7 +14,7 @@ from functools import lru_cache
 from nudge import limits, paths
 from nudge.clients import claude_code
 from nudge.clients.claude_transcripts import Transcript, entries
-from nudge.context import resolve
+from nudge.context import is_project, resolve
 from nudge.errors import Invalid, NotFound, NudgeError, Unavailable
 from nudge.files import replace as replace_file
 from nudge.history.event_paths import event_paths
@@ -65,7 +65,8 @@ class Filter:
     def accepts(self, event: Event, payload: Payload, context: Context) -> bool:
         if self.since is not None and event["timestamp"] < self.since:
             return False
-        return self.project in (None, event["project"]) and self.wanted(event_paths(payload), context)
+        is_named = self.project is None or is_project(event["project"] or "", self.project)
+        return is_named and self.wanted(event_paths(payload), context)
 
 
 class Position:

@@ -14,7 +14,7 @@ from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.context import Context, project_of
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.history import store, views
+from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.recent import recent_observations
 from nudge.history.redact import redact_event
@@ -204,11 +204,12 @@ class ExportPage(BaseModel):
 
 
 async def search(app: App, params: Search, call: Call) -> Any:
-    project, now = _project(params, call), app.now()
-    hidden = frozenset[str]() if project is not None else _hidden(app, params, call)
-    return await _read(
-        app,
-        lambda connection: search_observations(
+    name, now, private = _project(params, call), app.now(), _private(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        project = projects.find(connection, name)
+        here = params.caller_project(call)
+        return search_observations(
             connection,
             params.query,
             project=project,
@@ -219,53 +220,81 @@ async def search(app: App, params: Search, call: Call) -> Any:
             limit=params.limit,
             offset=params.offset,
             now=now,
-            hidden=hidden,
-        ),
-    )
+            hidden=projects.hidden(connection, private, here) if project is None else frozenset(),
+        )
+
+    return await _read(app, read)
 
 
 async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
-    return await _read(app, lambda connection: views.get(connection, params.ids))
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        rows = views.get(connection, params.ids)
+        projects.Names(connection).show(rows)
+        return rows
+
+    return await _read(app, read)
 
 
 async def timeline(app: App, params: Timeline, _call: Call) -> Any:
-    return await _read(app, lambda connection: views.timeline(connection, params.anchor, params.before, params.after))
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        around = views.timeline(connection, params.anchor, params.before, params.after)
+        projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
+        return around
+
+    return await _read(app, read)
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
-    project, now, hidden = _project(params, call), app.now(), _hidden(app, params, call)
-    return await _read(
-        app,
-        lambda connection: recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden),
-    )
+    name, now, private = _project(params, call), app.now(), _private(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        project = projects.find(connection, name)
+        hidden = projects.hidden(connection, private, params.caller_project(call), project)
+        rows = recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden)
+        projects.Names(connection).show(rows)
+        return rows
+
+    return await _read(app, read)
 
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
-    return await _read(app, lambda connection: views.trace(connection, params.session_id, params.before, params.after))
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        trace = views.trace(connection, params.session_id, params.before, params.after)
+        projects.Names(connection).show([trace])
+        return trace
+
+    return await _read(app, read)
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
-    return await _read(
-        app, lambda connection: views.file_history(connection, path, params.before, params.after, params.limit)
-    )
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        result = views.file_history(connection, path, params.before, params.after, params.limit)
+        projects.Names(connection).show(result["sessions"])
+        return result
+
+    return await _read(app, read)
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
     """A private project is hidden unless the caller names it or a session of it."""
-    hidden = frozenset[str]() if params.project or params.session else _hidden(app, params, call)
-    return await _read(
-        app,
-        lambda connection: views.sessions(
+    private = frozenset[str]() if params.project or params.session else _private(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        rows = views.sessions(
             connection,
-            project=params.project,
+            project=projects.find(connection, params.project),
             prefix=params.session,
             limit=params.limit,
             offset=params.offset,
-            hidden=hidden,
-        ),
-    )
+            hidden=projects.hidden(connection, private, params.caller_project(call)),
+        )
+        projects.Names(connection).show(rows)
+        return rows
+
+    return await _read(app, read)
 
 
 async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
@@ -278,9 +307,9 @@ def _project(params: Search | RecentContext, call: Call) -> str | None:
     return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
-def _hidden(app: App, params: Search | RecentContext | Sessions, call: Call) -> frozenset[str]:
-    """The private projects that this caller does not see."""
-    return visible_to(call, app.session.settings).hidden_from(params.caller_project(call), params.project)
+def _private(app: App, call: Call) -> frozenset[str]:
+    """The names of private projects, by the session's settings and the caller's own."""
+    return visible_to(call, app.session.settings).private
 
 
 # Writing
@@ -300,19 +329,12 @@ async def pin(app: App, params: Pin, call: Call) -> Any:
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
     returns. The spool is taken in first: its events would come back."""
-    conditions = Conditions(
-        now=app.now(),
-        before=params.before,
-        project=params.project,
-        session=params.session,
-        ids=params.ids,
-        obs_type=params.type,
-        older_than=params.older_than,
-        search=params.search,
-    )
+    _conditions(app, params, params.project)  # refuses what is wrong before anything is done
     if call.once is not None and call.once in app.session.answers:
         return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
+    project = await _read(app, lambda connection: projects.find(connection, params.project))
+    conditions = _conditions(app, params, project)
     if not params.confirm:
         counts = await _database(app).read(
             lambda connection: count_observations(connection, conditions, match_texts), timeout=None
@@ -332,6 +354,19 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     if call.once:
         app.session.answers.remember(app.now(), call.once, result, call.fingerprint)
     return result
+
+
+def _conditions(app: App, params: PurgeParams, project: str | None) -> Conditions:
+    return Conditions(
+        now=app.now(),
+        before=params.before,
+        project=project,
+        session=params.session,
+        ids=params.ids,
+        obs_type=params.type,
+        older_than=params.older_than,
+        search=params.search,
+    )
 
 
 def _remaining_backups(path: str) -> list[str]:

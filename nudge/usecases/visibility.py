@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from nudge import config, limits
+from nudge.context import is_project
 from nudge.errors import Invalid
 
 TYPE_CHECKING = False
@@ -28,9 +29,9 @@ class Visibility:
             self.cross_project = self.cross_project and caller.cross_project
             self.private |= frozenset(caller.private_projects)
 
-    def hidden_from(self, *projects: str | None) -> frozenset[str]:
-        """The private projects, but for those where the caller stands or that it names."""
-        return self.private - frozenset(projects)
+    def hidden_from(self, project: str | None) -> frozenset[str]:
+        """The names of private projects, but for the one where the caller is."""
+        return frozenset(name for name in self.private if project is None or not is_project(project, name))
 
 
 def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = frozenset()) -> Visibility:

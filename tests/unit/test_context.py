@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nudge import limits
-from nudge.context import Context, caller_cwd, normalise_repo, project_of, resolve, told_env
+from nudge.context import Context, caller_cwd, is_project, normalise_repo, project_of, resolve, told_env
 from nudge.errors import Invalid
 
 GIT_ENVIRONMENT = {
@@ -175,23 +175,39 @@ class TestProject:
     @pytest.mark.parametrize(
         ("repo", "cwd", "project"),
         [
-            ("git:org/repo", "/work/elsewhere", "repo"),
-            ("git:a/b/c", None, "c"),
+            ("git:org/repo", "/work/elsewhere", "org/repo"),
+            ("git:a/b/c", None, "a/b/c"),
             ("git:solo", None, "solo"),
-            ("file:///work/Proj/.git", "/work/Proj/src", "proj"),
-            ("file:///srv/repo.git", None, "repo"),
+            ("file:///work/Proj/.git", "/work/Proj/src", "/work/proj"),
+            ("file:///srv/repo.git", None, "/srv/repo"),
             ("file:///", "/", None),
-            (None, "/work/thing", "thing"),
-            (None, "/work/thing/", "thing"),
-            (None, "C:\\Work\\Thing", "thing"),
+            (None, "/work/thing", "/work/thing"),
+            (None, "/work/thing/", "/work/thing"),
+            (None, "C:\\Work\\Thing", "c:/work/thing"),
             (None, "/", None),
             (None, "", None),
             (None, None, None),
         ],
     )
-    def test_short_name(self, repo: str | None, cwd: str | None, project: str | None) -> None:
-        """The repository's short name; with no repository, the directory's."""
+    def test_identity(self, repo: str | None, cwd: str | None, project: str | None) -> None:
+        """The repository's whole identity; with no repository, the directory's path."""
         assert project_of(repo, cwd) == project
+
+    @pytest.mark.parametrize(
+        ("project", "name", "expected"),
+        [
+            ("acme/api", "api", True),
+            ("acme/api", "acme/api", True),
+            ("acme/api", "git:acme/api", True),
+            ("acme/api", "me/api", False),
+            ("/work/api", "api", True),
+            ("/work/api", "/work/api", True),
+            ("/home/work/api", "/work/api", False),
+        ],
+    )
+    def test_name(self, project: str, name: str, expected: bool) -> None:
+        """A project is named by the end of its identity, in whole parts; a path only by all of it."""
+        assert is_project(project, name) is expected
 
 
 class TestResolve:
@@ -219,7 +235,7 @@ class TestResolve:
         git(repo, "remote", "add", "upstream", "git@host:other/people.git")
         assert resolved(repo) == git_says(repo)
         assert resolve(str(repo)).repo == f"file://{os.path.realpath(repo)}"
-        assert resolve(str(repo)).project == "the repo"
+        assert resolve(str(repo)).project == os.path.realpath(repo).casefold()
 
     def test_detached_head_has_no_branch(self, tmp_path: Path) -> None:
         """Where git says HEAD there is no branch."""
@@ -323,7 +339,7 @@ class TestResolve:
         """Outside a repository both are unknown, and the directory names the project."""
         context = resolve(str(tmp_path))
         assert (context.repo, context.branch, context.env) == (None, None, None)
-        assert (context.cwd, context.project) == (str(tmp_path), tmp_path.name)
+        assert (context.cwd, context.project) == (str(tmp_path), str(tmp_path).casefold())
 
     def test_own_directory_is_the_default(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """With no argument it is the process's own directory; a relative one starts there."""

@@ -111,7 +111,7 @@ def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -
     del repo
     server.answers["nudge.search"] = []
     nudge("search", "q")
-    assert server.params == {"query": "q", "project": None, "context": {"project": "x"}}
+    assert server.params == {"query": "q", "project": None, "context": {"project": "org/x"}}
     flags = (
         "--project",
         "web",
@@ -261,7 +261,7 @@ def listed(session_id: str = SESSION, **more: Any) -> dict[str, Any]:
     return {**usual, **more}
 
 
-def test_sessions(nudge: Nudge, server: Server) -> None:
+def test_sessions(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """All projects unless one is named; what each was about comes last."""
     server.answers["nudge.sessions"] = [
         listed(),
@@ -272,7 +272,7 @@ def test_sessions(nudge: Nudge, server: Server) -> None:
         f'd4f8a2b1  {when}  1h    api  codex  12 obs  "fix the login"',
         f"ffffffff  {when}  open  -    codex  1 obs",
     ]
-    assert server.params == {"project": None, "context": {"project": "work"}}
+    assert server.params == {"project": None, "context": {"project": str(somewhere).casefold()}}
     nudge("sessions", "--project", "api", "--limit", "3")
     assert server.params == {"project": "api", "limit": 3}
     server.answers["nudge.sessions"] = []
@@ -331,7 +331,7 @@ TRACE: dict[str, Any] = {
 }
 
 
-def test_trace(nudge: Nudge, server: Server) -> None:
+def test_trace(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """The session, what it was told, and each prompt with what it led to."""
     server.answers |= {"nudge.sessions": [listed()], "nudge.session_trace": TRACE}
     at = [clock(1_794_817_800 + seconds) for seconds in (0, 1, 10, 20)]
@@ -348,7 +348,7 @@ def test_trace(nudge: Nudge, server: Server) -> None:
         f'{at[2]} "Fix the login" -> 1 observation',
         f"  #42  {at[3]}  file_read  /a.py",
     ]
-    last = {"project": None, "context": {"project": "work"}, "limit": 1}
+    last = {"project": None, "context": {"project": str(somewhere).casefold()}, "limit": 1}
     assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", {"session_id": SESSION})]
 
 
@@ -449,7 +449,7 @@ def test_recent_files(nudge: Nudge, server: Server, repo: Path) -> None:
         {**edit, "id": 4, "file_path": "/y.py", "project": "web"},
     ]
     assert nudge("history").out.splitlines() == ["#3     now  file_edit  /x/new.py", "#1  2h ago  file_edit  /x/old.py"]
-    assert server.params == {"project": "x", "limit": 100}
+    assert server.params == {"project": "org/x", "limit": 100}
     told = json.loads(nudge("history", "--json", "--limit", "1").out)
     assert [entry["file_path"] for entry in told] == ["/x/new.py"] and "content" not in told[0]
     assert len(json.loads(nudge("history", "--all-projects", "--json").out)) == 3

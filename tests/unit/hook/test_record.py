@@ -95,7 +95,7 @@ def test_an_event_goes_to_primary(run: Run, runtime: str, capsys: pytest.Capture
         assert run(bash("ls", transcript_path="/home/u/.claude/x.jsonl")) == 0
     ((call,), (hello,)) = primary.calls, primary.hellos
     event = call["params"]["event"]
-    assert (call["op"], event["content"], event["project"]) == ("nudge.record", "ls", "proj")
+    assert (call["op"], event["content"], event["project"]) == ("nudge.record", "ls", "/home/u/proj")
     assert call["once"] == event["event_id"]
     assert (call["caller"]["door"], call["caller"]["client"]) == ("hook", "claude-code")
     assert call["caller"]["deadline"] > 0

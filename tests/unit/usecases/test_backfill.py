@@ -52,7 +52,7 @@ def test_the_past_is_recorded(tmp_path: Path) -> None:
     assert (result["files"], result["new"], result["skipped"]) == (3, result["events"], 0)
     assert server.contents("user_prompt") == ["please do it", "/hello world", "forked"]
     assert server.contents("command_error") == ["ls nosuchfile; exit 3"]
-    assert {row[0] for row in server.rows("project")} == {"proj"}
+    assert {row[0] for row in server.rows("project")} == {"/home/u/proj"}
 
 
 def test_what_hooks_recorded_is_not_recorded_again(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Machine:
             "session_id": session,
             "client": "codex",
             "cwd": f"/code/{project}",
-            "project": project,
+            "project": f"org/{project}",
             "timestamp": int(time.time()) - 300,
             "type": type,
             "content": content,
@@ -133,7 +133,7 @@ def record(app: App, content: str, *, session: str = "old") -> None:
         "session_id": session,
         "client": "codex",
         "cwd": "/code/api",
-        "project": "api",
+        "project": "org/api",
         "timestamp": int(time.time()) - 300,
         "type": "command",
         "content": content,
@@ -204,11 +204,11 @@ def test_the_environment_is_asked_for(served: tuple[App, Ask]) -> None:
 
 
 def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:
-    """Who tells repo or directory need not tell the project's name."""
+    """The repo is the project, or its name; a directory of the same name elsewhere is another project."""
     app, ask = served
     record(app, "ls")
     assert "## Recent (api)" in ask(context={"repo": "git:org/api"})["text"]
-    assert "## Recent (api)" in ask(context={"cwd": "/somewhere/api"})["text"]
+    assert "## Recent (api)" in ask(context={"project": "api"})["text"]
     assert "## Other projects" in ask(context={"cwd": "/somewhere/web"})["text"]
 
 
