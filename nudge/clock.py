@@ -1,8 +1,8 @@
 """A clock that counts suspend and ignores steps of the wall clock; times, lifetimes and ages as text.
 
-`Clock.now()` is Unix seconds: the wall clock read once, continued by the kernel's boot clock. Every PRIMARY of one boot
-uses the same offset, which is kept in the change log, so a step of the wall clock changes neither a TTL nor the order of
-two writes. After a reboot the wall clock is read again.
+`Clock.now()` is Unix seconds: the wall clock read once, continued by the kernel's boot clock. Every PRIMARY of one
+boot uses the same offset, which is kept in the change log, so a step of the wall clock changes neither a TTL nor the
+order of two writes. After a reboot the wall clock is read again.
 """
 
 from __future__ import annotations

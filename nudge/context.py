@@ -422,8 +422,8 @@ def _is_origin(header: str) -> bool:
 
 
 def _config_value(text: str, following: Iterator[str]) -> str:
-    """A value without quotes, escapes and comment. A backslash at the end continues on the next line; blanks at the ends
-    count only in quotes."""
+    """A value without quotes, escapes and comment. A backslash at the end continues on the next line; blanks at the
+    ends count only in quotes."""
     text = text.strip()
     if _CONFIG_SYNTAX.isdisjoint(text):
         return text

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
         def executemany(self, sql: str, parameters: Any, /) -> Any: ...
 
 
-COLUMNS = "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content, file_path, metadata, is_pinned"
+COLUMNS = (
+    "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content,"
+    " file_path, metadata, is_pinned"
+)
 _FIELDS = tuple(COLUMNS.split(", "))
 
 

@@ -16,7 +16,10 @@ _QUOTED = r"""(?:"[^"]{0,200}"|'[^']{0,200}')"""
 _OPTION = rf"""\s+(?:-[cC]\s+(?:{_QUOTED}|[^\s"'-])(?:{_QUOTED}|[^\s"'])*+|-\S*+)"""
 _SHELL = r"\b(?:ba|da|z)?sh\s+-[a-z]*c\s+"
 _AS_ANOTHER = r"(?:sudo|env)(?:\s+-\S+(?:\s+(?!git\b)\w+(?=\s))?){0,4}"
-_BEGINS = rf"""(?:^|[;&|(){{}}\n`]|\b(?:then|do|else|time|{_AS_ANOTHER})\s|{_SHELL}["'])\s*(?:\w+=[^\s;&|]*\s+)*(?:[\w.~/-]{{0,200}}/)?"""
+_BEGINS = (
+    rf"""(?:^|[;&|(){{}}\n`]|\b(?:then|do|else|time|{_AS_ANOTHER})\s|{_SHELL}["'])"""
+    r"\s*(?:\w+=[^\s;&|]*\s+)*(?:[\w.~/-]{0,200}/)?"
+)
 # Not run by a shell: the character behind a backslash, a comment, a quoted text, unless it is another shell's line.
 _NOT_RUN = rf"""(?s)\\.|(?<!\S)#[^\n]*|({_SHELL})?("(?:[^"\\]|\\.)*+"|'[^']*+')"""
 _ARGUMENTS = rf"""((?:{_QUOTED}|[^;&|\n"'])*+)"""

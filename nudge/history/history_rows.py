@@ -73,7 +73,8 @@ class HistoryRows:
     def of_project(self, project: str, most: int = limits.INJECTION_CANDIDATES) -> list[Row]:
         """A project's rows, newest first."""
         rows = self._connection.execute(
-            "SELECT id, timestamp, session_id, prompt_id, project, obs_type, file_path, substr(content, 1, 500) FROM observations"
+            "SELECT id, timestamp, session_id, prompt_id, project, obs_type, file_path, substr(content, 1,"
+            " 500) FROM observations"
             " WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?",
             (project, most),
         )
@@ -82,7 +83,8 @@ class HistoryRows:
     def of_others(self, is_hidden: Callable[[str], bool]) -> list[Row]:
         """Rows of the projects with the latest sessions, but for hidden ones."""
         rows = self._connection.execute(
-            "SELECT project, max(started_at) FROM (SELECT project, started_at FROM sessions ORDER BY started_at DESC LIMIT ?)"
+            "SELECT project, max(started_at) FROM (SELECT project, started_at FROM sessions ORDER BY"
+            " started_at DESC LIMIT ?)"
             " WHERE project IS NOT NULL GROUP BY project ORDER BY 2 DESC",
             (limits.FOREIGN_SESSIONS,),
         )
@@ -115,7 +117,8 @@ class HistoryRows:
                 (own if row.type == "user_prompt" else first)[row.prompt_id] = row.id
         wanted = [prompt_id for prompt_id, count in actions.items() if count][: 2 * most]
         rows_of_prompts = self._connection.execute(
-            "SELECT id, timestamp, content FROM prompts WHERE id IN (SELECT value FROM json_each(?)) AND source = 'user' AND content <> ''"
+            "SELECT id, timestamp, content FROM prompts WHERE id IN (SELECT value FROM json_each(?)) AND"
+            " source = 'user' AND content <> ''"
             " ORDER BY timestamp DESC, id DESC",
             (json.dumps(wanted),),
         )

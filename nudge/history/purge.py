@@ -36,7 +36,8 @@ _ID_IN_TEXT = re.compile(r"#(\d{1,18})")
 
 
 class Conditions:
-    """Which observations to delete: those that meet all conditions. None at all is refused: it would mean everything."""
+    """Which observations to delete: those that meet all conditions. None at all is refused: it would mean
+    everything."""
 
     __slots__ = ("_conditions", "match", "names_observations")
 
@@ -74,8 +75,8 @@ class Conditions:
 
 
 class Selection:
-    """What a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, and sessions of which
-    nothing would be left. `changed_sessions` need a new summary."""
+    """What a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, and sessions of
+    which nothing would be left. `changed_sessions` need a new summary."""
 
     __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions")
 
@@ -128,7 +129,10 @@ def _select_observations(connection: Connection, conditions: Conditions, match: 
     columns = "SELECT id, session_id, obs_type, prompt_id, is_pinned FROM observations WHERE"
     if conditions.match is None:
         return list(connection.execute(f"{columns} {where}", values).fetchall())
-    indexed = f"SELECT id FROM observations WHERE {where} AND id IN (SELECT rowid FROM observations_fts WHERE observations_fts MATCH ?)"
+    indexed = (
+        f"SELECT id FROM observations WHERE {where} AND id IN (SELECT rowid FROM observations_fts WHERE"
+        " observations_fts MATCH ?)"
+    )
     ids = {row[0] for row in connection.execute(indexed, [*values, conditions.match])}
     rows = connection.execute(f"SELECT id, content, file_path, metadata FROM observations WHERE {where}", values)
     ids.update(match(conditions.match, ((row[0], f"{row[1]}\n{_text_values(row[3])}", row[2]) for row in rows)))
@@ -223,7 +227,8 @@ def sweep_observations(
     sessions: set[str] = set()
     for obs_type, days in sorted(retention.items()):
         rows = connection.execute(
-            "SELECT id, session_id FROM observations WHERE obs_type = ? AND timestamp < ? AND is_pinned = 0 ORDER BY timestamp LIMIT ?",
+            "SELECT id, session_id FROM observations WHERE obs_type = ? AND timestamp < ? AND is_pinned = 0"
+            " ORDER BY timestamp LIMIT ?",
             (obs_type, int(now) - days * DAY, most - sum(deleted.values())),
         ).fetchall()
         if rows:
@@ -240,8 +245,8 @@ def sweep_observations(
 
 
 def _sweep_prompts(connection: Connection, before: int) -> set[str]:
-    """Empty the prompts whose observation is gone, and delete those that nothing refers to: an empty prompt still groups
-    the actions that it led to. Return the sessions of the emptied ones."""
+    """Empty the prompts whose observation is gone, and delete those that nothing refers to: an empty prompt still
+    groups the actions that it led to. Return the sessions of the emptied ones."""
     unreferenced = "timestamp < ? AND NOT EXISTS (SELECT 1 FROM observations WHERE prompt_id = prompts.id"
     without_observation = f"content <> '' AND {unreferenced} AND obs_type = 'user_prompt')"
     sessions = {
@@ -258,7 +263,8 @@ def _sweep_leftovers(connection: Connection, now: int, retention: Mapping[str, i
     connection.execute("DELETE FROM injections WHERE timestamp < ?", (prompts,))
     connection.execute("DELETE FROM events WHERE timestamp < ?", (longest,))
     connection.execute(
-        "DELETE FROM sessions WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM observations WHERE session_id = sessions.id)"
+        "DELETE FROM sessions WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM observations WHERE"
+        " session_id = sessions.id)"
         " AND NOT EXISTS (SELECT 1 FROM prompts WHERE session_id = sessions.id)"
     )
     projects.remove_unused(connection)

@@ -71,7 +71,8 @@ class _Stream:
         self._now, self._project, self._type = now, project, obs_type
         where, value = ("project", project) if obs_type is None else ("obs_type", obs_type)
         self._rows = connection.execute(
-            f"SELECT id, timestamp, file_path, project, obs_type FROM observations WHERE {where} = ? ORDER BY timestamp DESC, id DESC",
+            f"SELECT id, timestamp, file_path, project, obs_type FROM observations WHERE {where} = ? ORDER BY"
+            " timestamp DESC, id DESC",
             (value,),
         )
 
@@ -93,9 +94,9 @@ class _Stream:
 def _by_score(
     connection: Connection, project: str | None, now: float
 ) -> Iterator[tuple[float, int, str | None, str | None]]:
-    """Every observation as (score, id, file, project), best first, newer first among equals. There is one stream for the
-    project and one for each type of the others. The head of a stream is queued under its bound; a row that scores less
-    is queued again under its score."""
+    """Every observation as (score, id, file, project), best first, newer first among equals. There is one stream for
+    the project and one for each type of the others. The head of a stream is queued under its bound; a row that scores
+    less is queued again under its score."""
     heap: list[tuple[float, int, int, Any, _Stream | None]] = []
 
     def push(value: float, row: Any, stream: _Stream | None) -> None:

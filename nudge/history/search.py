@@ -1,8 +1,8 @@
 """Full-text search: its query language, and the SQL that answers it.
 
-The language is FTS5's own, except that a word with `-`, `.`, `/` or `:` in it means its parts: FTS5 takes only letters
-and digits in a bare word and calls everything else a syntax error. So the text is parsed here: operators stay operators,
-every word is quoted, and what cannot be parsed is refused with its position.
+The language is FTS5's own, except that a word with `-`, `.`, `/` or `:` in it means its parts: FTS5 takes only
+letters and digits in a bare word and calls everything else a syntax error. So the text is parsed here: operators stay
+operators, every word is quoted, and what cannot be parsed is refused with its position.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 

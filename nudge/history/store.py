@@ -60,7 +60,8 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
         event.metadata,
     )
     added = connection.execute(
-        "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event, tool_name, file_path, content,"
+        "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event,"
+        " tool_name, file_path, content,"
         f" metadata) VALUES ({marks(row)})",
         row,
     )
@@ -100,7 +101,8 @@ def _update_session(connection: Connection, event: Event) -> None:
     )
     if updated != (project, repo, cwd, client, started_at, ended_at, summary):
         connection.execute(
-            "UPDATE sessions SET project = ?, repo = ?, cwd = ?, client = ?, started_at = ?, ended_at = ?, summary = ? WHERE id = ?",
+            "UPDATE sessions SET project = ?, repo = ?, cwd = ?, client = ?, started_at = ?, ended_at = ?,"
+            " summary = ? WHERE id = ?",
             (*updated, event.session_id),
         )
 
@@ -115,8 +117,8 @@ def _begin_session(connection: Connection, event: Event) -> None:
 
 
 def _is_repeated(connection: Connection, event: Event) -> bool:
-    """Whether the session read the same file, or searched for the same, within DEDUPLICATION_WINDOW. Two searches of one
-    directory are the same only when they look for the same."""
+    """Whether the session read the same file, or searched for the same, within DEDUPLICATION_WINDOW. Two searches of
+    one directory are the same only when they look for the same."""
     if event.type == "search" or (event.type == "file_read" and event.file_path is None):
         condition, value = "content = ?", event.content
     elif event.type == "file_read":
@@ -126,7 +128,8 @@ def _is_repeated(connection: Connection, event: Event) -> bool:
     window = (event.timestamp - limits.DEDUPLICATION_WINDOW, event.timestamp + limits.DEDUPLICATION_WINDOW)
     # `+` keeps SQLite on the index over session and time: one path may have been read a hundred thousand times.
     rows = connection.execute(
-        f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp BETWEEN ? AND ? AND +obs_type = ? AND +{condition} LIMIT 1",
+        "SELECT 1 FROM observations WHERE session_id = ? AND timestamp BETWEEN ? AND ? AND +obs_type = ? AND"
+        f" +{condition} LIMIT 1",
         (event.session_id, *window, event.type, value),
     )
     return rows.fetchone() is not None
@@ -155,7 +158,8 @@ def _named_prompt(connection: Connection, event: Event) -> int | None:
 
 def _prompt_at(connection: Connection, event: Event) -> int | None:
     row = connection.execute(
-        "SELECT id FROM prompts WHERE session_id = ? AND timestamp <= ? AND source = 'user' ORDER BY timestamp DESC, id DESC LIMIT 1",
+        "SELECT id FROM prompts WHERE session_id = ? AND timestamp <= ? AND source = 'user' ORDER BY timestamp"
+        " DESC, id DESC LIMIT 1",
         (event.session_id, event.timestamp),
     ).fetchone()
     return int(row[0]) if row else None
@@ -181,7 +185,8 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
     ).fetchone()[0]
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
-        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE named.id = observations.prompt_id"
+        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE"
+        " named.id = observations.prompt_id"
         " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
         (
             prompt_id,
@@ -195,7 +200,8 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
 
 def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None:
     connection.execute(
-        f"UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN ({marks(NOT_ACTIONS)})"
+        "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN"
+        f" ({marks(NOT_ACTIONS)})"
         " AND json_extract(metadata, '$.prompt_id') = ?",
         (prompt_id, event.session_id, event.timestamp - _MAX_SKEW, *NOT_ACTIONS, event.prompt_id),
     )

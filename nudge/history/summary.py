@@ -84,9 +84,11 @@ def intent(connection: Connection, session_id: str) -> str | None:
 def _files(connection: Connection, session_id: str) -> list[str]:
     """Changed files in the order of their first change."""
     rows = connection.execute(
-        f"WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND +obs_type IN ({marks(FILE_CHANGES)})),"
+        "WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND"
+        f" +obs_type IN ({marks(FILE_CHANGES)})),"
         " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
-        " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id = changes.id)"
+        " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id"
+        " = changes.id)"
         " SELECT file_path FROM named GROUP BY file_path ORDER BY min(timestamp), min(id), file_path LIMIT ?",
         (session_id, *FILE_CHANGES, limits.MAX_SUMMARY_ITEMS),
     )
@@ -109,7 +111,8 @@ def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
 def _passed(connection: Connection, session_id: str, command: str, timestamp: int, failed_id: int) -> int | None:
     """The same command later with exit code 0; without a code a success is not known."""
     row = connection.execute(
-        f"SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN ({marks(_RUNNING)})"
+        "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
+        f" ({marks(_RUNNING)})"
         " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
         (session_id, timestamp, failed_id, *_RUNNING, command),
     ).fetchone()
@@ -118,7 +121,8 @@ def _passed(connection: Connection, session_id: str, command: str, timestamp: in
 
 def _commits(connection: Connection, session_id: str) -> list[dict[str, Any]]:
     rows = connection.execute(
-        "SELECT id, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit' ORDER BY timestamp, id LIMIT ?",
+        "SELECT id, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
+        " ORDER BY timestamp, id LIMIT ?",
         (session_id, limits.MAX_SUMMARY_ITEMS),
     )
     return [{"id": row[0], "hash": _hash(json.loads(row[2])), "command": row[1]} for row in rows]

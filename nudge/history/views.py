@@ -40,7 +40,8 @@ def get(connection: Connection, ids: Sequence[int]) -> list[dict[str, Any]]:
 def timeline(
     connection: Connection, anchor: int, before: int = limits.DEFAULT_TIMELINE, after: int = limits.DEFAULT_TIMELINE
 ) -> dict[str, Any]:
-    """What surrounds an observation in its session, by time rather than by id: an event may have waited in the spool."""
+    """What surrounds an observation in its session, by time rather than by id: an event may have waited in the
+    spool."""
     row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
     if row is None:
         raise NotFound("anchor observation not found")
@@ -89,7 +90,8 @@ def _window(before: int | None, after: int | None) -> tuple[int, int]:
 
 def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
     rows = connection.execute(
-        "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE own.prompt_id = prompts.id"
+        "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE"
+        " own.prompt_id = prompts.id"
         " AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ? AND timestamp > ? AND timestamp < ?"
         " ORDER BY timestamp, id",
         (session_id, *window),
@@ -116,8 +118,10 @@ def _actions(
     by_prompt: dict[int, list[Any]] = {}
     unprompted: list[Any] = []
     rows = connection.execute(
-        f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}), is_pinned FROM observations"
-        " WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT (obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"
+        f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}),"
+        " is_pinned FROM observations"
+        " WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT (obs_type = 'user_prompt' AND"
+        " prompt_id IS NOT NULL)"
         " ORDER BY timestamp, id",
         (session_id, *window),
     )
@@ -168,7 +172,8 @@ def _system_entry(unprompted: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _injections(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
     rows = connection.execute(
-        "SELECT id, timestamp, items, text FROM injections WHERE session_id = ? AND timestamp > ? AND timestamp < ? ORDER BY timestamp, id",
+        "SELECT id, timestamp, items, text FROM injections WHERE session_id = ? AND timestamp > ? AND"
+        " timestamp < ? ORDER BY timestamp, id",
         (session_id, *window),
     )
     return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
@@ -196,7 +201,8 @@ def file_history(
     rows = connection.execute(
         f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
         " nullif(p.content, ''), o.is_pinned FROM touches JOIN observations AS o USING (id)"
-        " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND o.timestamp < :before"
+        " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND"
+        " o.timestamp < :before"
         " ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
         {"path": file_path, "after": after, "before": before, "limit": limit},
     ).fetchall()
@@ -246,9 +252,11 @@ def sessions(
     """Sessions, the latest started first, without those of the projects in `hidden`. `prefix`: the start of an id."""
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
-        " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM observations WHERE session_id = s.id)"
+        " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM"
+        " observations WHERE session_id = s.id)"
         " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
-        " AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1) ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
+        " AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1) ORDER BY started_at DESC, id LIMIT"
+        " ?3 OFFSET ?4",
         (project, prefix, limit, offset, json.dumps(sorted(hidden))),
     ).fetchall()
     return [_session(connection, row) for row in rows]

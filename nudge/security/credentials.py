@@ -8,11 +8,13 @@ import re
 _PLACEHOLDER = r"""(?x)
     \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | :
   | [*xX.\#•_-]+\Z
-  | (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
+  | (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z
+  | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
   | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z | id_(?:rsa|ed25519|ecdsa)\Z
   | (?:sha\d+|md5|env|vault|file|secretref|arn|ref)[:-]
   | [A-Za-z_][\w.]{0,200}[(\[] | (?:[A-Za-z_]+\d{0,5}\.){1,20}[A-Za-z_]\w*\Z | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
-  | (?i:example|placeholder|dummy|sample|redacted|your|my[-_]|change[-_ ]?(?:me|it|this)|(?:replace|insert)[-_ ]?(?:me|with))
+  | (?i:example|placeholder|dummy|sample|redacted|your|my[-_])
+  | (?i:change[-_ ]?(?:me|it|this)|(?:replace|insert)[-_ ]?(?:me|with))
   | (?i:todo|none|null|nil|true|false|undefined)(?:\W|\Z)
 """
 # Words and small numbers, joined: a name.
@@ -106,7 +108,8 @@ def _is_assigned(match: re.Match[str]) -> bool:
 
 
 def is_password(match: re.Match[str]) -> bool:
-    """People choose words as passwords, so a long word counts; a short one is more likely a type, a default or prose."""
+    """People choose words as passwords, so a long word counts; a short one is more likely a type, a default or
+    prose."""
     value = match["secret"]
     if value.isalpha():
         enough = 12 if value.islower() else 16

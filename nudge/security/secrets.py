@@ -1,9 +1,10 @@
 """Find credentials in text: hints that hold one are refused, recorded text is redacted.
 
-`formats` knows what vendors' tokens look like; the rules here find passwords and keys by where they stand. A rule has two
-thresholds: refusing `DB_PASSWORD=letmein` would take a useful hint from somebody, redacting it takes one word out of a
-record. Each rule carries the texts that it must and must not match, in pieces, so that no scanner takes this file for a
-leak. Every pattern is linear: it starts at a literal or a boundary, and whatever can fail after a long run is bounded.
+`formats` knows what vendors' tokens look like; the rules here find passwords and keys by where they stand. A rule has
+two thresholds: refusing `DB_PASSWORD=letmein` would take a useful hint from somebody, redacting it takes one word out
+of a record. Each rule carries the texts that it must and must not match, in pieces, so that no scanner takes this
+file for a leak. Every pattern is linear: it starts at a literal or a boundary, and whatever can fail after a long run
+is bounded.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Rule:
     """A pattern whose group `secret`, or the whole match, is a credential when `is_secret` says so. When only
     `may_be_secret` does, it is redacted but not refused; `must_redact` are samples of that.
 
-    `clues` are lower-case texts of which one must occur: searching for them is a hundred times cheaper than the pattern.
-    A `whole` rule applies only to a text that is nothing but the credential.
+    `clues` are lower-case texts of which one must occur: searching for them is a hundred times cheaper than the
+    pattern. A `whole` rule applies only to a text that is nothing but the credential.
     """
 
     __slots__ = (
@@ -402,7 +403,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "password",
         r"(?<![\w-])(?:sshpass|mongo\w{0,12}|cqlsh"
-        rf"|(?:docker|podman|nerdctl|buildah|skopeo|oras|helm registry|oc|az|az acr|cf){_OPTIONS}{_BLANKS}login|twine{_BLANKS}upload)"
+        rf"|(?:docker|podman|nerdctl|buildah|skopeo|oras|helm registry|oc|az|az"
+        rf" acr|cf){_OPTIONS}{_BLANKS}login|twine{_BLANKS}upload)"
         rf"{_WORDS % '-p'}-p{_BLANK}{{0,24}}+{_VALUE}",
         clues=("sshpass", "mongo", "cqlsh", "login", "twine"),
         is_secret=credentials.is_password,
@@ -445,7 +447,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        rf"(?<![\w-])(?:(?P<ldap>ldap\w{{1,12}})|unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_WORDS % '(?(ldap)-w|-P)'}(?(ldap)-w|-P)"
+        rf"(?<![\w-])(?:(?P<ldap>ldap\w{{1,12}})|unzip|zip|sqlcmd|bcp|mosquitto_(?:pub|sub))"
+        rf"{_WORDS % '(?(ldap)-w|-P)'}(?(ldap)-w|-P)"
         rf"{_BLANK}{{0,24}}+{_VALUE}",
         clues=("ldap", "zip", "sqlcmd", "bcp", "mosquitto_"),
         is_secret=credentials.is_password,
@@ -474,8 +477,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted) password)\s{{1,3}}"""
-        rf"""(?=\\{{0,2}}["']){_VALUE}""",
+        rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted) password)"""
+        rf"""\s{{1,3}}(?=\\{{0,2}}["']){_VALUE}""",
         clues=("identified", "with password", "encrypted password"),
         is_secret=credentials.is_password,
         may_be_secret=credentials.may_be_password,

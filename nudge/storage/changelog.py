@@ -1,7 +1,8 @@
 """The change log: every acknowledged change is appended as one checksummed record before it is applied.
 
-A record is framed by its length and its CRC-32 (4 bytes each, big-endian), followed by that many bytes of JSON. The first
-record is the header. `write()` without `fsync` survives the death of the process, which is what a session needs.
+A record is framed by its length and its CRC-32 (4 bytes each, big-endian), followed by that many bytes of JSON. The
+first record is the header. `write()` without `fsync` survives the death of the process, which is what a session
+needs.
 
 An incomplete last record was never acknowledged: it is dropped as a torn tail. Anything else that does not check is
 damage: reading continues with the next record that checks, and `keep_damaged` saves the file before it is replaced.
@@ -136,9 +137,9 @@ def _frame_at(data: bytes, start: int) -> tuple[Record | None, int]:
 def _next_frame(data: bytes, position: int) -> int:
     """Where the first frame that checks behind a bad one at `position` starts, or the end of the data.
 
-    A body is a JSON object, so only places before a `{` are tried. Inside the text of another record none is taken for a
-    frame: JSON escapes control characters, so the four bytes of the length would be printable, which is more than
-    MAX_LOG_RECORD_BYTES.
+    A body is a JSON object, so only places before a `{` are tried. Inside the text of another record none is taken
+    for a frame: JSON escapes control characters, so the four bytes of the length would be printable, which is more
+    than MAX_LOG_RECORD_BYTES.
     """
     brace = data.find(b"{", position + _PREFIX.size + 1)
     while brace >= 0:
@@ -231,7 +232,8 @@ class ChangeLog:
 
     @classmethod
     def create(cls, path: str, header: Record, records: Iterable[Record] = ()) -> ChangeLog:
-        """Write a whole new log beside `path`, then rename it: a reader sees the old log or the new one, never a part."""
+        """Write a whole new log beside `path`, then rename it: a reader sees the old log or the new one, never a
+        part."""
         remove_stale(path)
         temporary = _temporary_name(path)
         descriptor = -1
@@ -344,7 +346,8 @@ class ChangeLog:
 
 
 class Rewrite:
-    """A whole log that is being written beside the one in use: by a compaction, or by an import of thousands of hints."""
+    """A whole log that is being written beside the one in use: by a compaction, or by an import of thousands of
+    hints."""
 
     def __init__(self, path: str, header: Record) -> None:
         self.path = path

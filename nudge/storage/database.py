@@ -155,8 +155,8 @@ class Database:
         return self._file is not None and os.path.samestat(named, self._file) and self._lock.holds_path()
 
     def _recover(self, current: sqlite3.Connection) -> sqlite3.Connection:
-        """Return a connection to the file that the path names from now on. On failure writing is refused, and `current`,
-        which has everything, is kept for the next attempt."""
+        """Return a connection to the file that the path names from now on. On failure writing is refused, and
+        `current`, which has everything, is kept for the next attempt."""
         try:
             self._take_lock()
             if self._holds_path():
@@ -265,8 +265,8 @@ def _commit(connection: sqlite3.Connection, jobs: list[Job]) -> None:
 
 
 def _run_in_savepoint(connection: sqlite3.Connection, job: Job) -> None:
-    """A job that fails is undone alone. A full disk may have rolled back the whole transaction, which the next statement
-    then shows."""
+    """A job that fails is undone alone. A full disk may have rolled back the whole transaction, which the next
+    statement then shows."""
     connection.execute("SAVEPOINT job")
     job.run(connection)
     if job.error is not None:

@@ -51,8 +51,8 @@ _HISTORY = (
     "CREATE INDEX touched_files_observation ON touched_files(observation_id)",
     "CREATE TABLE events (event_id TEXT PRIMARY KEY, timestamp INTEGER NOT NULL) WITHOUT ROWID",
     """CREATE TABLE injections (
-        id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, timestamp INTEGER NOT NULL, items TEXT NOT NULL, text TEXT NOT NULL
-    )""",
+        id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, timestamp INTEGER NOT NULL, items TEXT NOT NULL, text TEXT
+        NOT NULL )""",
     "CREATE INDEX injections_session ON injections(session_id, timestamp)",
     f"""CREATE VIRTUAL TABLE observations_fts USING fts5(
         content, file_path, content='observations', content_rowid='id', tokenize='{TOKENIZER}'

@@ -44,8 +44,8 @@ def write(directory: str, event: Mapping[str, Any]) -> None:
 
 
 def claim(directory: str, event_id: str) -> bool:
-    """True for the first caller with this id, and when the mark cannot be written. A client that is wired twice runs two
-    hooks at the same time, with or without a server: creating the file decides. `sweep` removes old marks."""
+    """True for the first caller with this id, and when the mark cannot be written. A client that is wired twice runs
+    two hooks at the same time, with or without a server: creating the file decides. `sweep` removes old marks."""
     place = folder(directory)
     mark = os.path.join(place, event_id + _UNFINISHED)
     try:

@@ -127,10 +127,11 @@ def copy_to(connection: sqlite3.Connection, target: str) -> None:
 
 
 def scrub(connection: sqlite3.Connection) -> bool:
-    """Remove every trace of deleted rows from the file and its log; False when a reader kept the log from being emptied.
+    """Remove every trace of deleted rows from the file and its log; False when a reader kept the log from being
+    emptied.
 
-    `secure_delete` zeroes deleted content, but a page that was split keeps stale copies of the cells that moved. A small
-    file is rewritten, which leaves none; a large one only gives back its free pages.
+    `secure_delete` zeroes deleted content, but a page that was split keeps stale copies of the cells that moved. A
+    small file is rewritten, which leaves none; a large one only gives back its free pages.
     """
     size = connection.execute("PRAGMA page_count").fetchone()[0] * connection.execute("PRAGMA page_size").fetchone()[0]
     if size <= limits.VACUUM_BYTES:

@@ -42,7 +42,8 @@ class Call:
         return self.door in ("cli", "mcp")
 
     def merge_context(self, given: Context, env_names: frozenset[str]) -> Context:
-        """The parameters' context, completed by the caller's own; raises EnvNeeded when `env_names` are not known yet."""
+        """The parameters' context, completed by the caller's own; raises EnvNeeded when `env_names` are not known
+        yet."""
         merged = given.merged(self.context)
         values = self.env_values(env_names) if env_names and merged.env is None else None
         if values is not None:

@@ -14,11 +14,15 @@ from nudge.usecases.call import Call
 
 _CONTEXT = "where the caller is: {cwd, repo, branch, os: linux|darwin|windows, env}; filled in for you on stdio"
 _META = (
-    "{reason, tags[], priority 1-10, confidence 0-1, ttl: 'session' or ISO-8601 such as PT2H, sensitivity: normal|secret, "
+    "{reason, tags[], priority 1-10, confidence 0-1, ttl: 'session' or ISO-8601 such as PT2H, sensitivity:"
+    " normal|secret, "
     "scope: {cwd_glob[], repo, branch[], os[], env_required[], env_match{}}}; "
     "no scope = this repo on stdio, else everywhere; {} = everywhere"
 )
-_VALUE = "text, or {type: command, cmd, shell?} | {type: path, abs} | {type: template, format, body, defaults?} | {type: json, data}"
+_VALUE = (
+    "text, or {type: command, cmd, shell?} | {type: path, abs} | {type: template, format, body,"
+    " defaults?} | {type: json, data}"
+)
 
 
 class Params(BaseModel):

@@ -174,7 +174,8 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
     path = os.path.join(directory, paths.CHANGE_LOG)
     if contents.damaged:
         session.warning = (
-            f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read, {len(contents.records)} records"
+            f"changes.log was damaged: {contents.damaged_bytes} bytes could not be read,"
+            f" {len(contents.records)} records"
             f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
         )
     if contents.header is not None and not continues(contents, session.settings, directory):

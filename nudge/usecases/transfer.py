@@ -1,4 +1,5 @@
-"""Import and export of hints: in one call, or in pages where that would be more than 1 MiB. All or nothing either way."""
+"""Import and export of hints: in one call, or in pages where that would be more than 1 MiB. All or nothing either
+way."""
 
 from __future__ import annotations
 

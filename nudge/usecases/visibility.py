@@ -35,7 +35,8 @@ class Visibility:
 
 
 def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = frozenset()) -> Visibility:
-    """What this caller may see. `also_needed`: variables to ask it for in the same round, since a hook has time for one."""
+    """What this caller may see. `also_needed`: variables to ask it for in the same round, since a hook has time for
+    one."""
     values = call.env_values(_VARIABLES | also_needed)
     if values is None:
         return Visibility(settings)
