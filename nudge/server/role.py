@@ -62,10 +62,11 @@ def serve(options: ServeOptions) -> int:
     link = _connect(directory)
     if link is not None:
         return _serve_beside(link, directory, options)
+    reader = None if options.detach or _at_terminal(options) else _start_reading(options)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
     if not lock.acquire():
-        return 0 if options.detach else _follow(directory, options)
-    return _lead(lock, directory, options)
+        return 0 if options.detach else _follow(directory, options, reader)
+    return _lead(lock, directory, options, reader)
 
 
 def _connect(directory: str) -> Connection | None:
@@ -94,22 +95,22 @@ def _serve_beside(link: Connection, directory: str, options: ServeOptions) -> in
     return Proxy(take_over(), config.load(flags=options.flags), directory, flags=options.flags).run(link)
 
 
-def _follow(directory: str, options: ServeOptions) -> int:
+def _follow(directory: str, options: ServeOptions, reader: EarlyReader | None) -> int:
     """Another process is becoming PRIMARY: wait for its endpoint."""
     settings = config.load(flags=options.flags)
-    pipe = None if _at_terminal(options) else take_over()
+    link = None
     try:
         link = spawn.ensure_primary(directory, start=settings.autostart)
+        _report_differences(link.endpoint, options.flags)
     except NudgeError as error:
-        if pipe is None:
+        if reader is None:
             raise
         sys.stderr.write(f"nudge: {error.message}\n")
-        return Proxy(pipe, settings, directory, flags=options.flags).run()
-    _report_differences(link.endpoint, options.flags)
-    if pipe is None:
+    if reader is None:
         _print_endpoint(directory, "A Nudge server is already running")
         return 0
-    return Proxy(pipe, settings, directory, flags=options.flags).run(link)
+    reader.stop()
+    return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run(link)
 
 
 def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
@@ -125,17 +126,18 @@ def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
 # This process is PRIMARY
 
 
-def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
-    owner = "detached" if options.detach else "terminal" if _at_terminal(options) else "client"
-    client = _own_client(options) if owner == "client" else None
+def _lead(lock: OwnerLock, directory: str, options: ServeOptions, reader: EarlyReader | None = None) -> int:
+    owner = "client" if reader is not None else "detached" if options.detach else "terminal"
+    if reader is not None:
+        choose_tools(reader.client.tools)  # raises for one that does not exist: the client would not see that it is
     last = endpoint.read(directory)
     announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
     try:
         endpoint.publish(directory, announced)
     except StorageFailed as error:
         lock.release()
-        return _serve_from_memory(directory, config.Sources(directory, options.flags).resolve(None), options, error)
-    reader = None if client is None else _start_reading(client)
+        settings = config.Sources(directory, options.flags).resolve(None)
+        return _serve_from_memory(directory, settings, options, error, reader)
     if options.detach:
         os.chdir("/")
     primary = _load_primary()
@@ -160,16 +162,9 @@ def _lead(lock: OwnerLock, directory: str, options: ServeOptions) -> int:
     return 0
 
 
-def _own_client(options: ServeOptions) -> StdioClient:
-    """Raises for a tool that does not exist: the client would only see a list without it."""
-    tools = config.load(flags=options.flags).tools
-    choose_tools(tools)
-    return StdioClient(tools)
-
-
-def _start_reading(client: StdioClient) -> EarlyReader:
-    """The handshake is answered while the core is still being imported."""
-    reader = EarlyReader(take_over(), client)
+def _start_reading(options: ServeOptions) -> EarlyReader:
+    """From here on the handshake is answered, whatever else is being imported or waited for."""
+    reader = EarlyReader(take_over(), StdioClient(config.load(flags=options.flags).tools))
     reader.start()
     return reader
 
@@ -223,12 +218,19 @@ def _ask_for_role(link: Connection, generation: str) -> None:
     link.close()
 
 
-def _serve_from_memory(directory: str, settings: Settings, options: ServeOptions, error: StorageFailed) -> int:
+def _serve_from_memory(
+    directory: str,
+    settings: Settings,
+    options: ServeOptions,
+    error: StorageFailed,
+    reader: EarlyReader | None = None,
+) -> int:
     """The directory cannot be used: our own client is still served, from memory; others could not find a server."""
     if options.detach or options.successor or _at_terminal(options):
         raise error
     sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
-    reader = _start_reading(_own_client(options))
+    reader = reader or _start_reading(options)
+    choose_tools(reader.client.tools)
     primary = _load_primary()
     from nudge.usecases.session import open_in_memory
 

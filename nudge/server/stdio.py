@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 _SWITCH = sys.getswitchinterval()
 _EARLY_SWITCH = 0.0005  # seconds
+_EARLY_PAUSE = 0.005  # seconds between an answer and the next request of its client
 _EARLY_BYTES = 16 * KIB  # written before the server is there: with one answer more, what a pipe holds
 _UNREADABLE = b"\0"  # stands for a line that was over the limit: it is answered like any that is not JSON
 
@@ -101,16 +102,23 @@ class EarlyReader:
     It writes no more than a pipe holds, so that a client which does not read cannot block it."""
 
     def __init__(self, pipe: Pipe, client: StdioClient) -> None:
-        import threading  # late: a PROXY needs no thread
+        import threading  # late: a PROXY needs none
 
         self.pipe, self.client = pipe, client
         self._waiting: list[bytes] = []
         self._room = _EARLY_BYTES
+        self._held = 0
         self._stop_reader, self._stop_writer = os.pipe()
         self._thread = threading.Thread(target=self._read, name="handshake", daemon=True)
 
     def start(self) -> None:
-        sys.setswitchinterval(_EARLY_SWITCH)  # an import holds the interpreter for 5 ms at a time otherwise
+        """A client that has asked already is answered first, and has a moment for its next request: beside an import,
+        which holds the interpreter for milliseconds at a time, the answer would take ten times as long."""
+        timeout = 0.0
+        while self._may_read() and wait_readable(self.pipe, timeout=timeout):
+            self._take()
+            timeout = _EARLY_PAUSE
+        sys.setswitchinterval(_EARLY_SWITCH)
         self._thread.start()
 
     def stop(self) -> None:
@@ -123,13 +131,20 @@ class EarlyReader:
         self.pipe.put_back(self._waiting)
 
     def _read(self) -> None:
-        while not self.pipe.closed and self._room > 0:
+        while self._may_read():
             if self._stop_reader in wait_readable(self.pipe, self._stop_reader):
                 return
-            self.pipe.fill()
-            for line in self.pipe.lines():
-                if not self._answer(line):
-                    self._waiting.append(_UNREADABLE if line is None else line)
+            self._take()
+
+    def _take(self) -> None:
+        self.pipe.fill()
+        for line in self.pipe.lines():
+            if not self._answer(line):
+                self._waiting.append(_UNREADABLE if line is None else line)
+                self._held += len(self._waiting[-1])
+
+    def _may_read(self) -> bool:
+        return not self.pipe.closed and self._room > 0 and self._held < MAX_STDIO_LINE_BYTES
 
     def _answer(self, line: bytes | None) -> bool:
         if line is None or self._room <= 0:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from statistics import median
 
 from tests.bench import budgets, installation
@@ -25,7 +23,6 @@ _COMMANDS = {
 }
 _PLAIN = ("get", "set", "bump")
 _COMMAND_ROUNDS, _PROXY_ROUNDS, _PRIMARY_ROUNDS = 25, 15, 9
-_MINIMAL_SERVER = str(Path(__file__).with_name("minimal_server.py"))
 
 
 def commands(machine: Machine) -> Iterator[Row]:
@@ -73,9 +70,12 @@ class StdioServer:
         answer = client.request("tools/list")
         seconds = time.perf_counter() - began
         assert len(answer["result"]["tools"]) >= 8, answer
-        self.megabytes.append(resident_mb(client.pid))
+        self._note_memory(client)
         self._end(client)
         return seconds
+
+    def _note_memory(self, client: Stdio) -> None:
+        self.megabytes.append(resident_mb(client.pid))
 
     def _start(self) -> Stdio:
         process = subprocess.Popen(
@@ -97,10 +97,6 @@ class StdioServer:
         self._machine.processes.remove(client.process)
 
 
-def minimal_server(machine: Machine, python: str = sys.executable) -> StdioServer:
-    return StdioServer(machine, [python, _MINIMAL_SERVER])
-
-
 def proxy(machine: Machine) -> Iterator[Row]:
     """PROXY, beside a PRIMARY that is up."""
     machine.http_only()
@@ -114,22 +110,20 @@ def proxy(machine: Machine) -> Iterator[Row]:
 
 
 def primary(machine: Machine) -> Iterator[Row]:
-    """PRIMARY, in a directory that has no other process."""
-    installed = installation.plain(machine.base / "plain")
-    server = StdioServer(machine, [installed.nudge, "serve"])
-    minimal = minimal_server(machine, installed.python)
-    samples = take_turns({"minimal": minimal, "primary": server}, _PRIMARY_ROUNDS)
-    yield Row(
-        "primary",
-        "PRIMARY to first tools/list",
-        ratio(samples, "primary", "minimal"),
-        budgets.PRIMARY_START,
-        "x",
-        f"minimal mcp server {milliseconds(median(samples['minimal']))}",
-        milliseconds(median(samples["primary"])),
-    )
-    memory = f"minimal mcp server {max(minimal.megabytes):.1f} MB"
-    yield Row("primary", "PRIMARY memory", max(server.megabytes), budgets.PRIMARY_MEMORY, "MB", memory)
+    """PRIMARY, in a directory that has no other process. Its memory with both doors open and the MCP SDK loaded."""
+    for installed in _installations(machine):
+        server = _PrimaryServer(machine, [installed.nudge, "serve"])
+        samples = take_turns({"bare": _Command(machine, installed.bare), "primary": server}, _PRIMARY_ROUNDS)
+        what = f"PRIMARY to first tools/list, {installed.label}"
+        yield _start_row("primary", what, samples, "primary", budgets.PRIMARY_START)
+        yield Row("primary", f"PRIMARY memory, {installed.label}", max(server.megabytes), budgets.PRIMARY_MEMORY, "MB")
+
+
+class _PrimaryServer(StdioServer):
+    def _note_memory(self, client: Stdio) -> None:
+        client.request("prompts/list")  # answered by the SDK
+        self._machine.ready()
+        super()._note_memory(client)
 
 
 def _start_row(group: str, what: str, samples: Samples, subject: str, budget: float) -> Row:
