@@ -57,9 +57,10 @@ class HintStore:
         nothing else is applied."""
         return self._index.with_change(change)
 
-    def swap(self, index: HintIndex) -> None:
-        """Take what `prepare` made: readers see all of the change or nothing."""
-        self._index = index
+    def swap(self, index: HintIndex) -> HintIndex:
+        """Take what `prepare` made: readers see all of the change or nothing. Returns the index before, to dismantle."""
+        replaced, self._index = self._index, index
+        return replaced
 
     # Writes
 

@@ -113,8 +113,10 @@ class App:
         if log is not None:
             with self._noting_failure():
                 await self._replace_log(log, list(index), decision, call)
-        self.session.store.swap(index)
-        return self._acknowledged(decision, call)
+        replaced = self.session.store.swap(index)
+        result = self._acknowledged(decision, call)
+        await asyncio.to_thread(replaced.dismantle)
+        return result
 
     async def _replace_log(self, log: ChangeLog, hints: list[Hint], decision: Decision, call: Call) -> None:
         def records() -> Iterator[dict[str, Any]]:

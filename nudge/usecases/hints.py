@@ -72,27 +72,27 @@ class Bump(Name):
     context: ContextParam = None
 
 
-class OneHint(BaseModel):
+class HintResult(BaseModel):
     hint: dict[str, Any]
     note: str | None = None
 
 
-class MatchedHint(BaseModel):
+class GetResult(BaseModel):
     hint: dict[str, Any]
     match_explain: dict[str, Any]
 
 
-class Found(BaseModel):
+class QueryResult(BaseModel):
     hints: list[dict[str, Any]]
     why_not: list[dict[str, Any]] | None = None
 
 
-class Deleted(BaseModel):
+class DeleteResult(BaseModel):
     deleted: bool
     previous: dict[str, Any] | list[dict[str, Any]]
 
 
-class Components(BaseModel):
+class ComponentList(BaseModel):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
 

@@ -1,4 +1,4 @@
-"""Scan: what a repo's manifests say becomes hints, and stays in step with them."""
+"""Scan: the commands in a repo's manifests become hints, and stay in step with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
 
 ADDED_BY = "nudge scan"
-CONFIDENCE = 0.4  # a manifest is a good guess; what a person or an agent says counts for more
+CONFIDENCE = 0.4  # a manifest is a guess: what a user or an agent sets counts for more
 
 
 class FoundCommand(Params):
@@ -31,7 +31,7 @@ class Scan(Params):
     unread: Annotated[list[str], Field(default_factory=list, max_length=limits.MAX_UNREAD_MANIFESTS)]
 
 
-class Scanned(BaseModel):
+class ScanResult(BaseModel):
     added: list[dict[str, Any]]
     updated: list[dict[str, Any]]
     removed: list[dict[str, Any]]
@@ -53,17 +53,15 @@ async def _scan(app: App, params: Scan, call: Call) -> Any:
 
 
 class _Unread:
-    """Manifests that are there and could not be read, most often in the middle of an edit: what they said is still the
-    best guess."""
+    """Manifests that exist but could not be read, most often in the middle of an edit: their hints stay."""
 
     def __init__(self, paths: list[str]) -> None:
         self._paths = frozenset(paths)
         self._directories = frozenset(map(posixpath.dirname, paths))
 
     def keeps(self, held: Hint, new: Hint | None) -> bool:
-        """A hint whose own file is among them is not replaced. One from a file beside is not removed either: its
-        package may have its
-        name from the one that could not be read."""
+        """A hint from such a file is not replaced. One from a file in the same directory is not removed either: its
+        package may be named by the file that could not be read."""
         file = str(held.meta.get("reason", "")).rpartition(":")[0]
         if any(path in (file, ".") or file.startswith(f"{path}/") for path in self._paths):
             return True

@@ -30,7 +30,7 @@ class Export(Params):
     reveal: Reveal = False
 
 
-class Exported(BaseModel):
+class ExportResult(BaseModel):
     payload: dict[str, Any]
 
 
@@ -40,7 +40,7 @@ class ExportPage(Params):
     cursor: Annotated[str | None, Field(description="`next` of the page before; left out for the first")] = None
 
 
-class ExportedPage(BaseModel):
+class ExportPageResult(BaseModel):
     schema_version: str
     created_at: str
     session_id: str
@@ -53,7 +53,7 @@ class Import(Params):
     mode: Mode = "merge"
 
 
-class Imported(BaseModel):
+class ImportResult(BaseModel):
     imported: int
     skipped: int
     removed: int
@@ -65,7 +65,7 @@ class ImportBegin(Params):
     mode: Mode = "merge"
 
 
-class ImportBegun(BaseModel):
+class ImportBeginResult(BaseModel):
     transfer: str
 
 
@@ -75,7 +75,7 @@ class ImportPage(Params):
     components: dict[str, Any]
 
 
-class ImportedPage(BaseModel):
+class ImportPageResult(BaseModel):
     pages: int
     hints: int
 

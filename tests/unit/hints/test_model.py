@@ -7,7 +7,7 @@ import pytest
 
 from nudge.clock import iso
 from nudge.errors import Invalid, ScopeInvalid
-from nudge.hints.model import Change, Hint, hint_from_wire, next_version, parse_timestamp
+from nudge.hints.model import Change, Hint, hint_from_wire, next_version, parse_meta, parse_timestamp
 
 from .builders import DAY, NOW
 
@@ -135,3 +135,89 @@ def test_empty_change_is_false() -> None:
     """Nothing to log is easy to see."""
     assert not Change()
     assert Change(removals=(("a", "b", "{}"),))
+
+
+# Meta
+
+WHOLE = {
+    "reason": "custom router image",
+    "tags": ["build", "docker"],
+    "priority": 7,
+    "confidence": 0.8,
+    "ttl": "PT2H",
+    "sensitivity": "normal",
+    "scope": {"branch": ["dev"]},
+    "source": "agent",
+    "added_by": "agent:codex",
+}
+
+
+def test_every_field_is_kept() -> None:
+    """Meta with every field comes back whole."""
+    assert parse_meta(WHOLE) == WHOLE
+
+
+def test_defaults_are_not_written_down() -> None:
+    """No meta, null and an empty object are the same, and stay empty."""
+    assert parse_meta(None) == parse_meta({}) == {}
+
+
+def test_null_is_not_given() -> None:
+    """A model that fills in every field says null for those it has nothing to say about."""
+    assert parse_meta({"reason": None, "tags": None, "ttl": None, "scope": None, "priority": 3}) == {"priority": 3}
+
+
+def test_empty_scope_is_no_scope() -> None:
+    """`scope: {}` means everywhere, as no scope does."""
+    assert parse_meta({"scope": {}}) == parse_meta({"scope": {"branch": [], "env_match": {}}}) == {}
+
+
+def test_zero_confidence_is_a_value() -> None:
+    """0 is kept, not taken for "not given"."""
+    assert parse_meta({"confidence": 0}) == {"confidence": 0}
+
+
+def test_tags_are_deduplicated_in_order() -> None:
+    """The first mention of a tag gives its place."""
+    assert parse_meta({"tags": ["b", "a", "b"]})["tags"] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "field"),
+    [
+        ([], "meta"),
+        ("x", "meta"),
+        ({"colour": "red"}, "meta.colour"),
+        ({"reason": 1}, "meta.reason"),
+        ({"reason": "x" * 501}, "meta.reason"),
+        ({"reason": "two\nlines"}, "meta.reason"),
+        ({"tags": "build"}, "meta.tags"),
+        ({"tags": [f"t{i}" for i in range(21)]}, "meta.tags"),
+        ({"tags": ["ok", ""]}, "meta.tags[1]"),
+        ({"tags": ["x" * 65]}, "meta.tags[0]"),
+        ({"tags": ["a\tb"]}, "meta.tags[0]"),
+        ({"tags": [["a"]]}, "meta.tags[0]"),
+        ({"priority": 0}, "meta.priority"),
+        ({"priority": 11}, "meta.priority"),
+        ({"priority": True}, "meta.priority"),
+        ({"priority": 7.0}, "meta.priority"),
+        ({"priority": "7"}, "meta.priority"),
+        ({"confidence": -0.1}, "meta.confidence"),
+        ({"confidence": 1.1}, "meta.confidence"),
+        ({"confidence": True}, "meta.confidence"),
+        ({"confidence": float("nan")}, "meta.confidence"),
+        ({"ttl": "2 hours"}, "meta.ttl"),
+        ({"sensitivity": "public"}, "meta.sensitivity"),
+        ({"source": "gossip"}, "meta.source"),
+        ({"source": ["user"]}, "meta.source"),
+        ({"added_by": 3}, "meta.added_by"),
+        ({"added_by": "x" * 129}, "meta.added_by"),
+        ({"scope": []}, "meta.scope"),
+        ({"scope": {"planet": ["earth"]}}, "meta.scope.planet"),
+    ],
+)
+def test_bad_meta_is_refused_by_field(meta: Any, field: str) -> None:
+    """Meta that breaks a rule is refused, and the refusal names the field."""
+    with pytest.raises(Invalid) as refused:
+        parse_meta(meta)
+    assert refused.value.field == field
