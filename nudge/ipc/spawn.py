@@ -136,8 +136,13 @@ class Starter:
             self._child = None
         if self.hold() and self._is_free():
             _refuse_if_taken(self._port)
-            self._child = spawn_detached(self._directory, published, port=self._port)
-            self._note(os.getpid(), self._child.pid)
+            self.spawn(published)
+
+    def spawn(self, published: Endpoint | None = None, *, successor_of: str | None = None) -> subprocess.Popen[bytes]:
+        """Start a server, with the start lock in hand."""
+        self._child = spawn_detached(self._directory, published, successor_of=successor_of, port=self._port)
+        self._note(os.getpid(), self._child.pid)
+        return self._child
 
     def _is_free(self) -> bool:
         """Asked again with the start lock in hand: whoever held it before may have made its child PRIMARY by now."""
@@ -147,8 +152,8 @@ class Starter:
         return False
 
     def hold(self) -> bool:
-        """Take the start lock. When a start is stuck there is a second lock, and so on, for one starter each: of many
-        whose patience ends together, one starts."""
+        """Take the start lock, unless a start is under way. When that is stuck there is a second lock, and so on, for one
+        starter each: of many whose patience ends together, one starts."""
         if self._lock is not None:
             return True
         now = boot_seconds()
@@ -157,15 +162,18 @@ class Starter:
             path = os.path.join(self._directory, f"{paths.START_LOCK}.{number}" if number else paths.START_LOCK)
             start_lock = lock.Flock(path)
             if start_lock.acquire():
-                self._lock = start_lock
-                self._note(os.getpid())
-                return True
+                if not _has_starting_child(path):
+                    self._lock = start_lock
+                    self._note(os.getpid())
+                    return True
+                start_lock.release()
             if now - self._waiting_since < limits.START_LOCK_TIMEOUT * (number + 1) or not _is_stuck(path):
                 return False
         return False
 
     def _note(self, *pids: int) -> None:
-        """Say who starts, so that others can tell a slow start from one that is stuck."""
+        """Write down who starts, and its child: others can tell a slow start from one that is stuck, and see a child
+        whose starter has left."""
         if self._lock is not None and self._lock.fd is not None:
             with contextlib.suppress(OSError):  # a full disk
                 os.ftruncate(self._lock.fd, 0)
@@ -177,13 +185,26 @@ class Starter:
         self._lock = self._waiting_since = None
 
 
-def _is_stuck(path: str) -> bool:
-    """Whether a process of the start that holds this lock is suspended; also where that cannot be told."""
+def _noted_pids(path: str) -> list[int]:
     try:
         with open(path, "rb") as file:
-            pids = [int(word) for word in file.read(100).split()]
+            return [int(word) for word in file.read(100).split()]
     except (OSError, ValueError):
-        return True
+        return []
+
+
+def _has_starting_child(path: str) -> bool:
+    """Whether the last start that was noted goes on without its starter: a hook, a command, or a PRIMARY that left."""
+    pids = _noted_pids(path)
+    if len(pids) < 2 or not 0 <= time.time() - os.stat(path).st_mtime < limits.START_TIMEOUT:
+        return False
+    process = holder.find_process(pids[1])
+    return process is not None and process.uid == os.getuid() and holder.is_server_command(process.argv)
+
+
+def _is_stuck(path: str) -> bool:
+    """Whether a process of the start that holds this lock is suspended; also where that cannot be told."""
+    pids = _noted_pids(path)
     return sys.platform != "linux" or not pids or any(map(holder.is_suspended, pids))
 
 
@@ -204,7 +225,7 @@ def start_successor(directory: str, generation: str) -> threading.Thread | None:
     starter = Starter(directory)
     if not starter.hold():
         return None
-    child = spawn_detached(directory, successor_of=generation)
+    child = starter.spawn(successor_of=generation)
 
     def watch() -> None:
         until = boot_seconds() + limits.START_TIMEOUT

@@ -330,7 +330,7 @@ class Primary:
             _log.info("the successor is not ready yet; it will find the lock free")
 
     def _spawn_successor(self) -> None:
-        spawn.spawn_detached(self._directory, successor_of=self._announced.generation)
+        self._starter.spawn(successor_of=self._announced.generation)
 
     async def _drain(self) -> None:
         until = boot_seconds() + _DRAIN

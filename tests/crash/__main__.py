@@ -40,6 +40,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
         **{f"waiting_proxies_{count}": partial(starters.waiting_proxies, count) for count in (1, 10, 40)},
         **{f"waiting_commands_{count}": partial(starters.waiting_commands, count) for count in (1, 10, 40)},
+        "leaving_primary": partial(starters.leaving_primary, 20),
         "stopped_starter": starters.stopped_starter,
         "fifty_at_once": partial(storms.fifty_at_once, 20 * factor),
         "port_is_taken": strangers.port_is_taken,

@@ -84,6 +84,29 @@ def waiting_proxies(count: int) -> Figures:
         starts.machine.close()
 
 
+def leaving_primary(count: int) -> Figures:
+    """PRIMARY's client leaves while every PROXY calls: the successor that it raises is the only server that is started."""
+    starts = Starts()
+    try:
+        machine = starts.machine
+        primary = machine.serve()
+        primary.initialize()
+        machine.ready()
+        proxies = [machine.serve() for _ in range(count)]
+        for proxy in proxies:
+            proxy.initialize()
+            assert _call(proxy)
+        primary.close_stdin()
+        with ThreadPoolExecutor(count) as pool:
+            while primary.process.poll() is None:
+                assert all(pool.map(_call, proxies)), "a call failed"
+            assert all(pool.map(_call, proxies)), "a call failed"
+        assert starts.count() == 1, f"{starts.count()} servers were started"
+        return {"proxies": count, "starts": starts.count()}
+    finally:
+        starts.machine.close()
+
+
 def waiting_commands(count: int) -> Figures:
     """Commands that need a server and find none, all at once: exactly one server is started, and all are answered."""
     starts = Starts()
