@@ -120,6 +120,7 @@ MAX_COMMAND_CHARS = 500
 MAX_DURATION_MS = 10**12  # thirty years: more is an error
 MAX_PROMPT_CHARS = 2_000
 MAX_ERROR_CHARS = 2_000  # head and tail together
+MAX_CAUSE_SEARCHED = 262_144  # characters of an error in which the line with its cause is looked for
 MAX_TASK_CHARS = 500  # of the prompt that a subagent gets
 MAX_LABEL_CHARS = 200  # descriptions, subjects, names
 MAX_ARGUMENTS = 20  # of an MCP call

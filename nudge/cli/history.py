@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from nudge import context, paths
+from nudge import context, limits, paths
 from nudge import switches as switch
 from nudge.cli import completion, observations, output, params, plain
 from nudge.cli.app import verb
@@ -60,12 +60,16 @@ def _private_note() -> str | None:
 
 
 def find_session(client: Client, word: str, project: str | None = None) -> str:
-    """Return the id of `last`, of a whole id, or of a unique beginning."""
-    which = {"limit": 1} if word == "last" else {"session": word, "limit": 20}
-    sessions = client.call("nudge.sessions", {**project_params(project), **which})
+    """Return the id of `last` (of this project, and not empty), of a whole id, or of a unique beginning."""
+    is_last = word == "last"
+    which = {"nonempty": True, "limit": 1} if is_last else {"session": word, "limit": 20}
+    named = project_params(_chosen_project(project, False) if is_last else project)
+    sessions = client.call("nudge.sessions", {**named, **which})
     ids = [str(session["session_id"]) for session in sessions]
     if word in ids or (word and len(ids) == 1):
         return word if word in ids else ids[0]
+    if not ids and is_last:
+        raise NotFound("nothing was done in this project yet; list all sessions with: nudge sessions")
     if not ids:
         raise NotFound(f"session not found: {word}; list them with: nudge sessions")
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
@@ -90,7 +94,7 @@ def _fetch(client: Client, ids: Sequence[int]) -> list[dict[str, Any]]:
 @click.argument("query", metavar="QUERY", help='Words, "phrases", prefix*, AND, OR, NOT.')
 @option("--project", metavar="NAME", help="Only in this project.", shell_complete=completion.projects)
 @_type_option
-@params.limit_option(20)
+@params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
 @option("--full", is_flag=True, help="Show each observation in full, not a preview.")
 @option("--ids", is_flag=True, help="Print the ids only, one per line.")
 @option("--order-by", type=click.Choice(["relevance", "blended"]), help="The best match first, or blended with age.")
@@ -102,6 +106,8 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
     console, client = invocation.console, invocation.client()
     fields = {"query": query, **project_params(project), **params.given(**filters)}
     rows = client.call("nudge.search", fields)
+    limit = min(fields.get("limit", limits.DEFAULT_SEARCH_LIMIT), limits.MAX_SEARCH_LIMIT)
+    more = len(rows) == limit and client.call("nudge.search", {**fields, "limit": 1, "offset": limit})
     if full:
         rows = _fetch(client, [row["id"] for row in rows])
     if ids:
@@ -113,7 +119,8 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
             else observations.table(console.pen, rows)
         )
         console.result(rows, lines)
-    console.note(f'nudge: {output.count(len(rows), "result")} for "{escape(query)}"')
+    suffix = "; there are more: narrow it down, or raise --limit" if more else ""
+    console.note(f'nudge: {output.count(len(rows), "result")} for "{escape(query)}"{suffix}')
     if project is None and console.is_terminal and (note := _private_note()):
         console.note(escape(note))
     return EXIT_OK
@@ -224,7 +231,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
 @click.argument(
     "session",
     metavar="SESSION",
-    help="last (of all projects), an id, or the beginning of one.",
+    help="last (of this project), an id, or the beginning of one.",
     shell_complete=completion.sessions,
 )
 @option("--project", metavar="NAME", help="Only sessions of this project.", shell_complete=completion.projects)

@@ -64,6 +64,13 @@ def parse_id(text: str) -> int:
     return number
 
 
+def parse_count(text: str) -> int:
+    number = plain.parse_whole(text)
+    if number < 1:
+        raise ValueError(f"{number} is not a number of results (1 or more)")
+    return number
+
+
 def parse_span(text: str) -> int:
     """Seconds in `90m`, `36h`, `7d`, `2w`."""
     number, unit = text[:-1], text[-1:]
@@ -94,6 +101,7 @@ def parse_days(text: str) -> int:
 
 
 WHOLE = Parsed("integer", plain.parse_whole)
+COUNT = Parsed("count", parse_count)
 NUMBER = Parsed("number", plain.parse_number)
 PORT = Parsed("port", plain.parse_port)
 PAIR = Parsed("pair", plain.parse_pair)
@@ -185,7 +193,7 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
 
 
 def limit_option(default: int, noun: str = "results") -> Callable[[F], F]:
-    return option("--limit", type=WHOLE, metavar="N", help=f"Maximum number of {noun} ({default}).")
+    return option("--limit", type=COUNT, metavar="N", help=f"Maximum number of {noun} ({default}).")
 
 
 def window_options(noun: str) -> Callable[[F], F]:

@@ -11,7 +11,7 @@ from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, Protocol
 
     class Connection(Protocol):
@@ -52,6 +52,7 @@ class Event:
         "client",
         "content",
         "cwd",
+        "details",
         "event_id",
         "file_path",
         "files",
@@ -80,6 +81,7 @@ class Event:
         self.source_event, self.tool_name = _text(raw, "source_event"), _text(raw, "tool_name")
         self.file_path, self.prompt_id = _text(raw, "file_path"), _text(raw, "prompt_id")
         self.metadata = _metadata(raw)
+        self.details = _details(raw.get("metadata"), self.content)
         self.files = _other_files(raw, self.file_path) if TYPES[self.type].changes_file else []
 
 
@@ -129,6 +131,20 @@ def _other_files(raw: Mapping[str, Any], file_path: str | None) -> list[str]:
     paths = files[: limits.MAX_PATCHED_FILES] if isinstance(files, list) else []
     kept = [to_unicode(path[: limits.MAX_EVENT_FIELD_CHARS]) for path in paths if isinstance(path, str)]
     return [path for path in dict.fromkeys(kept) if path != file_path]
+
+
+def _details(metadata: object, content: str) -> str:
+    """The texts in the metadata that are not in the content already; names of fields are ours."""
+    texts = dict.fromkeys(to_unicode(text).strip() for text in _texts(metadata))
+    return "\n".join(text for text in texts if text not in content)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _metadata(raw: Mapping[str, Any]) -> str:

@@ -11,7 +11,8 @@ import os
 import re
 
 from nudge import limits
-from nudge.history.redact import redact_ends, redact_start
+from nudge.history.redact import redact_ends, redact_start, remove_private
+from nudge.text import to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nudge.history import git
 
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
+_CAUSE = r"\w(?:Error|Exception)\b|(?i:\b(?:error|fatal|panic)\b[:\[ ])|(?i:\b(?:not found|no such|cannot|undefined)\b)"
 _EXIT_CODE = re.compile(r"\s*Exit code (\d{1,9})\b")
 PATH_NAMES = ("file_path", "notebook_path", "path")
 
@@ -141,12 +143,24 @@ def read_tool_call(payload: Mapping[str, Any], *, failed: bool) -> Observation:
 
 def _add_outcome(call: ToolCall, metadata: dict[str, Any]) -> None:
     if call.error:
-        metadata["error"] = redact_ends(call.error, limits.MAX_ERROR_CHARS)
+        _add_error(call.error, metadata)
     if call.payload.get("is_interrupt") is True or call.returned("interrupted") is True:
         metadata["interrupted"] = True
     duration = call.payload.get("duration_ms")
     if isinstance(duration, int | float) and 0 <= duration <= limits.MAX_DURATION_MS:
         metadata["duration_ms"] = int(duration)
+
+
+def _add_error(error: str, metadata: dict[str, Any]) -> None:
+    """Both ends of an error, and the first line that names its cause when that is in neither."""
+    metadata["error"] = redact_ends(error, limits.MAX_ERROR_CHARS)
+    if len(error) > limits.MAX_ERROR_CHARS:
+        text = remove_private(to_unicode(error[: limits.MAX_CAUSE_SEARCHED]))
+        if match := re.search(_CAUSE, text):
+            start = text.rfind("\n", 0, match.start()) + 1
+            line = text[start : match.end() + limits.MAX_LABEL_CHARS].partition("\n")[0]
+            cause = redact_start(line, limits.MAX_LABEL_CHARS)
+            metadata |= {} if cause in metadata["error"] else {"cause": cause}
 
 
 # Commands
@@ -162,7 +176,8 @@ def _read_command(call: ToolCall) -> Observation:
     by_git = _read_git(command, printed, succeeded=code == 0)
     if call.error is not None or code:
         if call.error is None:
-            metadata["error"] = redact_ends(printed, limits.MAX_ERROR_CHARS)
+            _add_error(printed, metadata)
+        metadata["command"] = content
         if by_git and "subject" in by_git.metadata:  # committed, then something behind it failed
             metadata |= by_git.metadata
         return Observation(FAILURE, content, metadata=metadata)

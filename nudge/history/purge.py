@@ -1,8 +1,8 @@
 """Deleting observations: what the user asks to purge, and what has outlived its retention.
 
 An observation leaves copies: in the prompt that it records, in its session's summary, in the texts that were injected.
-Neither a purge nor retention leaves those behind. A purge by words also finds what no search shows: the text of errors,
-subjects and descriptions, and copies whose observation was deleted before them.
+Neither a purge nor retention leaves those behind. A purge by words deletes what a search finds, and also copies whose
+observation was deleted before them.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -81,7 +81,7 @@ class Selection:
     __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions")
 
     def __init__(self, connection: Connection, conditions: Conditions, match: MatchTexts) -> None:
-        self.observations = _select_observations(connection, conditions, match)
+        self.observations = _select_observations(connection, conditions)
         self.prompts = {row[3] for row in self.observations if row[2] == "user_prompt" and row[3] is not None}
         self.injections = _injections_naming(connection, {row[0] for row in self.observations})
         self.changed_sessions = {row[1] for row in self.observations}
@@ -124,21 +124,14 @@ def purge_observations(connection: Connection, conditions: Conditions, now: floa
     return selection.counts()
 
 
-def _select_observations(connection: Connection, conditions: Conditions, match: MatchTexts) -> list[Any]:
+def _select_observations(connection: Connection, conditions: Conditions) -> list[Any]:
+    """By words, exactly what a search finds."""
     where, values = conditions.where()
     columns = "SELECT id, session_id, obs_type, prompt_id, is_pinned FROM observations WHERE"
     if conditions.match is None:
         return list(connection.execute(f"{columns} {where}", values).fetchall())
-    indexed = (
-        f"SELECT id FROM observations WHERE {where} AND id IN (SELECT rowid FROM observations_fts WHERE"
-        " observations_fts MATCH ?)"
-    )
-    ids = {row[0] for row in connection.execute(indexed, [*values, conditions.match])}
-    rows = connection.execute(f"SELECT id, content, file_path, metadata FROM observations WHERE {where}", values)
-    ids.update(match(conditions.match, ((row[0], f"{row[1]}\n{_text_values(row[3])}", row[2]) for row in rows)))
-    return list(
-        connection.execute(f"{columns} id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),)).fetchall()
-    )
+    indexed = "id IN (SELECT rowid FROM observations_fts WHERE observations_fts MATCH ?)"
+    return list(connection.execute(f"{columns} {where} AND {indexed}", [*values, conditions.match]).fetchall())
 
 
 def _text_values(document: str) -> str:

@@ -29,7 +29,7 @@ _INDEX_NAMES = ("id", "timestamp", "obs_type", "content_preview", "file_path", "
 _FULL = ", ".join(f"o.{name}" for name in COLUMNS.split(", "))
 # CROSS JOIN keeps the full-text index first whatever the statistics say: it yields rows by rank until the limit.
 _FOUND = "FROM observations_fts AS f CROSS JOIN observations AS o ON o.id = f.rowid WHERE observations_fts MATCH ?"
-_INDEXED = ("content", "file_path")
+_INDEXED = ("content", "file_path", "details")
 _OPERATORS = ("AND", "OR", "NOT")
 _NAMES = "|".join(_INDEXED)
 _FILTER = re.compile(rf"(-\s*)?(\{{\s*(?:{_NAMES})(?:\s+(?:{_NAMES}))*\s*\}}|(?:{_NAMES}))\s*:(?!:)")

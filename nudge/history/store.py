@@ -58,11 +58,11 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
         event.file_path,
         event.content,
         event.metadata,
+        event.details,
     )
     added = connection.execute(
         "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event,"
-        " tool_name, file_path, content,"
-        f" metadata) VALUES ({marks(row)})",
+        f" tool_name, file_path, content, metadata, details) VALUES ({marks(row)})",
         row,
     )
     observation_id = int(added.lastrowid)
@@ -178,13 +178,15 @@ def _insert_prompt(connection: Connection, event: Event) -> int:
 
 
 def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None:
-    """Assign the actions between this prompt and the next one to it, unless they name a stored prompt."""
+    """Assign the actions between this prompt and the next one to it, unless they name a stored prompt. Of this prompt's
+    own second, those that came before it belong to the prompt before."""
     until = connection.execute(
         "SELECT min(timestamp) FROM prompts WHERE session_id = ? AND timestamp > ? AND source = 'user'",
         (event.session_id, event.timestamp),
     ).fetchone()[0]
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
+        " AND (timestamp > ? OR prompt_id IS NULL)"
         f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE"
         " named.id = observations.prompt_id"
         " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
@@ -193,6 +195,7 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
             event.session_id,
             event.timestamp,
             limits.MAX_TIMESTAMP + 1 if until is None else until,
+            event.timestamp,
             *NOT_ACTIONS,
         ),
     )

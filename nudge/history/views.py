@@ -10,6 +10,7 @@ from itertools import groupby
 from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history.event import COLUMNS, marks, observation
+from nudge.history.observations import SESSION_TYPES
 from nudge.history.summary import intent, summary_of
 
 TYPE_CHECKING = False
@@ -245,19 +246,27 @@ def sessions(
     *,
     project: str | None = None,
     prefix: str = "",
+    nonempty: bool = False,
     hidden: frozenset[str] = frozenset(),
     limit: int = limits.DEFAULT_SESSIONS_LIMIT,
     offset: int = 0,
 ) -> list[dict[str, Any]]:
-    """Sessions, the latest started first, without those of the projects in `hidden`. `prefix`: the start of an id."""
+    """Sessions, the latest started first, without those of the projects in `hidden`. `prefix`: the start of an id.
+    `nonempty`: only those in which something was done or asked."""
+    something = (
+        " AND EXISTS (SELECT 1 FROM observations WHERE session_id = s.id"
+        f" AND +obs_type NOT IN ({marks(SESSION_TYPES)}))"
+        if nonempty
+        else ""
+    )
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
         " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM"
         " observations WHERE session_id = s.id)"
         " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
-        " AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1) ORDER BY started_at DESC, id LIMIT"
-        " ?3 OFFSET ?4",
-        (project, prefix, limit, offset, json.dumps(sorted(hidden))),
+        f" AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1){something}"
+        " ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
+        (project, prefix, limit, offset, json.dumps(sorted(hidden)), *(SESSION_TYPES if nonempty else ())),
     ).fetchall()
     return [_session(connection, row) for row in rows]
 

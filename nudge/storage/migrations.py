@@ -32,11 +32,12 @@ _HISTORY = (
         source TEXT NOT NULL CHECK (source IN ('user', 'agent')), content TEXT NOT NULL
     )""",
     "CREATE INDEX prompts_session ON prompts(session_id, timestamp)",
+    # `details` is the text in `metadata` that a search looks at beside the content: what an error said, a description.
     """CREATE TABLE observations (
         id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL REFERENCES sessions(id),
         prompt_id INTEGER REFERENCES prompts(id) ON DELETE SET NULL, timestamp INTEGER NOT NULL, project TEXT,
         obs_type TEXT NOT NULL, source_event TEXT, tool_name TEXT, file_path TEXT, content TEXT NOT NULL,
-        metadata TEXT NOT NULL DEFAULT '{}', is_pinned INTEGER NOT NULL DEFAULT 0
+        metadata TEXT NOT NULL DEFAULT '{}', is_pinned INTEGER NOT NULL DEFAULT 0, details TEXT NOT NULL DEFAULT ''
     )""",
     "CREATE INDEX observations_session ON observations(session_id, timestamp)",
     "CREATE INDEX observations_prompt ON observations(prompt_id) WHERE prompt_id IS NOT NULL",
@@ -55,19 +56,21 @@ _HISTORY = (
         NOT NULL )""",
     "CREATE INDEX injections_session ON injections(session_id, timestamp)",
     f"""CREATE VIRTUAL TABLE observations_fts USING fts5(
-        content, file_path, content='observations', content_rowid='id', tokenize='{TOKENIZER}'
+        content, file_path, details, content='observations', content_rowid='id', tokenize='{TOKENIZER}'
     )""",
     """CREATE TRIGGER observations_inserted AFTER INSERT ON observations BEGIN
-        INSERT INTO observations_fts(rowid, content, file_path) VALUES (new.id, new.content, new.file_path);
+        INSERT INTO observations_fts(rowid, content, file_path, details)
+        VALUES (new.id, new.content, new.file_path, new.details);
     END""",
     """CREATE TRIGGER observations_deleted AFTER DELETE ON observations BEGIN
-        INSERT INTO observations_fts(observations_fts, rowid, content, file_path)
-        VALUES ('delete', old.id, old.content, old.file_path);
+        INSERT INTO observations_fts(observations_fts, rowid, content, file_path, details)
+        VALUES ('delete', old.id, old.content, old.file_path, old.details);
     END""",
-    """CREATE TRIGGER observations_updated AFTER UPDATE OF content, file_path ON observations BEGIN
-        INSERT INTO observations_fts(observations_fts, rowid, content, file_path)
-        VALUES ('delete', old.id, old.content, old.file_path);
-        INSERT INTO observations_fts(rowid, content, file_path) VALUES (new.id, new.content, new.file_path);
+    """CREATE TRIGGER observations_updated AFTER UPDATE OF content, file_path, details ON observations BEGIN
+        INSERT INTO observations_fts(observations_fts, rowid, content, file_path, details)
+        VALUES ('delete', old.id, old.content, old.file_path, old.details);
+        INSERT INTO observations_fts(rowid, content, file_path, details)
+        VALUES (new.id, new.content, new.file_path, new.details);
     END""",
 )
 

@@ -170,7 +170,7 @@ def match_texts(expression: str, documents: Iterable[tuple[int, str, str | None]
     the history's own index. In memory: purged text must not be written anywhere."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.execute(
-            f"CREATE VIRTUAL TABLE texts USING fts5(content, file_path, content='', tokenize='{TOKENIZER}')"
+            f"CREATE VIRTUAL TABLE texts USING fts5(content, file_path, details, content='', tokenize='{TOKENIZER}')"
         )
         remaining = iter(documents)
         while part := list(islice(remaining, _TEXTS_AT_ONCE)):

@@ -100,10 +100,11 @@ class FileHistory(Params):
 
 
 class Sessions(InContext):
-    """`session` is the beginning of an id."""
+    """`session` is the beginning of an id; `nonempty` leaves out those in which nothing was done or asked."""
 
     project: ProjectName | None = None
     session: Text = ""
+    nonempty: bool = False
     limit: Annotated[int, _between(1, limits.MAX_SESSIONS_LIMIT)] = limits.DEFAULT_SESSIONS_LIMIT
     offset: Offset = 0
 
@@ -287,6 +288,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
             connection,
             project=projects.find(connection, params.project),
             prefix=params.session,
+            nonempty=params.nonempty,
             limit=params.limit,
             offset=params.offset,
             hidden=projects.hidden(connection, private, params.caller_project(call)),

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from nudge import limits
 from nudge.errors import Invalid, NudgeError
 from nudge.history.digest import Digest
+from nudge.history.summary import settle
 from nudge.storage import spool
 from nudge.usecases import credit, history, inject
 from nudge.usecases.app import App
@@ -43,6 +44,9 @@ async def record(app: App, params: history.Record, call: Call) -> Any:
 async def record_many(app: App, params: RecordMany, call: Call) -> Any:
     """Store many old events. Nothing is credited: what worked months ago says little about today."""
     outcomes = await asyncio.gather(*(_record_old(app, event, call) for event in params.events))
+    if app.history is not None:
+        # The transcript of a subagent may be read after its session's end, which it reopens.
+        await app.history.write(lambda connection: settle(connection, app.now()))
     refused = [
         {"event_id": str(event.get("event_id"))[:64], "reason": outcome}
         for event, outcome in zip(params.events, outcomes, strict=True)

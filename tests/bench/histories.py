@@ -249,6 +249,7 @@ class _Past:
             content,
             metadata,
             0,
+            "",
         )
 
     def _made(self, pattern: str) -> str:

@@ -55,3 +55,44 @@ def test_two_repos_with_one_short_name_are_two_projects(machine: Machine) -> Non
     assert len(machine.json("search", "deploy", "--project", "y/api")) == 1
     assert machine.json("purge", "--project", "y/api", "--confirm")["total"] == 1
     assert [row["project"] for row in machine.json("recent", cwd=x)] == ["api"]
+
+
+def test_an_error_is_searchable_text_and_purge_agrees(machine: Machine) -> None:
+    """`nudge search 'No module named'` finds the failure; `purge --search` takes what the search found."""
+    machine.json("ls")
+    error = "Exit code 1\nModuleNotFoundError: No module named 'flask'"
+    fields: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "make test"}, "error": error}
+    _record(machine, str(machine.base), "s1", "PostToolUseFailure", **fields)
+    _ran(machine, str(machine.base), "make build")
+    _wait_until_stored(machine, 2)
+    (found,) = machine.json("search", "No module named")
+    assert (found["obs_type"], found["content_preview"]) == ("command_error", "make test")
+    (whole,) = machine.json("show", str(found["id"]))
+    assert whole["metadata"]["command"] == "make test" and whole["metadata"]["error"] == error
+    assert machine.json("purge", "--search", "No module named", "--confirm")["total"] == 1
+    assert machine.json("search", "No module named") == [] and len(machine.json("search", "make")) == 1
+
+
+def test_results_say_when_there_are_more(machine: Machine) -> None:
+    """And count in plain words."""
+    machine.json("ls")
+    for number in range(2):
+        _ran(machine, str(machine.base), f"make {number}")
+    _wait_until_stored(machine, 2)
+    few = machine.cli("search", "make", "--limit", "1").stderr
+    assert 'nudge: 1 result for "make"; there are more: narrow it down, or raise --limit' in few
+    assert 'nudge: 2 results for "make"\n' in machine.cli("search", "make", "--limit", "2").stderr
+    refused = machine.cli("recent", "--limit", "0")
+    assert refused.returncode == 2 and "1 or more" in refused.stderr
+
+
+def test_trace_last_is_this_projects_last_session_with_something_in_it(machine: Machine) -> None:
+    """A session that only began, and one of another project, are passed over."""
+    here = _clone(machine.base / "here", "git@example.com:x/here.git")
+    machine.json("ls")
+    _ran(machine, here, "make here")
+    _wait_until_stored(machine, 1)
+    _ran(machine, str(machine.base), "make elsewhere")
+    _record(machine, here, "only begun", "SessionStart", source="startup")
+    _wait_until_stored(machine, 3)
+    assert machine.json("trace", "last", cwd=here)["session_id"] == "make here session"

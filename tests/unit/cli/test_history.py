@@ -103,7 +103,11 @@ def test_search_full(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.get_observations"] = [FULL]
     outcome = nudge("search", "x", "--full", "--limit", "60", "--json")
     assert json.loads(outcome.out) == [FULL, FULL]
-    assert [params["ids"] for _, params in server.calls[1:]] == [list(range(1, 51)), list(range(51, 61))]
+    assert "there are more: narrow it down, or raise --limit" in outcome.err
+    assert [params["ids"] for op, params in server.calls if op == "nudge.get_observations"] == [
+        list(range(1, 51)),
+        list(range(51, 61)),
+    ]
 
 
 def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -> None:
@@ -348,7 +352,7 @@ def test_trace(nudge: Nudge, server: Server, somewhere: Path) -> None:
         f'{at[2]} "Fix the login" -> 1 observation',
         f"  #42  {at[3]}  file_read  /a.py",
     ]
-    last = {"project": None, "context": {"project": str(somewhere).casefold()}, "limit": 1}
+    last = {"project": str(somewhere).casefold(), "nonempty": True, "limit": 1}
     assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", {"session_id": SESSION})]
 
 

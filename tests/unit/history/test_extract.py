@@ -190,13 +190,13 @@ COMMANDS = [
         failure("Bash", {"command": "make"}, "Exit code 2\nno"),
         "command_error",
         "make",
-        {"exit_code": 2, "error": "Exit code 2\nno"},
+        {"exit_code": 2, "error": "Exit code 2\nno", "command": "make"},
     ),
     (
         failure("Bash", {"command": "x"}, "killed", is_interrupt=True),
         "command_error",
         "x",
-        {"exit_code": None, "error": "killed", "interrupted": True},
+        {"exit_code": None, "error": "killed", "interrupted": True, "command": "x"},
     ),
     (
         tool("Bash", {"command": "sleep 9"}, {"stdout": "", "interrupted": True}),
@@ -227,7 +227,7 @@ COMMANDS = [
         tool("shell", {"command": ["go", "vet"]}, {"output": "bad", "exit_code": 1}),
         "command_error",
         "go vet",
-        {"exit_code": 1, "error": "bad"},
+        {"exit_code": 1, "error": "bad", "command": "go vet"},
     ),
     (tool("exec_command", {"cmd": "ls"}, None), "command", "ls", {"exit_code": None}),
 ]
@@ -256,6 +256,17 @@ def test_a_long_error_keeps_its_ends() -> None:
         ]
         assert len(error) <= limits.MAX_ERROR_CHARS
         assert error.startswith("Exit code 1\nHEAD") and error.endswith("TAIL") and "[...]" in error
+
+
+def test_the_line_that_names_the_cause_is_kept() -> None:
+    """Of a long error, when it is in neither of the ends; redacted like them, and without private parts."""
+    cause = "ModuleNotFoundError: No module named 'flask'"
+    long = "collecting tests\n" * 200 + f"E   {cause}\n" + "summary of tests\n" * 200
+    metadata = event_of(failure("Bash", {"command": "x"}, long))["metadata"]
+    assert cause not in metadata["error"] and metadata["cause"] == f"E   {cause}"
+    hidden = long.replace("E   ", "<private>").replace("'flask'", "</private>")
+    assert "cause" not in event_of(failure("Bash", {"command": "x"}, hidden))["metadata"]
+    assert "cause" not in event_of(failure("Bash", {"command": "x"}, cause))["metadata"]
 
 
 COMMIT = "[main abc1234] Fix the login\n 2 files changed, 10 insertions(+), 3 deletions(-)\n"
@@ -360,7 +371,7 @@ GIT = [
 def test_a_commit_or_a_push_is_one_when_git_did_it(told: dict[str, Any], kind: str, facts: dict[str, Any]) -> None:
     """Known from what git printed; from success alone only where the words cannot be part of a text."""
     event = event_of(told)
-    metadata = {name: value for name, value in event["metadata"].items() if name != "exit_code"}
+    metadata = {name: value for name, value in event["metadata"].items() if name not in ("exit_code", "command")}
     assert (event["type"], metadata) == (kind, facts)
 
 

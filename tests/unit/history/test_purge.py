@@ -113,7 +113,7 @@ def test_what_sessions_were_told_of_it_goes_too() -> None:
 
 
 @pytest.mark.parametrize("query", [MARKER, f'"say {MARKER}"', f"nothing OR {MARKER.upper()}", f"{MARKER[:4]}*"])
-def test_a_purge_by_words_finds_what_no_search_shows(query: str) -> None:
+def test_a_purge_by_words_finds_every_copy(query: str) -> None:
     """The text of an error, a subject or a description, however deep; and copies that outlived their observation."""
     connection = filled(
         event("command_error", "make", metadata={"error": f"line one\nsay {MARKER} (again)", "exit_code": 2}),

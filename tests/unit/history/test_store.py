@@ -175,11 +175,18 @@ def test_actions_without_a_name_follow_the_latest_prompt_before_them() -> None:
         prompt("first", NOW),
         event(content="a", timestamp=NOW + 1),
         prompt("second", NOW + 10),
-        event(content="b", timestamp=NOW + 10),
+        event(content="b", timestamp=NOW + 11),
         event(content="c", timestamp=NOW + 99),
     ]
     for order in orders(told):
         assert linked(*order) == {"before": None, "a": "first", "b": "second", "c": "second"}
+
+
+def test_events_of_one_second_belong_to_the_prompt_before_them() -> None:
+    """Times are whole seconds: within one of them, the order of arrival says which prompt came before."""
+    told = [prompt("one"), event(content="a"), prompt("two"), event(content="b"), event(content="c")]
+    assert linked(*told) == {"a": "one", "b": "two", "c": "two"}
+    assert linked(event(content="early"), prompt("one")) == {"early": "one"}
 
 
 def test_a_name_nobody_knows_falls_back_to_time() -> None:
