@@ -22,6 +22,7 @@ SERVER, CALLER, HOOK = "server", "caller", "hook"
 """Who uses a setting: the server, from its start on; whoever talks to one, a PROXY too; a hook."""
 
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
+_SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _DAMAGED = "(damaged)"  # no session has this id: what is stored is not used
 
 
@@ -149,6 +150,12 @@ SETTINGS = (
         "seconds a session outlives its last process; 0 ends it with the process",
     ),
     Setting(
+        "hint_idle",
+        limits.HINT_IDLE,
+        _parse_seconds,
+        "seconds without set, get, bump or credit after which a hint with ttl `session` goes; 0 keeps it",
+    ),
+    Setting(
         "idle_exit",
         limits.IDLE_EXIT,
         _parse_seconds,
@@ -182,6 +189,7 @@ class Settings:
     secret_guard: bool
     default_ttl: str
     session_grace: float
+    hint_idle: float
     idle_exit: float
     autostart: bool
     log_level: str
@@ -210,6 +218,24 @@ class Settings:
         self.session = dict(session or {})
         """What the session was told, as text by name: what is stored of these settings."""
         self.warnings = tuple(warnings)
+
+    def describe_lifetime(self, ttl: str) -> str:
+        """How long a hint that is set now stays, for people."""
+        seconds = clock.parse_lifetime(ttl)
+        if seconds is not None:
+            return f"for {_span_text(seconds)}"
+        if not self.session_grace:
+            return "until the last nudge process ends"
+        return f"until it is not used for {_span_text(self.hint_idle)}" if self.hint_idle else "until the session ends"
+
+
+def _span_text(seconds: float) -> str:
+    """`30 days`, `1 hour`, `90 seconds`: in the largest unit that divides it."""
+    size, unit = next(
+        (size, unit) for size, unit in _SPAN_UNITS if (seconds >= size and seconds % size == 0) or size == 1
+    )
+    count = f"{seconds / size:g}"
+    return f"{count} {unit}" if count == "1" else f"{count} {unit}s"
 
 
 def load(environ: Mapping[str, str] = os.environ, flags: Mapping[str, str] | None = None) -> Settings:

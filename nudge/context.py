@@ -17,7 +17,7 @@ from nudge.text import has_control
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
 OS_NAMES = ("linux", "darwin", "windows")
@@ -456,3 +456,27 @@ def _read(path: str) -> str:
         return ""
     finally:
         os.close(descriptor)
+
+
+# Scopes for people
+
+EVERYWHERE = "everywhere"
+
+
+def describe_scope(scope: Mapping[str, Any] | None) -> str:
+    """`repo git:org/x, branch dev or main`; a hint without a scope applies everywhere. Not escaped."""
+    return ", ".join(_conditions(scope or {})) or EVERYWHERE
+
+
+def _conditions(scope: Mapping[str, Any]) -> Iterator[str]:
+    for field, word in (("cwd_glob", "cwd"), ("repo", "repo"), ("branch", "branch"), ("os", "os")):
+        if scope.get(field):
+            yield f"{word} {_any_of(scope[field])}"
+    for name in scope.get("env_required") or ():
+        yield f"env {name} set"
+    for name, allowed in (scope.get("env_match") or {}).items():
+        yield f"env {name}={_any_of(allowed)}"
+
+
+def _any_of(allowed: str | Sequence[str]) -> str:
+    return allowed if isinstance(allowed, str) else " or ".join(allowed)

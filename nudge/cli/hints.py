@@ -46,7 +46,7 @@ _META = {"section": "Metadata"}
 @option("--source", type=click.Choice(plain.SOURCES), help="Where it comes from (user).", **_META)
 @option("--added-by", metavar="NAME", help="Who adds it, such as agent:codex.", **_META)
 @option("--if-match-version", type=WHOLE, metavar="N", help="Only if this is its version (0: it is new).", **_META)
-@params.scope_options("Everywhere. Without a scope, a hint applies to the repo you are in.")
+@params.scope_options("In every repo. Without it, a hint applies to the repo you are in.")
 def set_hint(invocation: Invocation, component: str, key: str, value: str, **options: Any) -> int:
     """The same component, key and scope replace the hint; another scope adds a variant."""
     return plain.set_hint(invocation, component, key, value, **options)
@@ -116,6 +116,8 @@ def query(
         why_not = result.get("why_not") or ()
         reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"
         console.note(f"{reason}; list all hints with: nudge ls")
+        if note := result.get("note"):
+            console.note(escape(note))
         for miss in why_not:
             name = output.hint_name(miss["component"], miss["key"])
             console.note(f"  {name}: {escape('; '.join(miss['reasons']))}")
@@ -164,8 +166,11 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         result = client.call("nudge.list_components", fields)
         console.result(result, _hint_lines(console.pen, result["hints"]))
         advice = f"{escape(component)} has no hints; list the components with: nudge ls"
-    if not result["components"] and not console.as_json:
-        console.note(advice)
+    if not console.as_json:
+        if not result["components"]:
+            console.note(advice)
+        if note := result.get("note"):
+            console.note(escape(note))
     return EXIT_OK
 
 
@@ -200,11 +205,12 @@ def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:
     "nudge delete http-proxy build --global",
 )
 @params.name_arguments
-@params.scope_options("The variant that applies everywhere.")
+@params.scope_options("The variant for every repo.")
 def delete(invocation: Invocation, component: str, key: str, **scope_options: Any) -> int:
     """Without a scope, all variants are deleted."""
-    scope = plain.scope_params(scope_options)
-    fields = {"component": component, "key": key} | ({} if scope is None else {"scope": scope})
+    fields: dict[str, Any] = {"component": component, "key": key}
+    if plain.is_scope_given(scope_options):
+        fields["scope"] = plain.scope_params(scope_options)[0]
     result = invocation.client().call("nudge.delete_hint", fields)
     previous = result["previous"]
     what = f"{len(previous)} variants" if isinstance(previous, list) else f"v{previous['version']}"

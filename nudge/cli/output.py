@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from nudge.context import EVERYWHERE, describe_scope
 from nudge.errors import SettingInvalid
 from nudge.text import escape
 
@@ -27,7 +28,6 @@ EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 
 SECRET = "[secret]"
-EVERYWHERE = "everywhere"
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "…": "..."}
@@ -255,21 +255,7 @@ def hint_name(component: str, key: str) -> str:
 
 def scope_text(scope: Mapping[str, Any] | None) -> str:
     """`repo git:org/x, branch dev or main`; a hint without a scope applies everywhere."""
-    return escape(", ".join(_conditions(scope or {}))) or EVERYWHERE
-
-
-def _conditions(scope: Mapping[str, Any]) -> Iterator[str]:
-    for field, word in (("cwd_glob", "cwd"), ("repo", "repo"), ("branch", "branch"), ("os", "os")):
-        if scope.get(field):
-            yield f"{word} {_any_of(scope[field])}"
-    for name in scope.get("env_required") or ():
-        yield f"env {name} set"
-    for name, allowed in (scope.get("env_match") or {}).items():
-        yield f"env {name}={_any_of(allowed)}"
-
-
-def _any_of(allowed: str | Sequence[str]) -> str:
-    return allowed if isinstance(allowed, str) else " or ".join(allowed)
+    return escape(describe_scope(scope))
 
 
 def _meta(hint: Mapping[str, Any]) -> Mapping[str, Any]:

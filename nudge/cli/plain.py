@@ -179,8 +179,26 @@ def _is_sendable(name: str, value: Any) -> bool:
     return True
 
 
-def scope_params(options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the scope that the options name; {} for --global; None when there is no such option."""
+def scope_params(options: Mapping[str, Any]) -> tuple[dict[str, Any] | None, bool]:
+    """Return the scope that the options name, and whether its repo is the one of the current directory by default.
+
+    Conditions keep that repo unless --scope-repo names others or --global says any. None: no repo, and no option."""
+    scope = _conditions(options)
+    if options.get("everywhere"):
+        if "repo" in scope:
+            raise Usage("--global and --scope-repo exclude each other", "leave one out")
+        return scope, False
+    repo = None if "repo" in scope else context.resolve().repo
+    if repo is not None:
+        return {**scope, "repo": repo}, True
+    return scope or None, False
+
+
+def is_scope_given(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("everywhere") or _conditions(options))
+
+
+def _conditions(options: Mapping[str, Any]) -> dict[str, Any]:
     repos = [_this_repo() if repo == "." else repo for repo in options.get("scope_repo") or ()]
     fields = {
         "cwd_glob": [expanded(pattern) for pattern in options.get("scope_cwd_glob") or ()],
@@ -190,10 +208,7 @@ def scope_params(options: Mapping[str, Any]) -> dict[str, Any] | None:
         "env_required": options.get("scope_env"),
         "env_match": _env_match(options.get("scope_env_match") or ()),
     }
-    scope = {name: value for name, value in fields.items() if value}
-    if scope and options.get("everywhere"):
-        raise Usage("--global and --scope-... exclude each other", "leave one out")
-    return scope or ({} if options.get("everywhere") else None)
+    return {name: value for name, value in fields.items() if value}
 
 
 def _env_match(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -280,24 +295,26 @@ def _about_lines(pen: Pen, hint: dict[str, Any]) -> Iterator[str]:
 
 def set_hint(invocation: Invocation, component: str, key: str, value: str, **options: Any) -> int:
     """Save a hint. Without a scope it applies to the repo of the current directory, if there is one."""
-    scope = scope_params(options)
+    scope, is_default = scope_params(options)
     params: dict[str, Any] = {"component": component, "key": key, "value": _typed_value(value, options)}
-    repo = context.resolve().repo if scope is None else None
-    params["meta"] = _meta(options, {"repo": repo} if repo else scope)
+    params["meta"] = _meta(options, scope)
     if options.get("if_match_version") is not None:
         params["if_match_version"] = options["if_match_version"]
     result = invocation.client().call("nudge.set_hint", params)
     console = invocation.console
-    console.result(result, _set_lines(console.pen, component, key, result["hint"], is_default_scope=repo is not None))
+    console.result(result, _set_lines(console.pen, component, key, result["hint"], is_default_repo=is_default))
     return EXIT_OK
 
 
-def _set_lines(pen: Pen, component: str, key: str, hint: dict[str, Any], *, is_default_scope: bool) -> Iterator[str]:
+def _set_lines(pen: Pen, component: str, key: str, hint: dict[str, Any], *, is_default_repo: bool) -> Iterator[str]:
+    from nudge import config
+
     yield pen.done(f"upserted hint {pen.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
     yield f"  score base: {output.score_base(hint)}"
-    if scope := output.scope_of(hint):
-        note = " (this repo; --global for everywhere)" if is_default_scope else ""
-        yield f"  scope: {output.scope_text(scope)}{note}"
+    note = " (this repo; --global for everywhere)" if is_default_repo else ""
+    yield f"  scope: {output.scope_text(output.scope_of(hint))}{note}"
+    ttl = hint.get("meta", {}).get("ttl", "session")
+    yield f"  kept: {escape(config.load_or_default()[0].describe_lifetime(ttl))}"
 
 
 def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str, Any]:

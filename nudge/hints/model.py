@@ -25,7 +25,7 @@ SOURCES = ("user", "agent", "tool-output", "file-import")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
-_RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS)
+_RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS, "last_seen")
 
 
 # Meta
@@ -90,6 +90,8 @@ class Hint:
     scope: Scope = field(compare=False, repr=False)
     identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
+    last_seen: float = field(compare=False, repr=False)
+    """When it was last set, credited or returned by `get`, to the day: what idle time counts from. Callers never see it."""
     blob: bytes = field(compare=False, repr=False)
     """Its texts as UTF-8, one a line: what a regular expression is tried on first."""
 
@@ -106,6 +108,7 @@ class Hint:
         updated_at: float,
         last_used_at: float | None = None,
         use_count: int = 0,
+        last_seen: float | None = None,
     ) -> Self:
         """From parts that were parsed already; scope, expiry and texts follow from them."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
@@ -123,6 +126,7 @@ class Hint:
             scope=scope,
             identity=(component, key, scope.key),
             expires_at=None if lifetime is None else updated_at + lifetime,
+            last_seen=max(updated_at, last_used_at or 0.0) if last_seen is None else last_seen,
             blob="\n".join(text for _, text in _texts(component, key, value, meta)).encode("utf-8", "replace"),
         )
 
@@ -187,6 +191,7 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
         updated_at=microseconds(max(now, held.updated_at + 1e-6)),
         last_used_at=held.last_used_at,
         use_count=held.use_count,
+        last_seen=microseconds(now),
     )
 
 
@@ -209,6 +214,7 @@ def hint_from_wire(component: str, key: str, raw: object, now: float, path: str 
         updated_at=updated_at,
         last_used_at=times.get("last_used_at"),
         use_count=parse_whole(given.get("use_count", 0), f"{path}.use_count", 0, limits.MAX_USE_COUNT),
+        last_seen=latest,
     )
 
 

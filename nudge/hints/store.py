@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from nudge import limits
@@ -35,11 +36,14 @@ class HintStore:
         max_hints: int = limits.MAX_HINTS,
         secret_guard: bool = True,
         default_ttl: str = SESSION,
+        idle: float = limits.HINT_IDLE,
     ) -> None:
         parse_ttl(default_ttl, "default_ttl")
         self.session_id, self.created_at = session_id, created_at
         self._index = HintIndex()
         self._admission = Admission(secret_guard, max_hints)
+        self._idle = idle
+        self._seen: dict[Identity, float] = {}  # read since the last sweep, which logs it
         self._default_ttl = {} if default_ttl == SESSION else {"ttl": default_ttl}
 
     def __len__(self) -> int:
@@ -134,7 +138,21 @@ class HintStore:
         return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps)
 
     def decide_sweep(self, now: float) -> Change:
-        return Change(removals=tuple(hint.identity for hint in self._index.expired(now)))
+        """Remove what has expired or was not used for the idle time; note which hints were read, once a day for each."""
+        seen = dict(islice(self._seen.items(), limits.APPENDED_HINTS))
+        for identity in seen:
+            del self._seen[identity]
+        held = [self._index.get(identity) for identity in seen if identity in self._index]
+        puts = [replace(hint, last_seen=seen[hint.identity]) for hint in held]
+        removals = [hint.identity for hint in self._index if not hint.live_at(now) or self._is_idle(hint, now)]
+        kept = {hint.identity for hint in puts if hint.live_at(now)} | self._seen.keys()
+        return Change(
+            tuple(hint for hint in puts if hint.identity in kept),
+            tuple(identity for identity in removals if identity not in kept),
+        )
+
+    def _is_idle(self, hint: Hint, now: float) -> bool:
+        return hint.expires_at is None and 0 < self._idle < now - hint.last_seen
 
     # Reads
 
@@ -142,6 +160,8 @@ class HintStore:
         self, now: float, component: object, key: object, context: Context | None = None
     ) -> Generator[None, None, dict[str, Any]]:
         ranked = yield from self._best(now, component, key, context)
+        if now - ranked.hint.last_seen >= limits.SEEN_AGAIN:
+            self._seen[ranked.hint.identity] = microseconds(now)
         return {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
 
     def query(
@@ -173,6 +193,10 @@ class HintStore:
             hints.append(_list_entry(hint, context or Context()))
             yield
         return {"components": _count(held), "hints": hints}
+
+    def count_missing(self, now: float, identities: Iterable[Identity]) -> int:
+        """How many of these variants the store does not have."""
+        return sum(self._index.live(identity, now) is None for identity in identities)
 
     def live_hints(self, now: float, component: object = None) -> list[Hint]:
         """All that are live, or those of one component, in the order of an export."""
@@ -219,7 +243,8 @@ def _credit(held: Hint, credit: int, now: float) -> Decision:
     count = min(max(held.use_count + credit, 0), limits.MAX_USE_COUNT)
     if credit < 0 and count == held.use_count:
         return Decision(Change(), {"hint": held.to_wire(), "note": _NOTHING_TO_LOWER})
-    hint = replace(held, use_count=count, last_used_at=microseconds(now) if credit > 0 else held.last_used_at)
+    last_used_at = microseconds(now) if credit > 0 else held.last_used_at
+    hint = replace(held, use_count=count, last_used_at=last_used_at, last_seen=microseconds(now))
     return Decision(Change((hint,)), {"hint": hint.to_wire()})
 
 

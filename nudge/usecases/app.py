@@ -23,7 +23,7 @@ from nudge.hints.model import Decision, Hint
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database
 from nudge.usecases.call import Call
-from nudge.usecases.session import Session
+from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers
 
 _log = logging.getLogger(__name__)
@@ -70,8 +70,10 @@ class App:
         """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.calls = 0
         self.last_error: str | None = None
-        self.transfers = Transfers(None if session.log is None else os.path.dirname(session.log.path))
+        directory = None if session.log is None else os.path.dirname(session.log.path)
+        self.transfers = Transfers(directory)
         """Imports and exports in pages that are under way."""
+        self._previous = PreviousSession(directory)
         self._writing = asyncio.Lock()
         self._compacting: asyncio.Task[None] | None = None
 
@@ -143,6 +145,15 @@ class App:
 
     def now(self) -> float:
         return self.session.clock.now()
+
+    async def previous_note(self) -> str | None:
+        """The sentence for whoever finds nothing: which hints of the session before can be brought back."""
+        identities = await asyncio.to_thread(self._previous.identities)
+        missing = self.session.store.count_missing(self.now(), identities)
+        if not missing:
+            return None
+        hints = "1 hint of the previous session is" if missing == 1 else f"{missing} hints of the previous session are"
+        return f"{hints} kept; bring back with: nudge import --previous"
 
     async def tick(self) -> None:
         """Once a minute."""

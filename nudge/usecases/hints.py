@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from nudge import limits
-from nudge.context import Context
+from nudge.context import Context, describe_scope
+from nudge.errors import NotFound
+from nudge.hints.ttl import SESSION
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -85,6 +88,7 @@ class GetResult(BaseModel):
 class QueryResult(BaseModel):
     hints: list[dict[str, Any]]
     why_not: list[dict[str, Any]] | None = None
+    note: str | None = None
 
 
 class DeleteResult(BaseModel):
@@ -95,6 +99,7 @@ class DeleteResult(BaseModel):
 class ComponentList(BaseModel):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
+    note: str | None = None
 
 
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
@@ -102,13 +107,20 @@ async def set_hint(app: App, params: SetHint, call: Call) -> Any:
 
 
 async def _set(app: App, params: SetHint, call: Call) -> Any:
-    meta, note = _with_repo_scope(_with_author(params.meta, call), call)
+    meta, is_default_scope = _with_repo_scope(_with_author(params.meta, call), call)
     decision = app.session.store.decide_set(
         app.now(), params.component, params.key, params.value, meta, params.if_match_version
     )
-    if note:
-        decision.result["note"] = note
+    if call.door == "mcp":
+        decision.result["note"] = _set_note(app, decision.result["hint"], is_default_scope)
     return app.commit(decision, call)
+
+
+def _set_note(app: App, hint: dict[str, Any], is_default_scope: bool) -> str:
+    """What an agent may not expect: the whole scope, and how long the hint lives."""
+    widen = "; pass meta.scope {} for everywhere" if is_default_scope else ""
+    kept = app.session.settings.describe_lifetime(hint["meta"].get("ttl", SESSION))
+    return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {kept}"
 
 
 def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:
@@ -120,19 +132,27 @@ def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | No
     return {**author, **given}
 
 
-def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, str | None]:
+def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, bool]:
     """A hint without a scope belongs to the caller's repo, where the door has one; `scope: {}` means everywhere."""
     repo = call.context.repo
     if not call.scopes_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
-        return meta, None
-    note = f"scoped to this repo ({repo}); pass meta.scope {{}} for everywhere"
-    return {**(meta or {}), "scope": {"repo": repo}}, note
+        return meta, False
+    return {**(meta or {}), "scope": {"repo": repo}}, True
 
 
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
     context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
-    return await app.in_slices(store.get(app.now(), params.component, params.key, context))
+    return await _or_previous(app, app.in_slices(store.get(app.now(), params.component, params.key, context)))
+
+
+async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
+    """A hint that is not found may be one of the session before: the error then says how to bring those back."""
+    try:
+        return await answer
+    except NotFound as error:
+        note = await app.previous_note()
+        raise (NotFound(f"{error.message}; {note}", **error.data) if note else error) from None
 
 
 async def query(app: App, params: Query, call: Call) -> Any:
@@ -147,11 +167,17 @@ async def query(app: App, params: Query, call: Call) -> Any:
         context=context,
         limit=params.limit,
     )
-    return await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
+    result = await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
+    return result if result["hints"] else await _with_previous_note(app, result)
+
+
+async def _with_previous_note(app: App, result: dict[str, Any]) -> dict[str, Any]:
+    note = await app.previous_note()
+    return {**result, "note": note} if note else result
 
 
 async def bump(app: App, params: Bump, call: Call) -> Any:
-    return await app.once(call, lambda: _bump(app, params, call))
+    return await _or_previous(app, app.once(call, lambda: _bump(app, params, call)))
 
 
 async def _bump(app: App, params: Bump, call: Call) -> Any:
@@ -162,7 +188,7 @@ async def _bump(app: App, params: Bump, call: Call) -> Any:
 
 
 async def delete_hint(app: App, params: DeleteHint, call: Call) -> Any:
-    return await app.once(call, lambda: _delete(app, params, call))
+    return await _or_previous(app, app.once(call, lambda: _delete(app, params, call)))
 
 
 async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
@@ -173,4 +199,5 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     store = app.session.store
     asked = store.env_names(params.component) if params.component else frozenset[str]()
     context = call.merge_context(Context.parse(params.context), asked)
-    return await app.in_slices(store.list_components(app.now(), params.component, context))
+    result = await app.in_slices(store.list_components(app.now(), params.component, context))
+    return await _with_previous_note(app, result)

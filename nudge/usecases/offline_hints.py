@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nudge import limits, paths
-from nudge.clock import Clock, boot_id
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.hints.model import Change, Identity
@@ -28,10 +27,10 @@ def eligible(directory: str, settings: Settings, context: Context, environ: Mapp
     puts = _latest_puts(contents.records, context.repo)
     if not session.continues(contents, settings, directory):
         puts = [put for put in puts if put["meta"].get("ttl", SESSION) != SESSION]
-    store = _build_store(contents.header, puts)
-    clock = Clock(contents.header["offset"]) if contents.header.get("boot_id") == boot_id() else Clock()
+    now = session.clock_of(contents).now()
+    store = _build_store(contents.header, puts, settings, now)
     env = {name: environ[name] for name in store.env_names() if name in environ}
-    steps = store.query(clock.now(), context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
+    steps = store.query(now, context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
     hints: list[dict[str, Any]] = session.run_steps(steps)["hints"]
     return hints
 
@@ -55,8 +54,9 @@ def _may_match(scope: Mapping[str, Any], repo: str | None) -> bool:
     return repos is None or repo in ([repos] if isinstance(repos, str) else repos)
 
 
-def _build_store(header: dict[str, Any], puts: list[Put]) -> HintStore:
-    store = HintStore(header["session"], header["created"])
+def _build_store(header: dict[str, Any], puts: list[Put], settings: Settings, now: float) -> HintStore:
+    store = HintStore(header["session"], header["created"], idle=settings.hint_idle)
     newest = sorted(puts, key=lambda put: -put["updated_at"])[: limits.OFFLINE_HINTS]
     store.apply(Change.from_record({"puts": newest, "removals": []}))
+    store.apply(store.decide_sweep(now))
     return store

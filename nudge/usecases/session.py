@@ -1,13 +1,14 @@
 """A session: how long hints live when the processes that hold them come and go.
 
-It lasts from the first nudge process until the grace has passed with none, or a reboot, or `nudge stop --forget`. Its
-state is the change log: this module opens one, continues it, or ends it and keeps what outlives it.
+It lasts from the first nudge process until the grace has passed with none, or `nudge stop --forget`; a reboot does not
+end it. Its state is the change log: this module opens one, continues it, or ends it and keeps what outlives it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -16,10 +17,11 @@ from nudge import __version__, files, paths
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings, Sources
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.hints.model import Change, Hint
+from nudge.hints.model import Change, Hint, Identity
+from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
-from nudge.limits import MAX_ANSWERS, REQUEST_ID_KEPT
+from nudge.limits import MAX_ANSWERS, PREVIOUS_OFFERED, REQUEST_ID_KEPT
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
@@ -180,7 +182,9 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
         )
     if contents.header is not None and not continues(contents, session.settings, directory):
         return _end_and_begin(directory, source.resolve(None), session)
-    if contents.damaged:
+    session.store.apply(session.store.decide_sweep(session.clock.now()))
+    if contents.damaged or not _of_this_boot(contents):
+        # After a reboot the header must say how this boot's clock goes on.
         session.log = ChangeLog.create(path, session.header(), session.records())
     else:
         session.log = ChangeLog.resume(path, contents)
@@ -188,26 +192,31 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
 
 
 def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
-    """Whether the session continues: same boot, and a process of it is alive (holds the members' lock) or the grace has
-    not passed."""
+    """Whether the session continues: a process of it is alive (holds the members' lock), or the grace has not passed."""
     assert contents.header is not None
-    if contents.header.get("boot_id") != boot_id() or contents.header["session"] == NO_SESSION:
+    if contents.header["session"] == NO_SESSION:
         return False
     if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
         return True
     last = max((record["t"] for record in contents.records if "t" in record), default=contents.header["created"])
-    silent = Clock(contents.header["offset"]).now() - last
+    silent = clock_of(contents).now() - last
     return settings.session_grace > 0 and silent <= settings.session_grace
+
+
+def clock_of(contents: LogContents) -> Clock:
+    """The clock that a log's times are on: continued within one boot, the wall clock after another."""
+    return Clock(contents.header["offset"]) if contents.header and _of_this_boot(contents) else Clock()
+
+
+def _of_this_boot(contents: LogContents) -> bool:
+    return contents.header is not None and contents.header.get("boot_id") == boot_id()
 
 
 def _restore(settings: Settings, contents: LogContents) -> Session:
     """The session that a log holds. When damage took the header, its hints go into a new session."""
     header = contents.header or open_in_memory(settings).header()
-    same_boot = header.get("boot_id") == boot_id()
-    session = Session(
-        _new_store(settings, Clock(), header["session"], header["created"]), Clock(), None, settings=settings
-    )
-    session.clock = Clock(header["offset"]) if same_boot else Clock()
+    clock = clock_of(contents)
+    session = Session(_new_store(settings, clock, header["session"], header["created"]), clock, None, settings=settings)
     session.replay(contents.records)
     return session
 
@@ -242,6 +251,43 @@ def end_session(directory: str, ended: Session) -> int:
     else:
         os.unlink(path)
     return sum(hint.expires_at is None for hint in ended.store.hints())
+
+
+class PreviousSession:
+    """The hints of the session before this one, which `nudge import --previous` brings back."""
+
+    def __init__(self, directory: str | None) -> None:
+        self._path = None if directory is None else os.path.join(directory, paths.PREVIOUS)
+        self._state: tuple[int, int] | None = None
+        self._identities: list[Identity] = []
+
+    def identities(self) -> list[Identity]:
+        """Those that an import would bring, for the first weeks; read from the file when that has changed."""
+        try:
+            stat = None if self._path is None else os.stat(self._path)
+        except OSError:
+            return []
+        if self._path is None or stat is None or time.time() - stat.st_mtime > PREVIOUS_OFFERED:
+            return []
+        if self._state != (stat.st_mtime_ns, stat.st_size):
+            self._identities = _identities_in(files.read_owned(self._path))
+            self._state = (stat.st_mtime_ns, stat.st_size)
+        return self._identities
+
+
+def _identities_in(raw: bytes | None) -> list[Identity]:
+    """None of a file that is damaged; a redacted hint cannot be imported."""
+    try:
+        components = json.loads(raw or b"{}").get("components", {})
+        return [
+            (component, key, scope_of(hint["meta"].get("scope", {})).key)
+            for component, content in components.items()
+            for key, held in content["hints"].items()
+            for hint in (held if isinstance(held, list) else [held])
+            if not hint.get("redacted")
+        ]
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return []
 
 
 def spool_counts(directory: str) -> dict[str, int]:
@@ -292,4 +338,5 @@ def _new_store(
         max_hints=settings.max_hints,
         secret_guard=settings.secret_guard,
         default_ttl=settings.default_ttl,
+        idle=settings.hint_idle,
     )

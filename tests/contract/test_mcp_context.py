@@ -134,22 +134,23 @@ def test_a_hint_without_a_scope_belongs_to_the_repo_and_says_so(agent: Stdio) ->
 
 
 def test_an_empty_scope_means_everywhere(agent: Stdio) -> None:
-    """Said explicitly, nothing is added and nothing noted."""
+    """Said explicitly, nothing is added; the note says so, and how long the hint lives."""
     told = called(agent, "set_hint", component="everywhere", key="k", value="v", meta={"scope": {}})
-    assert "scope" not in told["hint"]["meta"] and "note" not in told
+    assert "scope" not in told["hint"]["meta"]
+    assert told["note"] == "scope: everywhere; kept until it is not used for 30 days"
 
 
 def test_a_scope_that_is_given_is_the_scope(agent: Stdio) -> None:
     """The repo is added to no scope that somebody thought about."""
     told = called(agent, "set_hint", component="given", key="k", value="v", meta={"scope": {"os": ["linux"]}})
-    assert told["hint"]["meta"]["scope"] == {"os": ["linux"]} and "note" not in told
+    assert told["hint"]["meta"]["scope"] == {"os": ["linux"]} and told["note"].startswith("scope: os linux; kept")
 
 
 def test_outside_any_repo_nothing_is_added(pair: Pair, tmp_path: Path) -> None:
     """Where there is no repo, a hint is for everywhere."""
     outside = connected(pair.machine, cwd=str(tmp_path))
     told = called(outside, "set_hint", component="outside", key="k", value="v")
-    assert "scope" not in told["hint"]["meta"] and "note" not in told
+    assert "scope" not in told["hint"]["meta"] and told["note"].startswith("scope: everywhere;")
 
 
 def test_a_script_gets_no_scope_added(pair: Pair) -> None:
@@ -165,7 +166,8 @@ def test_a_script_gets_no_scope_added(pair: Pair) -> None:
     posted = script.post("/mcp", bare).json["result"]["structuredContent"]
     script.close()
     for told in (plain, posted):
-        assert "scope" not in told["hint"]["meta"] and "note" not in told
+        assert "scope" not in told["hint"]["meta"]
+    assert "note" not in plain
 
 
 # The environment

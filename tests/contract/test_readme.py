@@ -174,7 +174,8 @@ def test_exit_codes() -> None:
 def test_lifetimes() -> None:
     """The durations in words are the defaults in seconds."""
     lived = " ".join(cell for row in readme.rows("| what | until |") for cell in row)
-    assert f"{limits.SESSION_GRACE / 3_600:.0f} hours (`NUDGE_SESSION_GRACE`)" in lived
+    assert f"{limits.SESSION_GRACE / 86_400:.0f} days (`NUDGE_SESSION_GRACE`" in lived
+    assert f"{limits.HINT_IDLE / 86_400:.0f} days (`NUDGE_HINT_IDLE`)" in lived
     assert f"{limits.IDLE_EXIT / 60:.0f} minutes of silence" in lived
 
 

@@ -119,6 +119,26 @@ def test_without_grace_the_session_ends_with_its_last_process(make_machine: Call
     assert again.call("nudge_get_hint", component="api", key="test")["hint"]["value"] == "pytest -q"
 
 
+def test_after_stop_forget_every_miss_names_the_previous_session(machine: Machine) -> None:
+    """`get`, `query`, `ls` and an agent's E_NOT_FOUND say how many hints there were and the command for them; once they
+    are back, nobody says it any more."""
+    for key in ("test", "build"):
+        assert machine.cli("set", "shop", key, "make", "--global").returncode == 0
+    assert machine.cli("stop", "--forget").returncode == 0
+    advice = "2 hints of the previous session are kept; bring back with: nudge import --previous"
+    assert advice in machine.cli("get", "shop", "test").stderr
+    assert advice in machine.cli("bump", "shop", "test").stderr
+    assert advice in machine.cli("ls").stderr
+    assert advice in machine.cli("query", "make").stderr
+    client = machine.serve()
+    client.initialize()
+    failed = client.tool("nudge_get_hint", component="shop", key="test")
+    assert failed["isError"] and advice in failed["structuredContent"]["error"]["message"]
+    assert machine.json("import", "--previous")["imported"] == 2
+    assert "previous" not in machine.cli("ls").stderr
+    assert "previous" not in machine.cli("get", "shop", "deploy").stderr
+
+
 def test_without_grace_a_living_proxy_keeps_the_session(make_machine: Callable[..., Machine]) -> None:
     """The last process, not PRIMARY, ends a session: a PROXY that is still there carries it over PRIMARY's death."""
     machine = make_machine(NUDGE_SESSION_GRACE="0")

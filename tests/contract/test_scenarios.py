@@ -39,6 +39,7 @@ BUILD_META = (
     "dev,main",
     "--scope-os",
     "linux,darwin",
+    "--global",
 )
 HTTP_PROXY = {"component": "http-proxy", "key": "build"}
 

@@ -252,9 +252,10 @@ _OF_THIS_RUN = 3_600.0
 
 
 def normalised(node: Any, name: str = "") -> Any:
-    """The same with the session's name, the times of this run and the last digits of scores made equal."""
+    """The same with the session's name, the times of this run and the last digits of scores made equal, and without the
+    note on scope and lifetime that an agent gets for a hint that it sets."""
     if isinstance(node, dict):
-        return {key: normalised(value, key) for key, value in node.items()}
+        return {key: normalised(value, key) for key, value in node.items() if not _is_set_note(key, value)}
     if isinstance(node, list):
         return [normalised(item, name) for item in node]
     if isinstance(node, float):
@@ -262,6 +263,10 @@ def normalised(node: Any, name: str = "") -> Any:
     if name == "session_id":
         return "<session>"
     return "<now>" if isinstance(node, str) and _TIME.fullmatch(node) and _is_recent(node) else node
+
+
+def _is_set_note(name: str, value: Any) -> bool:
+    return name == "note" and isinstance(value, str) and value.startswith("scope: ")
 
 
 def _is_recent(moment: str) -> bool:

@@ -322,20 +322,23 @@ def test_set_minimal(nudge: Nudge, server: Server) -> None:
 
 
 def test_set_pretty(nudge: Nudge) -> None:
-    """The answer names the hint and its version, then what its score starts from and where it is for."""
+    """The answer names the hint and its version, then what its score starts from, where it is for, and how long."""
     assert nudge("set", "http-proxy", "build", "x").out.splitlines() == [
         "✔ upserted hint http-proxy/build (v3)",
         "  score base: priority=7 tags=build,docker ttl=session scope=cwd_glob",
         "  scope: cwd **/http-proxy*",
+        "  kept: until it is not used for 30 days",
     ]
 
 
 def test_set_pretty_of_a_bare_hint(nudge: Nudge, server: Server) -> None:
-    """What was not said is not told; a hint for everywhere needs no second line for that."""
+    """What was not said is not told, but the scope always."""
     server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {}}}
     assert nudge("set", "a", "b", "c").out.splitlines() == [
         "✔ upserted hint a/b (v3)",
         "  score base: scope=everywhere",
+        "  scope: everywhere",
+        "  kept: until it is not used for 30 days",
     ]
 
 
@@ -420,12 +423,18 @@ def test_set_a_repo_is_the_default_scope(nudge: Nudge, server: Server) -> None:
 
 
 @pytest.mark.usefixtures("repo")
-def test_set_global_and_explicit_scopes_stay_as_they_are(nudge: Nudge, server: Server) -> None:
-    """The repo is added only where nothing was said."""
+def test_an_explicit_condition_keeps_the_repo_unless_global(nudge: Nudge, server: Server) -> None:
+    """Whatever the condition; another repo that is named takes its place."""
     nudge("set", "a", "b", "c", "--global")
     assert server.params["meta"]["scope"] == {}
     nudge("set", "a", "b", "c", "--scope-os", "linux")
+    assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": "git:org/x"}
+    nudge("set", "a", "b", "c", "--scope-branch", "dev", "--scope-env", "CI")
+    assert server.params["meta"]["scope"] == {"branch": ["dev"], "env_required": ["CI"], "repo": "git:org/x"}
+    nudge("set", "a", "b", "c", "--scope-os", "linux", "--global")
     assert server.params["meta"]["scope"] == {"os": ["linux"]}
+    nudge("set", "a", "b", "c", "--scope-os", "linux", "--scope-repo", "git:org/y")
+    assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": "git:org/y"}
 
 
 @pytest.mark.usefixtures("repo")
@@ -510,7 +519,7 @@ def test_set_allow_secret(nudge: Nudge, server: Server) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["--global", "--scope-os", "linux"],
+        ["--global", "--scope-repo", "git:org/x"],
         ["--allow-secret", "--sensitivity", "normal"],
         ["--type", "template"],
         ["--type", "json"],

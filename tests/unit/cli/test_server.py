@@ -328,6 +328,7 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         "secret_guard": None,
         "default_ttl": "PT2H",
         "session_grace": "0",
+        "hint_idle": "60",
         "idle_exit": "1.5",
         "autostart": None,
         "log_level": "debug",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from nudge import limits
 from nudge.clock import iso
 from nudge.context import Context
 from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, SecretRejected
+from nudge.hints.model import Change, Hint
+from nudge.hints.store import HintStore
 
 from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, found_by, load, new_store, payload_with, put
 
@@ -556,3 +559,79 @@ def test_a_large_change_is_prepared_and_swapped(mode: str) -> None:
     assert exported(swapped, NOW + 2) == after
     assert found_by(swapped, tags=["x"], limit=100) == found_by(applied, tags=["x"], limit=100)
     assert swapped.env_names() == applied.env_names() and len(swapped) == len(applied)
+
+
+# last_seen
+
+
+def held(store: HintStore) -> dict[str, Hint]:
+    return {hint.key: hint for hint in store.hints()}
+
+
+def sweep(store: HintStore, now: float) -> Change:
+    change = store.decide_sweep(now)
+    store.apply(Change.from_record(json.loads(json.dumps(change.to_record()))))
+    return change
+
+
+def test_a_session_hint_lives_until_30_days_without_use() -> None:
+    """Set, read, bumped or credited counts as use; one that nobody touched is swept, one with a duration is not."""
+    store = new_store()
+    for key in ("set", "read", "bumped", "lowered", "untouched"):
+        put(store, "api", key, "v")
+        commit(store, finish(store.decide_bump(NOW, "api", key, Context())))
+    put(store, "api", "timed", "v", {"ttl": "P60D"})
+    later = NOW + 20 * DAY
+    put(store, "api", "set", "w", now=later)
+    finish(store.get(later, "api", "read"))
+    commit(store, finish(store.decide_bump(later, "api", "bumped", Context())))
+    commit(store, finish(store.decide_bump(later, "api", "lowered", Context(), -1)))
+    sweep(store, later)
+    sweep(store, NOW + 31 * DAY)
+    assert set(held(store)) == {"set", "read", "bumped", "lowered", "timed"}
+    sweep(store, NOW + 51 * DAY)
+    assert set(held(store)) == {"timed"}
+
+
+def test_a_read_is_noted_once_a_day_and_shows_nowhere() -> None:
+    """Reads do not become writes: the next sweep notes them, one record a day for a hint; nothing else changes."""
+    store = new_store()
+    before = put(store, "api", "test", "v")
+    finish(store.get(NOW + DAY / 2, "api", "test"))
+    assert len(sweep(store, NOW + DAY / 2)) == 0
+    for _ in range(3):
+        finish(store.get(NOW + 2 * DAY, "api", "test"))
+    assert len(sweep(store, NOW + 2 * DAY)) == 1
+    finish(store.get(NOW + 2.5 * DAY, "api", "test"))
+    assert len(sweep(store, NOW + 2.5 * DAY)) == 0
+    assert held(store)["test"].last_seen == NOW + 2 * DAY
+    assert held(store)["test"].to_wire() == before
+    assert exported(store)["components"]["api"]["hints"]["test"] == before
+
+
+def test_an_imported_hint_is_as_good_as_set() -> None:
+    """However old it is: its idle time begins with the import."""
+    old = exported_with_one_hint()
+    store = new_store()
+    load(store, old, now=NOW + 60 * DAY)
+    sweep(store, NOW + 61 * DAY)
+    assert set(held(store)) == {"test"}
+
+
+def exported_with_one_hint() -> dict[str, Any]:
+    store = new_store()
+    put(store, "api", "test", "v")
+    return exported(store)
+
+
+def test_many_reads_are_noted_in_small_records() -> None:
+    """One record of the log holds at most APPENDED_HINTS of them; the others wait for the next, and are not idle."""
+    store = new_store()
+    keys = [f"k{number}" for number in range(limits.APPENDED_HINTS + 1)]
+    for key in keys:
+        put(store, "api", key, "v")
+    for key in keys:
+        finish(store.get(NOW + 30 * DAY, "api", key))
+    assert len(sweep(store, NOW + 30.5 * DAY)) == limits.APPENDED_HINTS
+    assert len(sweep(store, NOW + 30.5 * DAY)) == 1
+    assert len(store) == len(keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from nudge.clock import Clock
 from nudge.config import Settings, Sources
 from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc.lock import Flock
-from nudge.storage.changelog import ChangeLog
+from nudge.storage.changelog import ChangeLog, read_log
 from nudge.usecases import session
 
 SETTINGS = Settings({})
@@ -185,3 +186,54 @@ def test_forgetting_removes_the_damaged_copy_too(tmp_path: Path) -> None:
     opened.log.close()
     session.forget(str(tmp_path), SETTINGS)
     assert not [name for name in os.listdir(tmp_path) if "damaged" in name]
+
+
+# It lasts
+
+DAY = 86_400.0
+
+
+def reopen_later(directory: Path, monkeypatch: pytest.MonkeyPatch, days: float, **flags: str) -> session.Session:
+    """Open the session after a reboot, so many days later by the wall clock."""
+    monkeypatch.setattr("nudge.usecases.session.boot_id", lambda: f"boot after {days} days")
+    monkeypatch.setattr("nudge.clock.time.time", lambda: time.clock_gettime(time.CLOCK_REALTIME) + days * DAY)
+    opened = session.open_session(str(directory), sources(directory, **flags))
+    assert opened.log is not None
+    opened.log.close()
+    return opened
+
+
+def test_it_lasts_through_a_reboot_and_a_night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a reboot nor silence of less than 30 days ends a session; the next header has this boot's clock."""
+    with_a_hint(tmp_path)
+    first = keys_of_the_next(tmp_path)
+    opened = reopen_later(tmp_path, monkeypatch, 2.5)
+    assert values(opened) == set(first) == {"test"} and opened.warning is None
+    contents = read_log(str(tmp_path / paths.CHANGE_LOG))
+    assert contents is not None and contents.header is not None
+    assert contents.header["boot_id"] == "boot after 2.5 days"
+
+
+def test_it_lasts_for_a_duration_on_the_wall_clock_across_boots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A duration goes on while the machine is off."""
+    with_a_hint(tmp_path, "short", "P1D")
+    with_a_hint(tmp_path, "long", "P9D")
+    assert values(reopen_later(tmp_path, monkeypatch, 2)) == {"long"}
+
+
+def test_the_session_ends_after_30_days_of_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its hints are then those of the session before."""
+    with_a_hint(tmp_path)
+    assert values(reopen_later(tmp_path, monkeypatch, 31)) == set()
+    assert previous_keys(tmp_path) == ["test"]
+
+
+def test_a_session_hint_goes_after_its_idle_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the session does; with 0 it lives as long as the session."""
+    with_a_hint(tmp_path)
+    assert values(reopen_later(tmp_path, monkeypatch, 8, hint_idle="0")) == {"test"}
+    with_a_hint(tmp_path, "second")
+    settings = {"session_grace": str(90 * DAY), "hint_idle": str(7 * DAY)}
+    assert values(reopen_later(tmp_path, monkeypatch, 10, **settings)) == {"second"}
