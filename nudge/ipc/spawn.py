@@ -321,7 +321,8 @@ def _fail_if_child_failed(child: subprocess.Popen[bytes], directory: str) -> Non
         return
     with open(os.path.join(directory, paths.START_REPORT), "rb") as file:
         last = file.read()[-2_000:].decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-    raise Unavailable(f"the Nudge server could not start: {last or f'exit code {child.returncode}'}")
+    reason = last or f"exit code {child.returncode}, and no room to say why; see: nudge doctor"
+    raise Unavailable(f"the Nudge server could not start: {reason}")
 
 
 def _reap_later(child: subprocess.Popen[bytes]) -> None:

@@ -228,7 +228,8 @@ def _serve_from_memory(
     """The directory cannot be used: our own client is still served, from memory; others could not find a server."""
     if options.detach or options.successor or _at_terminal(options):
         raise error
-    sys.stderr.write(f"nudge: {error.message}; hints live in this process's memory only\n")
+    problem = f"{error.message}; hints live in this process's memory only"
+    sys.stderr.write(f"nudge: {problem}\n")
     reader = reader or _start_reading(options)
     choose_tools(reader.client.tools)
     primary = _load_primary()
