@@ -95,7 +95,7 @@ def _parse_ttl(raw: Any) -> str:
 
 def _parse_path(raw: Any) -> str:
     """An absolute path, or one below the home; empty means the default place."""
-    path = paths.expanded(str(raw))
+    path = paths.expand_home(str(raw))
     if path and not os.path.isabs(path):
         raise ValueError("must be an absolute path, or one below ~/")
     return path
@@ -372,7 +372,7 @@ class Sources:
         *,
         continues: bool = False,
     ) -> None:
-        paths.check_named(environ)
+        paths.check_path_variables(environ)
         self.directory, self._continues = directory, continues
         self._config_file = paths.config_file(environ)
         told = list(_told(environ, flags or {}))

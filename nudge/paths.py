@@ -43,23 +43,23 @@ def home() -> str:
     return pwd.getpwuid(os.getuid()).pw_dir
 
 
-def expanded(path: str) -> str:
+def expand_home(path: str) -> str:
     """`~/` with the home that the account has, even where HOME is not set."""
     return home() + path[1:] if path == "~" or path.startswith("~/") else path
 
 
-def _named(environ: Mapping[str, str], variable: str) -> str | None:
+def _path_variable(environ: Mapping[str, str], variable: str) -> str | None:
     """A path that the environment names. A relative one would be another place in every directory: it is refused."""
-    path = expanded(environ.get(variable, ""))
+    path = expand_home(environ.get(variable, ""))
     if path and not os.path.isabs(path):
         raise SettingInvalid("must be an absolute path, or one below ~/", field=variable)
     return path or None
 
 
-def check_named(environ: Mapping[str, str]) -> None:
+def check_path_variables(environ: Mapping[str, str]) -> None:
     """Refuse a path that cannot be meant here and now, not in a server that was started meanwhile."""
     for variable in ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG"):
-        _named(environ, variable)
+        _path_variable(environ, variable)
 
 
 def machine_tag() -> str:
@@ -77,21 +77,21 @@ def machine_tag() -> str:
 
 def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
     """Where processes meet. From the home directory only: two answers here would be two PRIMARYs."""
-    return _named(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_plain_directory("state"), machine_tag())
+    return _path_variable(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_plain_directory("state"), machine_tag())
 
 
 def config_file(environ: Mapping[str, str] = os.environ) -> str:
-    return _named(environ, "NUDGE_CONFIG") or os.path.join(_directory("config", environ), "config.toml")
+    return _path_variable(environ, "NUDGE_CONFIG") or os.path.join(_directory("config", environ), "config.toml")
 
 
 def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, as the log."""
-    return os.path.join(_named(environ, "NUDGE_RUNTIME_DIR") or _directory("data", environ), "nudge.db")
+    return os.path.join(_path_variable(environ, "NUDGE_RUNTIME_DIR") or _directory("data", environ), "nudge.db")
 
 
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
-    moved = _named(environ, "NUDGE_RUNTIME_DIR")
+    moved = _path_variable(environ, "NUDGE_RUNTIME_DIR")
     return os.path.join(moved, "log") if moved else _directory("log", environ)
 
 

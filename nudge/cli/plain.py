@@ -13,7 +13,7 @@ from nudge import context, limits
 from nudge.cli import output
 from nudge.cli.output import EXIT_OK, Console, Pen, Usage
 from nudge.errors import Invalid
-from nudge.paths import expanded
+from nudge.paths import expand_home
 from nudge.text import escape
 
 TYPE_CHECKING = False
@@ -134,7 +134,7 @@ def parse_json(content: bytes) -> Any:
 def absolute_path(path: str) -> str:
     """Return a file's full path, with `~/` expanded where the shell did not see it."""
     try:
-        return os.path.abspath(expanded(path))
+        return os.path.abspath(expand_home(path))
     except FileNotFoundError:
         raise _without_directory(path) from None
 
@@ -162,7 +162,7 @@ def context_params(
 
 def _directory(path: str) -> str:
     """As `cd` would go there: a relative path starts where the shell says that we are."""
-    path = expanded(path)
+    path = expand_home(path)
     here = "" if os.path.isabs(path) else context.working_directory()
     if here is None:
         raise _without_directory(path)
@@ -201,7 +201,7 @@ def is_scope_given(options: Mapping[str, Any]) -> bool:
 def _conditions(options: Mapping[str, Any]) -> dict[str, Any]:
     repos = [_this_repo() if repo == "." else repo for repo in options.get("scope_repo") or ()]
     fields = {
-        "cwd_glob": [expanded(pattern) for pattern in options.get("scope_cwd_glob") or ()],
+        "cwd_glob": [expand_home(pattern) for pattern in options.get("scope_cwd_glob") or ()],
         "repo": repos[0] if len(repos) == 1 else repos,
         "branch": options.get("scope_branch"),
         "os": options.get("scope_os"),
@@ -363,7 +363,7 @@ def _command_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def _path_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
-    return {"os": options["os"], "abs": expanded(text)} if options.get("os") else {"abs": expanded(text)}
+    return {"os": options["os"], "abs": expand_home(text)} if options.get("os") else {"abs": expand_home(text)}
 
 
 def _template_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from nudge import __version__, limits, paths
+from nudge import __version__, files, limits, paths
 from nudge.clock import boot_seconds
 from nudge.errors import StorageFailed, Unavailable
 from nudge.ipc import endpoint, holder, lock
@@ -319,8 +319,8 @@ def _fail_if_child_failed(child: subprocess.Popen[bytes], directory: str) -> Non
     """A start that was lost, or killed, is tried again; one that failed by itself would fail again."""
     if child.returncode is None or child.returncode <= 0:
         return
-    with open(os.path.join(directory, paths.START_REPORT), "rb") as file:
-        last = file.read()[-2_000:].decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
+    report = files.read_owned(os.path.join(directory, paths.START_REPORT)) or b""
+    last = report[-2_000:].decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
     reason = last or f"exit code {child.returncode}, and no room to say why; see: nudge doctor"
     raise Unavailable(f"the Nudge server could not start: {reason}")
 

@@ -23,6 +23,9 @@ def configure(level: str) -> None:
 class _PrivateLog(logging.handlers.RotatingFileHandler):
     """Owner-only also after it was rotated."""
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A log that cannot be written (a full disk) is no reason for a traceback on the client's stderr."""
+
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(
             self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0), 0o600

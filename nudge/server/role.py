@@ -50,23 +50,22 @@ class ServeOptions:
 def serve(options: ServeOptions) -> int:
     """Be PRIMARY or PROXY until the client leaves, and return the exit code."""
     directory = paths.runtime_dir()
-    own = config.Sources(
-        directory, options.flags
-    )  # raises for a value that does not parse, whichever role this becomes
+    # Raises for a value that does not parse, whichever role this becomes.
+    sources = config.Sources(directory, options.flags)
     try:
         paths.ensure_private_dir(directory)
     except StorageFailed as error:
-        return _serve_from_memory(directory, own.resolve(None), options, error)
+        return _serve_from_memory(directory, sources.resolve(None), options, error)
     if options.successor:
-        return _succeed(directory, options)
+        return _take_over_role(directory, options)
     link = _connect(directory)
     if link is not None:
-        return _serve_beside(link, directory, options)
+        return _join_primary(link, directory, options)
     reader = None if options.detach or _at_terminal(options) else _start_reading(options)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
     if not lock.acquire():
-        return 0 if options.detach else _follow(directory, options, reader)
-    return _lead(lock, directory, options, reader)
+        return 0 if options.detach else _wait_for_primary(directory, options, reader)
+    return _run_primary(lock, directory, options, reader)
 
 
 def _connect(directory: str) -> Connection | None:
@@ -83,7 +82,7 @@ def _connect(directory: str) -> Connection | None:
 # There is a PRIMARY already
 
 
-def _serve_beside(link: Connection, directory: str, options: ServeOptions) -> int:
+def _join_primary(link: Connection, directory: str, options: ServeOptions) -> int:
     if is_newer(__version__, link.endpoint.version or ""):
         spawn.start_successor(directory, link.endpoint.generation)
     _report_differences(link.endpoint, options.flags)
@@ -95,7 +94,7 @@ def _serve_beside(link: Connection, directory: str, options: ServeOptions) -> in
     return Proxy(take_over(), config.load(flags=options.flags), directory, flags=options.flags).run(link)
 
 
-def _follow(directory: str, options: ServeOptions, reader: EarlyReader | None) -> int:
+def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader | None) -> int:
     """Another process is becoming PRIMARY: wait for its endpoint."""
     settings = config.load(flags=options.flags)
     link = None
@@ -126,7 +125,7 @@ def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
 # This process is PRIMARY
 
 
-def _lead(lock: OwnerLock, directory: str, options: ServeOptions, reader: EarlyReader | None = None) -> int:
+def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader: EarlyReader | None = None) -> int:
     owner = "client" if reader is not None else "detached" if options.detach else "terminal"
     if reader is not None:
         choose_tools(reader.client.tools)  # raises for one that does not exist: the client would not see that it is
@@ -191,7 +190,7 @@ def _load_primary() -> type[Primary]:
     return Primary
 
 
-def _succeed(directory: str, options: ServeOptions) -> int:
+def _take_over_role(directory: str, options: ServeOptions) -> int:
     """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
     _load_primary()
     link = _connect(directory)
@@ -205,7 +204,7 @@ def _succeed(directory: str, options: ServeOptions) -> int:
             return 0
         time.sleep(0.001)
     options.detach = True
-    return _lead(lock, directory, options)
+    return _run_primary(lock, directory, options)
 
 
 def _ask_for_role(link: Connection, generation: str) -> None:
@@ -237,7 +236,9 @@ def _serve_from_memory(
 
     _configure(settings)
     announced = endpoint.announce(iso(time.time()), __version__)
-    primary(directory, None, open_in_memory(settings), announced, owner="client", reader=reader).run()
+    session = open_in_memory(settings)
+    session.warning = problem
+    primary(directory, None, session, announced, owner="client", reader=reader).run()
     return 0
 
 

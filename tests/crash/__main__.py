@@ -51,6 +51,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "open_and_close": partial(storms.open_and_close, 500 * factor),
         "many_calls": partial(storms.many_calls, 100_000 * factor),
         "full_disk": disks.full_disk,
+        "full_disk_at_the_start": disks.full_disk_at_the_start,
         "read_only_home": disks.read_only_home,
         "steps_of_a_day": clocks.steps_of_a_day,
         "suspend_of_a_day": clocks.suspend_of_a_day,

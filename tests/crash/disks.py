@@ -49,6 +49,37 @@ def full_disk() -> Figures:
         machine.close()
 
 
+def full_disk_at_the_start() -> Figures:
+    """The disk is full before the first server: its own client is served from memory and told so; a command says why
+    it has no server; with room again everything is as usual."""
+    machine = Machine()
+    os.mkdir(machine.runtime, 0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=0700", "nudge-test", machine.runtime]
+    assert subprocess.run(mount, check=False).returncode == 0, "needs root, to mount a small disk"
+    try:
+        ballast = Path(machine.runtime) / "ballast"
+        _fill(ballast)
+        client = machine.serve()
+        client.initialize()
+        client.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
+        status = client.call("nudge_status")
+        assert status["durability"] == "none" and "memory only" in status["warnings"][0]
+        refused = machine.cli("ls")
+        assert refused.returncode == 4 and "could not start" in refused.stderr
+        client.close_stdin()
+        assert client.process.stderr is not None
+        lines = client.process.stderr.read().decode().splitlines()
+        assert len(lines) == 1 and "memory only" in lines[0], lines
+        ballast.unlink()
+        assert machine.cli("set", "c", "k", "v", "--global").returncode == 0
+        return {"served_from_memory": 1, "recovered": 1}
+    finally:
+        for pid in machine.pids():
+            os.kill(pid, 9)
+        subprocess.run(["umount", "-l", machine.runtime], check=False)
+        machine.close()
+
+
 def _event(number: int) -> dict[str, object]:
     return {
         "event_id": f"e{number}",

@@ -33,7 +33,7 @@ def test_a_home_that_is_no_place_is_not_used(monkeypatch: pytest.MonkeyPatch, tm
         paths.config_file({}),
         paths.default_database_file({}),
         paths.log_dir({}),
-        paths.expanded("~/x"),
+        paths.expand_home("~/x"),
     ):
         assert place.startswith(account + "/")
 
