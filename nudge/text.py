@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from nudge.limits import KIB, MIB
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _PLAIN_NAME = frozenset("_.@+:~/-")
 # Printable for Unicode, and blank for a reader: Hangul fillers, the braille blank, the combining grapheme joiner.
 _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
@@ -50,6 +54,22 @@ def escape(text: str, *, keep_lines: bool = False) -> str:
     return "".join(
         char if char in kept or is_visible(char) else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def escape_json(value: Any, encoded: str) -> Any:
+    """The JSON value with every text in it escaped, lines kept; itself where `encoded`, its JSON text, has nothing to
+    escape, which is nearly always."""
+    if "\\u00" not in encoded and "\\r" not in encoded and (encoded.isascii() or escape(encoded) == encoded):
+        return value
+    return _escape_texts(value)
+
+
+def _escape_texts(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value, keep_lines=True)
+    if isinstance(value, dict):
+        return {escape(name): _escape_texts(part) for name, part in value.items()}
+    return [_escape_texts(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def mask(text: str) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from nudge import __version__, limits
 from nudge.errors import Invalid
+from nudge.text import escape_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,14 +156,26 @@ def tool_answer(
     message: Mapping[str, Any], result: Any, *, is_error: bool = False, encode: Callable[[Any], bytes] | None = None
 ) -> Message:
     """The answer to a tool call. A result that is no object is wrapped into one: structured content must be one.
+    Characters that a reader cannot see are escaped: stored text is untrusted.
 
     `encode` makes the JSON text beside it, where there is something faster than the standard library."""
-    structured = result if isinstance(result, dict) else {"result": result}
-    text = _ENCODER.encode(structured) if encode is None else encode(structured).decode()
+    structured, text = visible_result(result, encode or _encode)
     envelope: Message = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if is_modern(message):
         envelope |= {"resultType": "complete", "_meta": {_SERVER_META: handshake()["server"]}}
     return {"jsonrpc": "2.0", "id": message["id"], "result": {**envelope, "structuredContent": structured}}
+
+
+def visible_result(result: Any, encode: Callable[[Any], bytes]) -> tuple[Message, str]:
+    """A tool's result as an object, and its JSON text; neither has an invisible or bidirectional character."""
+    structured = result if isinstance(result, dict) else {"result": result}
+    text = encode(structured).decode()
+    visible = escape_json(structured, text)
+    return (structured, text) if visible is structured else (visible, encode(visible).decode())
+
+
+def _encode(value: Any) -> bytes:
+    return _ENCODER.encode(value).encode("utf-8", "surrogatepass")
 
 
 def tool_failure(message: Mapping[str, Any], error: Mapping[str, Any]) -> Message:

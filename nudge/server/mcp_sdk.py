@@ -207,8 +207,8 @@ def _error_of(error: MCPError) -> dict[str, Any]:
 
 def _fill(envelope: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     """Put a tool's result into the SDK's envelope: the SDK would copy it three times, on the event loop."""
-    text = strict_json.encode(result).decode()
-    return {**envelope, "content": [{"type": "text", "text": text}], "structuredContent": result}
+    structured, text = mcp.visible_result(result, strict_json.encode)
+    return {**envelope, "content": [{"type": "text", "text": text}], "structuredContent": structured}
 
 
 def _tool(operation: Operation) -> types.Tool:

@@ -374,3 +374,17 @@ def test_an_array_is_wrapped() -> None:
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "nudge_query", "arguments": {}}}
     answer = asyncio.run(McpServer(Listing(InProcess().app.session, {})).answer(call, McpCaller(Call())))
     assert answer is not None and answer["result"]["structuredContent"] == {"result": [1, 2]}
+
+
+@pytest.mark.parametrize("char", ["\u202e", "\u200b", "\u2066", "\u3164", "\x7f", "\U000e0041"])
+def test_invisible_characters_are_escaped_in_every_result(machine: Machine, char: str) -> None:
+    """Invisible and bidirectional characters of stored text reach no model as they are."""
+    client = machine.serve()
+    client.initialize()
+    value = {"type": "json", "data": {"note": f"a{char}b"}}
+    client.tool("nudge_set_hint", component="api", key="k", value=value, meta={"scope": {}})
+    result = client.tool("nudge_get_hint", component="api", key="k")
+    hint = result["structuredContent"]["hint"]
+    assert hint["value"]["data"] == {"note": "a" + char.encode("unicode_escape").decode() + "b"}
+    assert char not in result["content"][0]["text"]
+    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
