@@ -219,8 +219,11 @@ class Settings:
         """What the session was told, as text by name: what is stored of these settings."""
         self.warnings = tuple(warnings)
 
-    def describe_lifetime(self, ttl: str) -> str:
+    def describe_lifetime(self, meta: Mapping[str, Any]) -> str:
         """How long a hint that is set now stays, for people."""
+        ttl = meta.get("ttl", "session")
+        if meta.get("sensitivity") == "secret":
+            return "in memory only, until the server process ends"
         seconds = clock.parse_lifetime(ttl)
         if seconds is not None:
             return f"for {_span_text(seconds)}"

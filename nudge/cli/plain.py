@@ -313,8 +313,7 @@ def _set_lines(pen: Pen, component: str, key: str, hint: dict[str, Any], *, is_d
     yield f"  score base: {output.score_base(hint)}"
     note = " (this repo; --global for everywhere)" if is_default_repo else ""
     yield f"  scope: {output.scope_text(output.scope_of(hint))}{note}"
-    ttl = hint.get("meta", {}).get("ttl", "session")
-    yield f"  kept: {escape(config.load_or_default()[0].describe_lifetime(ttl))}"
+    yield f"  kept: {escape(config.load_or_default()[0].describe_lifetime(hint.get('meta', {})))}"
 
 
 def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ SECRET = "secret"
 SENSITIVITIES = ("normal", SECRET)
 SOURCES = ("user", "agent", "tool-output", "file-import")
 
+_HINT_RESULTS = ("hint", "previous")  # what holds hints in the result of a write
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
@@ -256,10 +257,28 @@ class Change:
             "removals": [list(identity) for identity in self.removals],
         }
 
+    def without_secrets(self) -> Change:
+        """What the log gets: a secret is kept in memory only. Replayed, it is gone, an earlier version too."""
+        secrets = tuple(hint.identity for hint in self.puts if hint.secret)
+        if not secrets:
+            return self
+        return Change(tuple(hint for hint in self.puts if not hint.secret), (*self.removals, *secrets))
+
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         puts = tuple(map(Hint.from_record, record["puts"]))
         return cls(puts, tuple((component, key, scope_key) for component, key, scope_key in record["removals"]))
+
+
+def hide_secrets(result: Any) -> Any:
+    """The result of a write for the log: hints that are secret are without their value, as in an export."""
+    if isinstance(result, list):
+        return [hide_secrets(item) for item in result]
+    if not isinstance(result, dict):
+        return result
+    if (result.get("meta") or {}).get("sensitivity") == SECRET and "value" in result:
+        return {**{name: item for name, item in result.items() if name != "value"}, "redacted": True}
+    return {**result, **{name: hide_secrets(result[name]) for name in _HINT_RESULTS if name in result}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
-from nudge.hints.model import Decision, Hint
+from nudge.hints.model import Decision, Hint, hide_secrets
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database
 from nudge.usecases.call import Call
@@ -166,7 +166,7 @@ class App:
         self.session.answers.forget_old(self.now())
         change = self.session.store.decide_sweep(self.now())
         try:
-            self._append({**change.to_record(), "t": self.now()})
+            self._append({**change.without_secrets().to_record(), "t": self.now()})
         except NudgeError as error:
             _log.warning("heartbeat not written: %s", error.message)
             return
@@ -266,11 +266,12 @@ def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
 
 
 def _record_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    return {**decision.change.to_record(), "t": now, **(_answer_of(decision, call, now) if call.once else {})}
+    change = decision.change.without_secrets().to_record()
+    return {**change, "t": now, **(_answer_of(decision, call, now) if call.once else {})}
 
 
 def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
-    return {"t": now, "id": call.once, "request": call.fingerprint, "result": decision.result}
+    return {"t": now, "id": call.once, "request": call.fingerprint, "result": hide_secrets(decision.result)}
 
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:

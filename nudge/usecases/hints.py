@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from nudge import limits
 from nudge.context import Context, describe_scope
 from nudge.errors import NotFound
-from nudge.hints.ttl import SESSION
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -119,7 +118,7 @@ async def _set(app: App, params: SetHint, call: Call) -> Any:
 def _set_note(app: App, hint: dict[str, Any], is_default_scope: bool) -> str:
     """What an agent may not expect: the whole scope, and how long the hint lives."""
     widen = "; pass meta.scope {} for everywhere" if is_default_scope else ""
-    kept = app.session.settings.describe_lifetime(hint["meta"].get("ttl", SESSION))
+    kept = app.session.settings.describe_lifetime(hint["meta"])
     return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {kept}"
 
 

@@ -17,7 +17,7 @@ from nudge import __version__, files, paths
 from nudge.clock import Clock, boot_id
 from nudge.config import Settings, Sources
 from nudge.errors import Invalid, StorageFailed, Unavailable
-from nudge.hints.model import Change, Hint, Identity
+from nudge.hints.model import Change, Hint, Identity, hide_secrets
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
@@ -115,9 +115,15 @@ class Session:
 
 def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -> Iterator[dict[str, Any]]:
     for hint in hints:
-        yield Change(puts=(hint,), removals=()).to_record()
+        if not hint.secret:
+            yield Change(puts=(hint,), removals=()).to_record()
     for once, answer in answers:
-        yield {"t": answer.when, "id": once, "request": answer.fingerprint, "result": json.loads(answer.result)}
+        yield {
+            "t": answer.when,
+            "id": once,
+            "request": answer.fingerprint,
+            "result": hide_secrets(json.loads(answer.result)),
+        }
     yield {"t": now}
 
 

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,23 @@ def test_after_stop_forget_every_miss_names_the_previous_session(machine: Machin
     assert machine.json("import", "--previous")["imported"] == 2
     assert "previous" not in machine.cli("ls").stderr
     assert "previous" not in machine.cli("get", "shop", "deploy").stderr
+
+
+def test_values_kept_with_allow_secret_end_with_the_process(machine: Machine) -> None:
+    """No byte of such a value is in the runtime directory, `set` says so, and the next server does not have it, nor what
+    it replaced."""
+    token = "ghp_" + "Zx81kQ0mV4tB7nLs2RcY9dHuJ3eWfA6gPo5T"
+    assert machine.cli("set", "api", "token", "none yet", "--global").returncode == 0
+    outcome = machine.cli("set", "api", "token", token, "--global", "--allow-secret")
+    assert "kept: in memory only, until the server process ends" in outcome.stdout
+    assert machine.cli("bump", "api", "token").returncode == 0
+    assert machine.json("get", "api", "token")["hint"]["value"] == token
+    endpoint = machine.ready()
+    os.kill(endpoint.pid, signal.SIGKILL)
+    eventually(lambda: not is_alive(endpoint.pid), "the server is gone")
+    files = [path for path in Path(machine.runtime).rglob("*") if path.is_file()]
+    assert files and not [path.name for path in files if token.encode() in path.read_bytes()]
+    assert machine.cli("get", "api", "token").returncode == 1
 
 
 def test_without_grace_a_living_proxy_keeps_the_session(make_machine: Callable[..., Machine]) -> None:
