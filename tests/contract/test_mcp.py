@@ -376,7 +376,7 @@ def test_an_array_is_wrapped() -> None:
     assert answer is not None and answer["result"]["structuredContent"] == {"result": [1, 2]}
 
 
-@pytest.mark.parametrize("char", ["\u202e", "\u200b", "\u2066", "\u3164", "\x7f", "\U000e0041"])
+@pytest.mark.parametrize("char", ["\u202e", "\u200b", "\u2066", "\u3164", "\U000e0041"])
 def test_invisible_characters_are_escaped_in_every_result(machine: Machine, char: str) -> None:
     """Invisible and bidirectional characters of stored text reach no model as they are."""
     client = machine.serve()
