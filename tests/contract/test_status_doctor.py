@@ -78,7 +78,7 @@ def test_status_of_a_clients_server(machine: Machine) -> None:
     assert status["last_error"] is None and status["log_bytes"] > 100 and 0 <= status["uptime"] < 60
     assert [(member["client"], member["pid"]) for member in status["members"]] == [("test", proxy.pid)]
     session = status["session"]
-    assert session["grace"] == 43_200 and 0 <= session["age"] < 60 and session["read_only"] is None
+    assert session["grace"] == limits.SESSION_GRACE and 0 <= session["age"] < 60 and session["read_only"] is None
     assert session["created"] < session["ends_earliest"]
     shown = machine.cli("status").stdout
     assert (
