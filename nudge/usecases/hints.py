@@ -40,7 +40,9 @@ ContextParam = Annotated[dict[str, Any] | None, Field(description=_CONTEXT)]
 
 
 class SetHint(Name):
-    value: Annotated[Any, Field(description=_VALUE)]
+    value: Annotated[
+        Any, Field(description=_VALUE, json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})
+    ]
     meta: Annotated[dict[str, Any] | None, Field(description=_META)] = None
     if_match_version: Annotated[
         int | None, Field(ge=0, description="refuse unless the stored version is this; 0 = must be new")

@@ -43,7 +43,8 @@ Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
 ProjectName = Annotated[Text, AfterValidator(str.casefold)]
 # Null is a value here, unlike elsewhere, so the schema names it.
 Project = Annotated[
-    ProjectName | None, WithJsonSchema({"type": ["string", "null"], "description": "default: yours; null = all"})
+    ProjectName | None,
+    WithJsonSchema({"oneOf": [{"type": "string"}, {"type": "null"}], "description": "default: yours; null = all"}),
 ]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Annotated[Whole | None, Field(description="Unix seconds")]

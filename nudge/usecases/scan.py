@@ -20,7 +20,7 @@ CONFIDENCE = 0.4  # a manifest is a guess: what a user or an agent sets counts f
 class FoundCommand(Params):
     component: str
     key: str
-    value: Any
+    value: Annotated[Any, Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})]
     reason: str
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,11 +54,30 @@ def test_null_is_allowed_where_it_means_all_projects() -> None:
     """A client that checks arguments against the schema must be able to say it; elsewhere null says nothing, and is not
     offered."""
     types = {
-        tool["name"]: tool["inputSchema"]["properties"]["project"]["type"]
+        tool["name"]: [option["type"] for option in tool["inputSchema"]["properties"]["project"]["oneOf"]]
         for tool in _listed("default", {})
         if "project" in tool["inputSchema"]["properties"]
     }
     assert types == {"search": ["string", "null"], "recent_context": ["string", "null"]}
+
+
+def _schemas(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield from node.get("properties", {}).values() if isinstance(node.get("properties"), dict) else ()
+        node = list(node.values())
+    if isinstance(node, list):
+        for part in node:
+            yield from _schemas(part)
+
+
+def test_every_parameter_has_one_type_or_named_choices() -> None:
+    """The inspector's `--strict` warns about parameters without a type and about lists of types."""
+    for tool in _listed("all", {}):
+        for schema in _schemas(tool["inputSchema"]):
+            assert isinstance(schema.get("type"), str) or schema.keys() & {"anyOf", "oneOf", "enum", "const"}, (
+                tool,
+                schema,
+            )
 
 
 def test_every_tool_starts_with_its_noun() -> None:
