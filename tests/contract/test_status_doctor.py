@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from nudge import __version__, paths
+from nudge import __version__, limits, paths
 from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 from nudge.ipc.lock import Flock
@@ -84,7 +84,7 @@ def test_status_of_a_clients_server(machine: Machine) -> None:
     assert (
         "hints       1\n" in shown
         and f"test: 1 (pid {proxy.pid})" in shown
-        and "ends 12h after the last process" in shown
+        and "ends 30d after the last process" in shown
     )
 
 
