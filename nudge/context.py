@@ -36,9 +36,10 @@ _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 
 
 class Context:
-    """What is known about a caller. None means unknown, which meets no condition of a scope."""
+    """What is known about a caller. None means unknown, which meets no condition of a scope. `root` is the top of its
+    clone or worktree, and is not sent."""
 
-    __slots__ = ("branch", "cwd", "env", "files_open", "os", "project", "repo")
+    __slots__ = ("branch", "cwd", "env", "files_open", "os", "project", "repo", "root")
 
     def __init__(
         self,
@@ -50,9 +51,10 @@ class Context:
         env: dict[str, str] | None = None,
         project: str | None = None,
         files_open: list[str] | None = None,
+        root: str | None = None,
     ) -> None:
         self.cwd, self.repo, self.branch, self.os = cwd, repo, branch, os
-        self.env, self.project, self.files_open = env, project, files_open
+        self.env, self.project, self.files_open, self.root = env, project, files_open, root
 
     @classmethod
     def parse(cls, raw: object, field: str = "context") -> Context:
@@ -77,7 +79,7 @@ class Context:
 
     def to_wire(self) -> dict[str, Any]:
         """The fields that are known."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        return {name: value for name in _PARSERS if (value := getattr(self, name)) is not None}
 
 
 NO_CONTEXT = Context()
@@ -172,9 +174,9 @@ def resolve(cwd: str | None = None) -> Context:
     folder = caller_cwd({}, cwd, None)
     if folder is None:
         return Context(os=this_system())
-    repo, branch = _resolve_git(folder)
+    repo, branch, root = _resolve_git(folder)
     cwd = folder if not has_control(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
-    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd))
+    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd), root=root)
 
 
 def working_directory() -> str | None:
@@ -326,17 +328,26 @@ def is_project(project: str, name: str) -> bool:
     return project == name or (project.endswith(f"/{name.strip('/')}") and not name.startswith("/"))
 
 
+def is_below(path: str | None, folder: str) -> bool:
+    return path is not None and f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
 def _without_scheme(repo: str) -> str:
     return repo.removeprefix("git:").removeprefix("file://")
 
 
-def _resolve_git(folder: str) -> tuple[str | None, str | None]:
-    """The repository's identity and the branch."""
+def _resolve_git(folder: str) -> tuple[str | None, str | None, str | None]:
+    """The repository's identity, the branch, and the top of the work tree by the name by which `folder` leads there."""
     try:
-        directories = _find_git_dir(os.path.realpath(folder))
-        return _read_git(*directories) if directories else (None, None)
+        real = os.path.realpath(folder)
+        directories = _find_git_dir(real)
+        repo, branch = _read_git(*directories) if directories else (None, None)
     except (OSError, ValueError):  # a NUL in a path, a loop of links
-        return None, None
+        return None, None, None
+    if directories is None or repo is None:
+        return None, None, None
+    below = real[len(directories[0]) :]
+    return repo, branch, folder.removesuffix(below) if folder.endswith(below) else directories[0]
 
 
 def _find_git_dir(folder: str) -> tuple[str, str] | None:

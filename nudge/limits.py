@@ -198,6 +198,7 @@ MAX_EVENT_FIELD_CHARS = 4_096  # paths, names; the rest of a longer one is cut
 MAX_CONTENT_CHARS = 4_096
 MAX_METADATA_CHARS = 16 * KIB  # as JSON
 PREVIEW_CHARS = 120
+MAX_CLONES_SEARCHED = 200  # clones and worktrees of a project in which a file's history is looked for
 INTENT_CHARS = 200
 MAX_SUMMARY_ITEMS = 20  # files, failures or commits that one summary names
 DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT = 20, 100

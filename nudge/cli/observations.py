@@ -10,7 +10,7 @@ from typing import Any
 from nudge.cli import output
 from nudge.cli.output import Pen
 from nudge.clock import ago
-from nudge.context import is_project
+from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
 from nudge.text import escape, format_span
 
 Observation = dict[str, Any]
@@ -88,13 +88,23 @@ def table(
         for row, name in zip(observations, names, strict=True)
     ]
     widths = [output.widest(column) for column in zip(*cells, strict=True)]
+    here = resolve() if any(row.get("branch") or row.get("clone") for row in observations) else NO_CONTEXT
     for row, (number, when, obs_type, name) in zip(observations, cells, strict=True):
         head = f"{indent}{number.rjust(widths[0])}  {when.rjust(widths[1])}  "
         kind, owner = output.pad(obs_type, widths[2]), output.pad(name, widths[3])
         text = pen.clip(_one_line(row), len(head) + widths[2] + 2 + widths[3])
         pinned = pen.paint("dim", "  (pinned)") if row.get("is_pinned") else ""
+        pinned += pen.paint("dim", _elsewhere(row, here))
         kind = pen.paint(_TYPE_STYLES[obs_type], kind) if obs_type in _TYPE_STYLES else kind
         yield f"{head}{kind}  {owner}{text}{pinned}".rstrip()
+
+
+def _elsewhere(row: Observation, here: Context) -> str:
+    """Branch and clone, where they differ from here."""
+    branch, clone = row.get("branch"), row.get("clone")
+    parts = [f"on {escape(str(branch))}"] if branch and branch != here.branch else []
+    parts += [f"in {escape(str(clone))}"] if clone and not is_below(here.cwd, str(clone)) else []
+    return f"  ({', '.join(parts)})" if parts else ""
 
 
 def full_lines(pen: Pen, row: Observation) -> Iterator[str]:
@@ -102,7 +112,7 @@ def full_lines(pen: Pen, row: Observation) -> Iterator[str]:
     head = f"#{row['id']}  {escape(row['obs_type'])}"
     yield f"{pen.paint('bold', head)}  {_local(row['timestamp'])} ({_age(row['timestamp'])}){pinned}"
     yield from (f"  {line}" for line in escape(row["content"], keep_lines=True).split("\n"))
-    facts = ("session_id", "project", "source_event", "tool_name", "file_path")
+    facts = ("session_id", "project", "branch", "clone", "source_event", "tool_name", "file_path")
     fields = {name: row[name] for name in facts if row.get(name)} | (row.get("metadata") or {})
     for name, value in fields.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

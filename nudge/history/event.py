@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content,"
-    " file_path, metadata, is_pinned"
+    " file_path, metadata, is_pinned, branch, clone"
 )
 _FIELDS = tuple(COLUMNS.split(", "))
 
@@ -49,7 +49,9 @@ class Event:
     """A validated event; raises Invalid with the field that is wrong."""
 
     __slots__ = (
+        "branch",
         "client",
+        "clone",
         "content",
         "cwd",
         "details",
@@ -78,6 +80,7 @@ class Event:
             or ""
         )
         self.cwd, self.repo, self.project = _text(raw, "cwd"), _text(raw, "repo"), _project(raw)
+        self.branch, self.clone = _text(raw, "branch"), _text(raw, "clone")
         self.source_event, self.tool_name = _text(raw, "source_event"), _text(raw, "tool_name")
         self.file_path, self.prompt_id = _text(raw, "file_path"), _text(raw, "prompt_id")
         self.metadata = _metadata(raw)

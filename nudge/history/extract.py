@@ -57,8 +57,9 @@ def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
 
 
 def locate(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The event with the repository, branch and project of its directory."""
-    return {**event, **redact_event({"repo": context.repo, "branch": context.branch, "project": context.project})}
+    """The event with the repository, clone, branch and project of its directory."""
+    names = {"repo": context.repo, "clone": context.root, "branch": context.branch, "project": context.project}
+    return {**event, **redact_event(names)}
 
 
 def is_complete(payload: Mapping[str, Any]) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from nudge import limits
 from nudge.context import is_project, project_name
 from nudge.errors import Invalid
 
@@ -13,10 +16,31 @@ if TYPE_CHECKING:
     from nudge.history.event import Connection
 
 
-def add(connection: Connection, identity: str | None) -> None:
-    """Make a project known, so that names can be compared without reading all observations."""
+def add(connection: Connection, identity: str | None, clone: str | None = None) -> None:
+    """Make a project and its clone known, so that they can be looked up without reading all observations."""
     if identity is not None:
         connection.execute("INSERT OR IGNORE INTO projects VALUES (?, ?)", (identity, project_name(identity)))
+    if identity is not None and clone is not None:
+        connection.execute("INSERT OR IGNORE INTO clones VALUES (?, ?)", (identity, clone))
+
+
+def paths_of(connection: Connection, path: str, identity: str | None, root: str | None) -> list[str]:
+    """A file's absolute paths in all clones and worktrees of its project. `root` is the top of the one in which `path`
+    is; without one, a clone that was there before is looked for."""
+    if identity is None or root is None:
+        folders = [path[:place] for place, char in enumerate(path) if char == "/" and place]
+        clones = connection.execute(
+            "SELECT project, root FROM clones WHERE root IN (SELECT value FROM json_each(?)) ORDER BY length(root) DESC",
+            (json.dumps(folders),),
+        ).fetchone()
+        if clones is None:
+            return [path]
+        identity, root = clones
+    rows = connection.execute(
+        "SELECT root FROM clones WHERE project = ? LIMIT ?", (identity, limits.MAX_CLONES_SEARCHED)
+    ).fetchall()
+    below = path[len(str(root).rstrip("/")) :]
+    return list(dict.fromkeys([path, *(row[0].rstrip("/") + below for row in rows)]))
 
 
 def remove_unused(connection: Connection) -> None:
@@ -25,6 +49,7 @@ def remove_unused(connection: Connection) -> None:
         "DELETE FROM projects WHERE NOT EXISTS (SELECT 1 FROM observations WHERE project = identity)"
         " AND NOT EXISTS (SELECT 1 FROM sessions WHERE project = identity)"
     )
+    connection.execute("DELETE FROM clones WHERE project NOT IN (SELECT identity FROM projects)")
 
 
 def matching(connection: Connection, names: Iterable[str]) -> frozenset[str]:

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from nudge.history.event import Connection
 
 RELEVANCE, RECENCY = 0.7, 0.3  # of a blended score
-_INDEX = f"o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), o.file_path, o.session_id"
+_INDEX = (
+    f"o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), o.file_path, o.session_id,"
+    " o.branch, o.clone"
+)
 _INDEX_NAMES = ("id", "timestamp", "obs_type", "content_preview", "file_path", "session_id")
 _FULL = ", ".join(f"o.{name}" for name in COLUMNS.split(", "))
 # CROSS JOIN keeps the full-text index first whatever the statistics say: it yields rows by rank until the limit.
@@ -88,7 +91,13 @@ def search_observations(
             f"SELECT {_FULL if full else _INDEX} {_FOUND}{conditions.sql} ORDER BY f.rank LIMIT ? OFFSET ?",
             (match, *conditions.values, limit, offset),
         ).fetchall()
-    return [observation(row) if full else dict(zip(_INDEX_NAMES, row, strict=True)) for row in rows]
+    return [observation(row) if full else _preview(row) for row in rows]
+
+
+def _preview(row: Sequence[Any]) -> dict[str, Any]:
+    """Branch and clone only where they are known."""
+    known = {name: value for name, value in zip(("branch", "clone"), row[-2:], strict=True) if value}
+    return {**dict(zip(_INDEX_NAMES, row, strict=False)), **known}
 
 
 def _blended(connection: Connection, match: str, conditions: Filter, now: float) -> list[int]:

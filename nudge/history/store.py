@@ -28,7 +28,7 @@ def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
     event = Event(raw)
     if not is_new_event(connection, event.event_id, event.timestamp):
         return None
-    projects.add(connection, event.project)
+    projects.add(connection, event.project, event.clone)
     _update_session(connection, event)
     if _is_repeated(connection, event):
         return None
@@ -59,10 +59,12 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
         event.content,
         event.metadata,
         event.details,
+        event.branch,
+        event.clone,
     )
     added = connection.execute(
         "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event,"
-        f" tool_name, file_path, content, metadata, details) VALUES ({marks(row)})",
+        f" tool_name, file_path, content, metadata, details, branch, clone) VALUES ({marks(row)})",
         row,
     )
     observation_id = int(added.lastrowid)

@@ -196,21 +196,30 @@ def file_history(
     before: int | None = None,
     after: int | None = None,
     limit: int = limits.DEFAULT_HISTORY_LIMIT,
+    paths: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The latest observations of a file, by session: the latest session first, its observations in order of time."""
-    after, before = _window(before, after)
-    rows = connection.execute(
+    """The latest observations of a file, by session: the latest session first, its observations in order of time.
+    `paths` are its names in all clones, when there are several."""
+    window = _window(before, after)
+    rows = {row[1]: row for path in paths or [file_path] for row in _rows_of_path(connection, path, window, limit)}
+    latest = sorted(rows.values(), key=lambda row: (-row[2], -row[1]))[:limit]
+    by_session: dict[str, list[Row]] = {}
+    for row in latest:
+        by_session.setdefault(row[0], []).insert(0, row)
+    return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()]}
+
+
+def _rows_of_path(connection: Connection, path: str, window: tuple[int, int], limit: int) -> list[Row]:
+    """By one path at a time: the index then yields the latest rows without reading the others."""
+    rows: list[Row] = connection.execute(
         f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
-        " nullif(p.content, ''), o.is_pinned FROM touches JOIN observations AS o USING (id)"
+        " nullif(p.content, ''), o.is_pinned, o.branch, o.clone FROM touches JOIN observations AS o USING (id)"
         " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND"
         " o.timestamp < :before"
         " ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
-        {"path": file_path, "after": after, "before": before, "limit": limit},
+        {"path": path, "after": window[0], "before": window[1], "limit": limit},
     ).fetchall()
-    by_session: dict[str, list[Row]] = {}
-    for row in rows:
-        by_session.setdefault(row[0], []).insert(0, row)
-    return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()]}
+    return rows
 
 
 def _touches(connection: Connection, session_id: str, rows: list[Row]) -> dict[str, Any]:
@@ -227,7 +236,7 @@ def _touches(connection: Connection, session_id: str, rows: list[Row]) -> dict[s
 
 
 def _touch(row: Row) -> dict[str, Any]:
-    _, identity, timestamp, obs_type, preview, prompt, is_pinned = row
+    _, identity, timestamp, obs_type, preview, prompt, is_pinned, branch, clone = row
     return {
         "observation_id": identity,
         "timestamp": timestamp,
@@ -235,6 +244,7 @@ def _touch(row: Row) -> dict[str, Any]:
         "content_preview": preview,
         "prompt_content": prompt,
         "is_pinned": bool(is_pinned),
+        **{name: value for name, value in (("branch", branch), ("clone", clone)) if value},
     }
 
 

@@ -26,6 +26,9 @@ _HISTORY = (
     # `project` of sessions and observations is an identity; its last part is what people call it.
     "CREATE TABLE projects (identity TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID",
     "CREATE INDEX projects_name ON projects(name)",
+    # Where work trees of a project are or were: a file has one history in all of them.
+    "CREATE TABLE clones (project TEXT NOT NULL, root TEXT NOT NULL, PRIMARY KEY (project, root)) WITHOUT ROWID",
+    "CREATE INDEX clones_root ON clones(root)",
     """CREATE TABLE prompts (
         id INTEGER PRIMARY KEY, session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
         client_prompt_id TEXT, timestamp INTEGER NOT NULL,
@@ -37,7 +40,8 @@ _HISTORY = (
         id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL REFERENCES sessions(id),
         prompt_id INTEGER REFERENCES prompts(id) ON DELETE SET NULL, timestamp INTEGER NOT NULL, project TEXT,
         obs_type TEXT NOT NULL, source_event TEXT, tool_name TEXT, file_path TEXT, content TEXT NOT NULL,
-        metadata TEXT NOT NULL DEFAULT '{}', is_pinned INTEGER NOT NULL DEFAULT 0, details TEXT NOT NULL DEFAULT ''
+        metadata TEXT NOT NULL DEFAULT '{}', is_pinned INTEGER NOT NULL DEFAULT 0, details TEXT NOT NULL DEFAULT '',
+        branch TEXT, clone TEXT
     )""",
     "CREATE INDEX observations_session ON observations(session_id, timestamp)",
     "CREATE INDEX observations_prompt ON observations(prompt_id) WHERE prompt_id IS NOT NULL",

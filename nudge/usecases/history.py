@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
 
 from nudge import limits
 from nudge.clock import boot_seconds
-from nudge.context import Context, project_of
+from nudge.context import Context, is_below, project_of, resolve
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
@@ -56,8 +56,11 @@ class InContext(Params):
 
     context: dict[str, Any] | None = None
 
+    def caller_context(self, call: Call) -> Context:
+        return Context.parse(self.context).merged(call.context)
+
     def caller_project(self, call: Call) -> str | None:
-        context = Context.parse(self.context).merged(call.context)
+        context = self.caller_context(call)
         return context.project or project_of(context.repo, context.cwd)
 
 
@@ -211,7 +214,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, name)
         here = params.caller_project(call)
-        return search_observations(
+        rows = search_observations(
             connection,
             params.query,
             project=project,
@@ -224,6 +227,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
             now=now,
             hidden=projects.hidden(connection, private, here) if project is None else frozenset(),
         )
+        return _without_here(rows, params.caller_context(call))
 
     return await _read(app, read)
 
@@ -254,7 +258,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
         hidden = projects.hidden(connection, private, params.caller_project(call), project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden)
         projects.Names(connection).show(rows)
-        return rows
+        return _without_here(rows, params.caller_context(call))
 
     return await _read(app, read)
 
@@ -269,12 +273,17 @@ async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
-    """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory."""
+    """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory. A file of a
+    repository has one history in all its clones and worktrees."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        result = views.file_history(connection, path, params.before, params.after, params.limit)
+        where = resolve(os.path.dirname(path))
+        paths = projects.paths_of(connection, path, where.project, where.root)
+        result = views.file_history(connection, path, params.before, params.after, params.limit, paths)
         projects.Names(connection).show(result["sessions"])
+        for session in result["sessions"]:
+            _without_here(session["touches"], call.context)
         return result
 
     return await _read(app, read)
@@ -308,6 +317,16 @@ async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
 def _project(params: Search | RecentContext, call: Call) -> str | None:
     """The project that the caller names, null for all; by default its own."""
     return params.project if "project" in params.model_fields_set else params.caller_project(call)
+
+
+def _without_here(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
+    """The rows with branch and clone only where they differ from the caller's."""
+    for row in rows:
+        if row.get("branch") in (None, context.branch):
+            row.pop("branch", None)
+        if row.get("clone") is None or is_below(context.cwd, row["clone"]):
+            row.pop("clone", None)
+    return rows
 
 
 def _private(app: App, call: Call) -> frozenset[str]:

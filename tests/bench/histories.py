@@ -250,6 +250,8 @@ class _Past:
             metadata,
             0,
             "",
+            None,
+            None,
         )
 
     def _made(self, pattern: str) -> str:

@@ -96,3 +96,33 @@ def test_trace_last_is_this_projects_last_session_with_something_in_it(machine: 
     _record(machine, here, "only begun", "SessionStart", source="startup")
     _wait_until_stored(machine, 3)
     assert machine.json("trace", "last", cwd=here)["session_id"] == "make here session"
+
+
+def _edited(machine: Machine, cwd: str, path: str) -> None:
+    fields: dict[str, Any] = {"tool_name": "Edit", "tool_input": {"file_path": path}, "tool_response": {}}
+    _record(machine, cwd, f"edit of {path}", **fields)
+
+
+def test_a_file_has_one_history_in_all_clones_and_worktrees(machine: Machine) -> None:
+    """Files by their path in the repo; a file outside any repo by its absolute path. Clone and branch of an observation
+    are shown when they differ from here."""
+    first = _clone(machine.base / "first", "git@example.com:x/api.git")
+    second = _clone(machine.base / "second", "https://example.com/x/api", branch="dev")
+    git(Path(first), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "x")
+    git(Path(first), "worktree", "add", "--quiet", "-b", "topic", str(machine.base / "tree"))
+    other = _clone(machine.base / "other", "https://example.com/y/api")
+    machine.json("ls")
+    trees = {first: "main", second: "dev", str(machine.base / "tree"): "topic"}
+    for tree in trees:
+        _edited(machine, tree, f"{tree}/src/a.py")
+    for stranger in (other, str(machine.base)):
+        _edited(machine, stranger, f"{stranger}/src/a.py")
+    _wait_until_stored(machine, 5)
+    for tree in trees:
+        result = machine.json("history", "src/a.py", cwd=tree)
+        touches = [touch for session in result["sessions"] for touch in session["touches"]]
+        assert {(touch["clone"], touch["branch"]) for touch in touches} == set(trees.items())
+    outside = machine.json("history", "src/a.py", cwd=str(machine.base))
+    assert [session["session_id"] for session in outside["sessions"]] == [f"edit of {machine.base}/src/a.py"]
+    shown = machine.cli("recent", cwd=second).stdout
+    assert f"(on main, in {first})" in shown and f"in {second}" not in shown

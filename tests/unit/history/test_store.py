@@ -37,7 +37,12 @@ def test_every_field_comes_back() -> None:
     """What was told is what is kept, metadata included."""
     connection = empty()
     told = event(
-        tool_name="Bash", file_path="/a/b.py", metadata={"exit_code": 2, "nested": {"é": [1, None]}}, agent_id="sub-1"
+        tool_name="Bash",
+        file_path="/a/b.py",
+        metadata={"exit_code": 2, "nested": {"é": [1, None]}},
+        agent_id="sub-1",
+        branch="dev",
+        clone="/a",
     )
     identity = store.record(connection, told)
     assert identity is not None
@@ -55,6 +60,8 @@ def test_every_field_comes_back() -> None:
             "file_path": "/a/b.py",
             "metadata": {"exit_code": 2, "nested": {"é": [1, None]}, "agent_id": "sub-1"},
             "is_pinned": False,
+            "branch": "dev",
+            "clone": "/a",
         }
     ]
 
