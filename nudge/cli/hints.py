@@ -91,7 +91,7 @@ def bump(invocation: Invocation, **options: Any) -> int:
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
 @option("--regex", metavar="REGEX", help="RE2 expression to search for in names, values, reasons and tags.")
-@params.limit_option(10)
+@params.limit_option(10, type=WHOLE)
 @params.context_options
 def query(
     invocation: Invocation,

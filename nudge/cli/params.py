@@ -192,8 +192,8 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
     )
 
 
-def limit_option(default: int, noun: str = "results") -> Callable[[F], F]:
-    return option("--limit", type=COUNT, metavar="N", help=f"Maximum number of {noun} ({default}).")
+def limit_option(default: int, noun: str = "results", type: Parsed = COUNT) -> Callable[[F], F]:
+    return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} ({default}).")
 
 
 def window_options(noun: str) -> Callable[[F], F]:
