@@ -72,6 +72,9 @@ class HintIndex:
     def variants(self, component: str, key: str) -> Collection[Hint]:
         return self._variants.get(component, {}).get(key, {}).values()
 
+    def components(self) -> Set[str]:
+        return self._variants.keys()
+
     def component(self, component: str) -> Iterator[Hint]:
         return (hint for shelf in self._variants.get(component, {}).values() for hint in shelf.values())
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Any
 
 from nudge import limits
+from nudge.context import Context
 from nudge.errors import NotFound
 from nudge.hints.index import HintIndex
 from nudge.hints.model import Hint
@@ -36,11 +38,53 @@ def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFoun
     return _not_found(f"{component}/{key} exists, but {outcome}", component, key, why_not)
 
 
-def no_such_hint(index: HintIndex, now: float, component: str, key: str) -> NotFound:
+def no_such_hint(index: HintIndex, now: float, component: str, key: str, context: Context | None = None) -> NotFound:
+    """Names what is near: the same key elsewhere, and names that are spelled alike."""
     keys = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
-    if not keys:
-        return _not_found(f"component {component} is not known", component, key, [])
-    return _not_found(f"{component} has no key {key}", component, key, [], known_keys=keys[: limits.MAX_KNOWN_KEYS])
+    message = f"{component} has no key {key}" if keys else f"component {component} is not known"
+    near = list(islice(_near(index, now, (component, key), keys, context), limits.MAX_NEAR))
+    message += f"; did you mean {' or '.join(near)}?" if near else ""
+    more = {"known_keys": keys[: limits.MAX_KNOWN_KEYS]} if keys else {}
+    return _not_found(message, component, key, [], **more, **({"near": near} if near else {}))
+
+
+def _near(
+    index: HintIndex, now: float, name: tuple[str, str], keys: list[str], context: Context | None
+) -> Iterator[str]:
+    """Hints that apply here, as `component/key`: close keys, then the key in close components, then in any other."""
+    component, key = name
+    close = _close(component, index.components())
+    groups = [
+        (hint for close_key in _close(key, keys) for hint in index.variants(component, close_key)),
+        (hint for other in close for hint in index.variants(other, key)),
+        (hint for shelf in index.keyed([key]) for hint in sorted(shelf.values(), key=lambda hint: hint.identity)),
+        (
+            hint
+            for other in close
+            for close_key in _close(key, _keys(index, other))
+            for hint in index.variants(other, close_key)
+        ),
+    ]
+    names: set[str] = set()
+    for hint in islice(chain.from_iterable(groups), limits.MAX_NEAR_CHECKED):
+        text = f"{hint.component}/{hint.key}"
+        if text not in names and hint.live_at(now) and (context is None or hint.scope.check(context).eligible):
+            names.add(text)
+            yield text
+
+
+def _keys(index: HintIndex, component: str) -> set[str]:
+    return {hint.key for hint in index.component(component)}
+
+
+def _close(name: str, names: Iterable[str]) -> list[str]:
+    """Names that may be meant: of about the same length, and short, since the comparison is slow."""
+    if len(name) > limits.MAX_TAG_CHARS:
+        return []
+    alike = [other for other in names if other != name and abs(len(other) - len(name)) <= 2]
+    from difflib import get_close_matches  # late: 4 ms
+
+    return get_close_matches(name, alike, n=limits.MAX_NEAR, cutoff=0.7)
 
 
 def no_such_variant(component: str, key: str, held: list[Hint]) -> NotFound:

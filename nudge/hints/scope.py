@@ -24,6 +24,7 @@ from nudge.security.globs import (
 from nudge.security.paths import normalise_cwd
 
 _NAMED_IN_REASON = 4  # of what a scope asks for; the rest is counted
+_OPEN_DIRECTORIES_AT_WORST = 3  # that are compared with the patterns that take longest: 5 ms each
 _CWD_TOO_DEEP = f"cwd has more than {limits.MAX_GLOB_TEXT_NAMES} names or {limits.MAX_GLOB_TEXT_CHARS} characters"
 
 
@@ -180,16 +181,33 @@ class _CwdGate:
     globs: tuple[Glob, ...]
 
     def check(self, context: Context) -> tuple[bool, str]:
-        if context.cwd is None:
-            return False, _needs("cwd unknown", self._patterns())
-        cwd = normalise_cwd(context.cwd)
+        cwd = None if context.cwd is None else normalise_cwd(context.cwd)
         for glob in self.globs:
-            if glob.matches(cwd):
+            if cwd is not None and glob.matches(cwd):
                 return True, f"cwd matched {glob.pattern}"
+        for directory in self._open_directories(context.files_open or ()):
+            for glob in self.globs:
+                if glob.matches(directory):
+                    return True, f"open file below {glob.pattern}"
+        if cwd is None:
+            return False, _needs("cwd unknown", self._patterns())
         return False, _needs(f"cwd={cwd}" if is_comparable(cwd) else _CWD_TOO_DEEP, self._patterns())
 
     def _patterns(self) -> list[str]:
         return [glob.pattern for glob in self.globs]
+
+    def _open_directories(self, files: Sequence[str]) -> list[str]:
+        """The directories above the open files, of each file the nearest first; fewer where a match of them takes long."""
+        cost = max(sum(glob_cost(glob.pattern) for glob in self.globs), 1)
+        most = min(max(limits.MAX_GLOB_COST // cost, 1) * _OPEN_DIRECTORIES_AT_WORST, limits.MAX_FILES_OPEN)
+        directories: dict[str, None] = {}
+        for file in files:
+            parent = normalise_cwd(file).rpartition("/")[0]
+            while parent and parent not in directories and len(directories) < most:
+                if is_comparable(parent):
+                    directories[parent] = None
+                parent = parent.rpartition("/")[0]
+        return list(directories)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,14 +120,16 @@ def search(
     if filters.regex is not None:
         candidates = iter(list(candidates))
         yield
-    matches, refused = yield from _select(candidates, filters.regex, context, limit)
+    matches, refused = yield from _select(candidates, filters.regex, context, limit + 1)
+    has_more, matches = len(matches) > limit, matches[:limit]
     entries = []
     slices = Slices()
     for hint, verdict in matches:
         entries.append(_entry(rank(hint, [*filters.reasons(hint), *verdict.reasons], now), now))
         if slices.due(hint.weight):
             yield
-    return {"hints": entries, **({"why_not": explain_refused(refused)} if refused and not matches else {})}
+    why_not = {"why_not": explain_refused(refused)} if refused and not matches else {}
+    return {"hints": entries, **why_not, **({"more": True} if has_more else {})}
 
 
 def _select(

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from nudge import limits
-from nudge.context import Context
-from nudge.errors import Conflict, Invalid
+from nudge.context import Context, describe_scope
+from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
 from nudge.hints.fields import parse_name, parse_text, parse_whole
 from nudge.hints.import_export import Incoming
@@ -22,7 +22,7 @@ from nudge.hints.ranking import Ranked, order_key, rank
 from nudge.hints.scope import parse_scope
 from nudge.hints.search import Filters, search
 from nudge.hints.ttl import SESSION, parse_ttl
-from nudge.hints.value import parse_value
+from nudge.hints.value import fresh, parse_value
 
 _NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"
 
@@ -100,13 +100,43 @@ class HintStore:
         return Decision(change, {"deleted": True, "previous": previous if len(previous) > 1 else previous[0]})
 
     def decide_bump(
-        self, now: float, component: object, key: object, context: Context | None = None, delta: object = 1
+        self,
+        now: float,
+        component: object,
+        key: object,
+        context: Context | None = None,
+        delta: object = 1,
+        *,
+        scope: object = None,
+        only_here: bool = True,
     ) -> Generator[None, None, Decision]:
-        """Credit for an outcome. It is no new version, and no longer life."""
+        """Credit for an outcome; it is no new version. It goes to the variant with the scope, or to the one that `get`
+        returns in the context; where none applies and it need not, to the only one there is."""
         credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
         if credit == 0:
             raise Invalid("must not be 0", field="delta")
-        return _credit((yield from self._best(now, component, key, context)).hint, credit, now)
+        if scope is not None:
+            return _credit(self._variant(now, component, key, scope), credit, now)
+        try:
+            return _credit((yield from self._best(now, component, key, context)).hint, credit, now)
+        except NotFound:
+            held = self._live_variants(str(component), str(key), now)
+            if only_here or not held:
+                raise
+        if len(held) > 1:
+            scopes = [hint.scope.wire for hint in held[: limits.MAX_WHY_NOT]]
+            rule = f"is needed: {component}/{key} has {len(held)} variants, and none applies here: "
+            raise Invalid(rule + "; ".join(map(describe_scope, scopes)), field="scope", scopes=[*map(fresh, scopes)])
+        return _credit(held[0], credit, now)
+
+    def _variant(self, now: float, component: object, key: object, scope: object) -> Hint:
+        name, label = parse_name(component, "component"), parse_name(key, "key")
+        wanted = parse_scope(scope, "scope").key
+        held = self._live_variants(name, label, now)
+        for hint in held:
+            if hint.scope.key == wanted:
+                return hint
+        raise no_such_variant(name, label, held) if held else no_such_hint(self._index, now, name, label)
 
     def decide_credit(self, now: float, identity: Identity, credit: int) -> Decision | None:
         """The same for one variant, whichever `get` would return; None when it is gone."""
@@ -230,7 +260,11 @@ class HintStore:
             yield
         eligible = [(hint, verdict.reasons) for hint, verdict in checked if verdict.eligible]
         if not eligible:
-            raise no_variant_here(name, label, checked) if checked else no_such_hint(self._index, now, name, label)
+            raise (
+                no_variant_here(name, label, checked)
+                if checked
+                else no_such_hint(self._index, now, name, label, context)
+            )
         hint, reasons = min(eligible, key=lambda pair: order_key(pair[0], now)) if len(eligible) > 1 else eligible[0]
         more = [f"best of {len(eligible)} variants that apply"] if len(eligible) > 1 else []
         return rank(hint, [*reasons, *more], now)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
-from nudge.context import NO_CONTEXT, Context
+from nudge.context import NO_CONTEXT, Context, resolve
 
 Door = Literal["cli", "mcp", "hook", "http"]
 
@@ -16,6 +17,14 @@ class EnvNeeded(Exception):
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
         self.names = sorted(names)
+
+
+def _located(given: Context, merged: Context) -> Context:
+    """A directory of this machine, named without repo and branch, brings both: the caller's own belong elsewhere."""
+    if given.cwd is None or (given.repo, given.branch) != (None, None) or not os.path.isdir(given.cwd):
+        return merged
+    here = resolve(given.cwd)
+    return Context(**{**merged.to_wire(), "repo": here.repo, "branch": here.branch})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Call:
     def merge_context(self, given: Context, env_names: frozenset[str]) -> Context:
         """The parameters' context, completed by the caller's own; raises EnvNeeded when `env_names` are not known
         yet."""
-        merged = given.merged(self.context)
+        merged = _located(given, given.merged(self.context))
         values = self.env_values(env_names) if env_names and merged.env is None else None
         if values is not None:
             merged.env = {name: value for name, value in values.items() if value is not None}

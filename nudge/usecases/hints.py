@@ -57,13 +57,14 @@ class Query(Params):
     component: str | None = None
     keys: list[str] | None = None
     tags: Annotated[list[str] | None, Field(description="any of these")] = None
-    regex: Annotated[str | None, Field(description="searched in component, key, value, reason, tags")] = None
+    text: Annotated[str | None, Field(description='words, "a phrase", prefix*')] = None
+    regex: Annotated[str | None, Field(description="RE2, in names, value, reason, tags")] = None
     context: ContextParam = None
     limit: Annotated[int, Field(ge=1, le=limits.MAX_QUERY_LIMIT)] = limits.DEFAULT_QUERY_LIMIT
 
 
 class DeleteHint(Name):
-    scope: Annotated[dict[str, Any] | None, Field(description="delete only the variant with this scope")] = None
+    scope: Annotated[dict[str, Any] | None, Field(description="only this variant")] = None
 
 
 class ListComponents(Params):
@@ -74,6 +75,7 @@ class ListComponents(Params):
 class Bump(Name):
     delta: Annotated[int, Field(ge=-limits.MAX_BUMP, le=limits.MAX_BUMP)] = 1
     context: ContextParam = None
+    scope: dict[str, Any] | None = None
 
 
 class HintResult(BaseModel):
@@ -88,6 +90,7 @@ class GetResult(BaseModel):
 
 class QueryResult(BaseModel):
     hints: list[dict[str, Any]]
+    more: bool | None = None
     why_not: list[dict[str, Any]] | None = None
     note: str | None = None
 
@@ -164,6 +167,7 @@ async def query(app: App, params: Query, call: Call) -> Any:
         component=params.component,
         keys=params.keys,
         tags=params.tags,
+        text=params.text,
         regex=params.regex,
         context=context,
         limit=params.limit,
@@ -184,7 +188,16 @@ async def bump(app: App, params: Bump, call: Call) -> Any:
 async def _bump(app: App, params: Bump, call: Call) -> Any:
     store = app.session.store
     context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
-    decision = await app.in_slices(store.decide_bump(app.now(), params.component, params.key, context, params.delta))
+    steps = store.decide_bump(
+        app.now(),
+        params.component,
+        params.key,
+        context,
+        params.delta,
+        scope=params.scope,
+        only_here=params.context is not None,
+    )
+    decision = await app.in_slices(steps)
     return app.commit(decision, call)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nudge import __version__, limits
 from nudge.clock import boot_seconds
+from tests.contract.repos import clone
 from tests.contract.steps import named, setting
 from tests.contract.ways import EMPTY_STORE, Http, Reply, Served, served
 
@@ -176,6 +178,23 @@ def test_what_comes_too_late_is_not_done(script: Http) -> None:
     late = script.post("/", request("set_hint", **setting()), Nudge_Deadline=str(boot_seconds() - 1)).json
     assert late["error"]["data"] == {"reason": "E_UNAVAILABLE", "retryable": True}
     assert script.call("nudge.list_components", {}) == {"result": {"components": []}}
+
+
+def test_a_context_with_a_cwd_of_this_machine_gets_its_repo_and_branch(script: Http, tmp_path: Path) -> None:
+    """What was scoped to a repo is found by a script that says only where it stands."""
+    repo = clone(tmp_path / "shop", branch="dev")
+    scope = {"repo": "git:org/shop", "branch": ["dev"]}
+    script.call("nudge.set_hint", {"component": "shop", "key": "test", "value": "make", "meta": {"scope": scope}})
+    hint = {"component": "shop", "key": "test"}
+    assert script.call("nudge.get_hint", {**hint, "context": {"cwd": repo}})["result"]["hint"]["value"] == "make"
+    assert script.call("nudge.get_hint", {**hint, "context": {"cwd": str(tmp_path)}})["error"]["code"] == 40401
+
+
+def test_json_rpc_queries_by_text(script: Http) -> None:
+    """Words in any order; `regex` stays as it was."""
+    script.call("nudge.set_hint", {"component": "shop", "key": "test", "value": "docker compose run tests"})
+    assert len(script.call("nudge.query", {"text": "tests docker"})["result"]["hints"]) == 1
+    assert script.call("nudge.query", {"regex": "tests docker"})["result"]["hints"] == []
 
 
 def test_json_rpc_adds_no_scope_and_no_source(script: Http) -> None:

@@ -8,7 +8,7 @@ import pytest
 from nudge import limits
 from nudge.clock import iso
 from nudge.context import Context
-from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, SecretRejected
+from nudge.errors import Conflict, Invalid, NotFound, QuotaExceeded, ScopeInvalid, SecretRejected
 from nudge.hints.model import Change, Hint
 from nudge.hints.store import HintStore
 
@@ -635,3 +635,88 @@ def test_many_reads_are_noted_in_small_records() -> None:
     assert len(sweep(store, NOW + 30.5 * DAY)) == limits.APPENDED_HINTS
     assert len(sweep(store, NOW + 30.5 * DAY)) == 1
     assert len(store) == len(keys)
+
+
+# What is near
+
+
+def test_get_hint_with_an_unknown_component_names_what_is_near() -> None:
+    """`shop/test` for `cart/test`, where it applies here."""
+    store = new_store()
+    put(store, "shop", "test", "make test", {"scope": {"os": ["linux"]}})
+    with pytest.raises(NotFound, match="did you mean shop/test") as missed:
+        finish(store.get(NOW, "cart", "test", LINUX))
+    assert missed.value.data["near"] == ["shop/test"]
+    with pytest.raises(NotFound) as elsewhere:
+        finish(store.get(NOW, "cart", "test", WINDOWS))
+    assert "near" not in elsewhere.value.data
+
+
+@pytest.mark.parametrize(("component", "key"), [("shpo", "test"), ("shop", "tets"), ("shopp", "tests")])
+def test_get_hint_says_did_you_mean_for_typos(component: str, key: str) -> None:
+    """In the component, in the key, or in both."""
+    store = new_store()
+    put(store, "shop", "test", "make test")
+    put(store, "billing", "deploy", "make deploy")
+    with pytest.raises(NotFound, match=r"did you mean shop/test\?"):
+        finish(store.get(NOW, component, key))
+
+
+# bump without a context
+
+
+def test_bump_without_a_context_credits_the_only_variant() -> None:
+    """Even if it does not apply here; with a context it must."""
+    store = new_store()
+    put(store, "shop", "test", "v", {"scope": {"os": ["linux"]}})
+    assert commit(store, finish(store.decide_bump(NOW, "shop", "test", only_here=False)))["hint"]["use_count"] == 1
+    with pytest.raises(NotFound):
+        finish(store.decide_bump(NOW, "shop", "test", WINDOWS))
+
+
+def test_bump_without_a_context_among_variants_asks_for_the_scope() -> None:
+    """None applies here and there are two: E_INVALID names both scopes, and `scope` chooses one."""
+    store = new_store()
+    for system in ("linux", "darwin"):
+        put(store, "shop", "test", system, {"scope": {"os": [system]}})
+    with pytest.raises(Invalid, match="os linux") as refused:
+        finish(store.decide_bump(NOW, "shop", "test", only_here=False))
+    assert {"os": ["darwin"]} in refused.value.data["scopes"]
+    credited = finish(store.decide_bump(NOW, "shop", "test", scope={"os": ["darwin"]})).result["hint"]
+    assert (credited["value"], credited["use_count"]) == ("darwin", 1)
+    with pytest.raises(NotFound, match="no variant with that scope"):
+        finish(store.decide_bump(NOW, "shop", "test", scope={"os": ["windows"]}))
+
+
+# files_open
+
+
+def test_files_open_below_a_cwd_glob_count_as_a_match() -> None:
+    """The directory of the caller may be another, or unknown."""
+    store = new_store()
+    put(store, "shop", "test", "v", {"scope": {"cwd_glob": ["**/shop"]}})
+    here = Context(cwd="/home/me", files_open=["/work/cart/a.py", "/work/shop/src/b.py"])
+    assert finish(store.get(NOW, "shop", "test", here))["match_explain"]["reasons"][0] == "open file below **/shop"
+    assert finish(store.get(NOW, "shop", "test", Context(files_open=["/work/shop/b.py"])))
+    with pytest.raises(NotFound):
+        finish(store.get(NOW, "shop", "test", Context(cwd="/home/me", files_open=["/work/shop.py"])))
+
+
+# Results say when there are more
+
+
+def test_query_says_when_there_are_more() -> None:
+    """Beyond the limit; exactly the limit is not more."""
+    store = new_store()
+    for key in ("a", "b", "c"):
+        put(store, "shop", key, "v")
+    assert "more" not in finish(store.query(NOW, limit=3))
+    cut = finish(store.query(NOW, limit=2))
+    assert cut["more"] is True and len(cut["hints"]) == 2
+
+
+def test_dots_in_a_path_value_are_e_scope_invalid() -> None:
+    """As seed 001 has it: traversal."""
+    for path in ("/srv/../etc", "c:\\code\\..\\x"):
+        with pytest.raises(ScopeInvalid, match="segment"):
+            new_store().decide_set(NOW, "api", "dir", {"type": "path", "abs": path})
