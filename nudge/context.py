@@ -174,9 +174,9 @@ def resolve(cwd: str | None = None) -> Context:
     folder = caller_cwd({}, cwd, None)
     if folder is None:
         return Context(os=this_system())
-    repo, branch, root = _resolve_git(folder)
+    repo, branch, root, host = _resolve_git(folder)
     cwd = folder if not has_control(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
-    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd), root=root)
+    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd, host), root=root)
 
 
 def working_directory() -> str | None:
@@ -309,10 +309,12 @@ def _remote_path(text: str) -> str:
     return path if colon and host and "/" not in host else ""
 
 
-def project_of(repo: str | None, cwd: str | None) -> str | None:
-    """The project's identity: that of the repository without its scheme, else the directory's path; in lower case, as
-    identities of remotes are."""
+def project_of(repo: str | None, cwd: str | None, host: str = "") -> str | None:
+    """The project's identity: that of the repository without its scheme and with the remote's host when it is known,
+    else the directory's path; in lower case, as identities of remotes are."""
     identity = _without_scheme(repo) if repo is not None else _normalize(cwd) if cwd else ""
+    if repo is not None and host and repo.startswith("git:"):
+        identity = f"{host}/{identity}"
     identity = identity.rstrip("/").removesuffix("/.git").removesuffix(".git").casefold()
     return identity if 0 < len(identity) <= limits.MAX_REPO_CHARS else None
 
@@ -336,18 +338,19 @@ def _without_scheme(repo: str) -> str:
     return repo.removeprefix("git:").removeprefix("file://")
 
 
-def _resolve_git(folder: str) -> tuple[str | None, str | None, str | None]:
-    """The repository's identity, the branch, and the top of the work tree by the name by which `folder` leads there."""
+def _resolve_git(folder: str) -> tuple[str | None, str | None, str | None, str]:
+    """The repository's identity, the branch, the top of the work tree by the name by which `folder` leads there, and the
+    remote's host."""
     try:
         real = os.path.realpath(folder)
         directories = _find_git_dir(real)
-        repo, branch = _read_git(*directories) if directories else (None, None)
+        repo, branch, host = _read_git(*directories) if directories else (None, None, "")
     except (OSError, ValueError):  # a NUL in a path, a loop of links
-        return None, None, None
+        return None, None, None, ""
     if directories is None or repo is None:
-        return None, None, None
+        return None, None, None, ""
     below = real[len(directories[0]) :]
-    return repo, branch, folder.removesuffix(below) if folder.endswith(below) else directories[0]
+    return repo, branch, folder.removesuffix(below) if folder.endswith(below) else directories[0], host
 
 
 def _find_git_dir(folder: str) -> tuple[str, str] | None:
@@ -379,17 +382,40 @@ def _upwards(folder: str) -> Iterator[str]:
         yield folder
 
 
-def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
+def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None, str]:
     """Worktrees share the common directory and so its origin. A relative origin is resolved from the main tree, so that
     all worktrees agree."""
     git_dir = os.path.realpath(git_dir)
     common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
     if not os.path.isfile(os.path.join(git_dir, "HEAD")):
-        return None, None
+        return None, None, ""
     url = _origin_url(_read(os.path.join(common, "config")))
     main_tree = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     base = work_tree if common == git_dir else main_tree
-    return _identity(_anchored(url, base)) or _identity(common), _branch(git_dir)
+    return _identity(_anchored(url, base)) or _identity(common), _branch(git_dir), _remote_host(url)
+
+
+def _remote_host(url: str) -> str:
+    """The host in `scheme://user@host:port/path` or `user@host:path`, in lower case; an ssh alias (`github-work`) by the
+    `HostName` that the user's ssh config gives it. Ports are left out: those of ssh and https differ."""
+    scheme, mark, rest = url.partition("://")
+    place = rest.partition("/")[0] if mark else url.partition(":")[0] if ":" in url.partition("/")[0] else ""
+    host = place.rpartition("@")[2].lower()
+    host = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    is_alias = host and "." not in host and host != "localhost" and (not mark or "ssh" in scheme.lower())
+    return _ssh_host(host) or host if is_alias else host
+
+
+def _ssh_host(alias: str) -> str:
+    """Read, since starting `ssh -G` would take longer than the call itself; patterns and included files are not."""
+    inside = False
+    for line in _read(os.path.expanduser("~/.ssh/config")).lower().split("\n"):
+        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if name == "host":
+            inside = alias in value.split()
+        elif name == "hostname" and inside:
+            return value.strip().strip('"')
+    return ""
 
 
 def _identity(place: str) -> str | None:

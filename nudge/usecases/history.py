@@ -60,8 +60,10 @@ class InContext(Params):
         return Context.parse(self.context).merged(call.context)
 
     def caller_project(self, call: Call) -> str | None:
+        """Reads the directory of a caller that names nothing else."""
         context = self.caller_context(call)
-        return context.project or project_of(context.repo, context.cwd)
+        known = context.project or (project_of(context.repo, None) if context.repo else None)
+        return known or (resolve(context.cwd).project if context.cwd else None)
 
 
 class Search(InContext):
@@ -209,10 +211,10 @@ class ExportPage(BaseModel):
 
 
 async def search(app: App, params: Search, call: Call) -> Any:
-    name, now, private = _project(params, call), app.now(), _private(app, call)
+    now, private = app.now(), _private(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        project = projects.find(connection, name)
+        project = projects.find(connection, _project(params, call))
         here = params.caller_project(call)
         rows = search_observations(
             connection,
@@ -251,10 +253,10 @@ async def timeline(app: App, params: Timeline, _call: Call) -> Any:
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
-    name, now, private = _project(params, call), app.now(), _private(app, call)
+    now, private = app.now(), _private(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        project = projects.find(connection, name)
+        project = projects.find(connection, _project(params, call))
         hidden = projects.hidden(connection, private, params.caller_project(call), project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden)
         projects.Names(connection).show(rows)

@@ -209,6 +209,27 @@ class TestProject:
         """A project is named by the end of its identity, in whole parts; a path only by all of it."""
         assert is_project(project, name) is expected
 
+    @pytest.mark.parametrize(
+        ("origin", "project"),
+        [
+            ("git@Example.com:Acme/api.git", "example.com/acme/api"),
+            ("https://user@example.com:8443/acme/api", "example.com/acme/api"),
+            ("ssh://git@example.com:22/acme/api.git", "example.com/acme/api"),
+            ("git@other.org:acme/api", "other.org/acme/api"),
+            ("git@github-work:acme/api", "github.com/acme/api"),
+            ("git@unknown:acme/api", "unknown/acme/api"),
+            ("/srv/git/api.git", "/srv/git/api"),
+        ],
+    )
+    def test_two_hosts_are_two_projects(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: str, project: str
+    ) -> None:
+        """The identity has the host, however the repository is cloned; an ssh alias stands for its `HostName`."""
+        monkeypatch.setenv("HOME", str(tmp_path))
+        (tmp_path / ".ssh").mkdir()
+        (tmp_path / ".ssh" / "config").write_text("Host a b\n  HostName c.d\nHost github-work\n  HostName github.com\n")
+        assert resolve(str(make_repo(tmp_path / "repo", origin))).project == project
+
 
 class TestResolve:
     @pytest.mark.parametrize(

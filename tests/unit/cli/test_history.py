@@ -115,7 +115,7 @@ def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -
     del repo
     server.answers["nudge.search"] = []
     nudge("search", "q")
-    assert server.params == {"query": "q", "project": None, "context": {"project": "org/x"}}
+    assert server.params == {"query": "q", "project": None, "context": {"project": "github.com/org/x"}}
     flags = (
         "--project",
         "web",
@@ -453,7 +453,7 @@ def test_recent_files(nudge: Nudge, server: Server, repo: Path) -> None:
         {**edit, "id": 4, "file_path": "/y.py", "project": "web"},
     ]
     assert nudge("history").out.splitlines() == ["#3     now  file_edit  /x/new.py", "#1  2h ago  file_edit  /x/old.py"]
-    assert server.params == {"project": "org/x", "limit": 100}
+    assert server.params == {"project": "github.com/org/x", "limit": 100}
     told = json.loads(nudge("history", "--json", "--limit", "1").out)
     assert [entry["file_path"] for entry in told] == ["/x/new.py"] and "content" not in told[0]
     assert len(json.loads(nudge("history", "--all-projects", "--json").out)) == 3
