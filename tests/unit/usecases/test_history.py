@@ -17,7 +17,7 @@ from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import HandingOver, Invalid, NotFound, NudgeError, StorageFailed, Unavailable
 from nudge.storage.database import Database
-from nudge.usecases import history
+from nudge.usecases import history, recording
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.session import open_in_memory
@@ -381,3 +381,19 @@ def test_an_export_has_every_page(service: Service) -> None:
         rows += page["rows"]
         page = service("export_all", after=page["next"])
     assert [row["kind"] for row in [*rows, *page["rows"]]] == ["session", "observation", "observation"]
+
+
+def test_backfilled_sessions_are_closed(service: Service) -> None:
+    """Also one whose subagent's transcript is read after its end, and one of which no end is known."""
+    long_ago = service.now - 30 * 86_400
+    events = [
+        event(session_id="ended", timestamp=long_ago),
+        event("session_end", "other", session_id="ended", timestamp=long_ago + 1),
+        event(session_id="ended", timestamp=long_ago + 5, agent_id="sub"),
+        event(session_id="endless", timestamp=long_ago),
+    ]
+    asyncio.run(recording.record_many(service.app, recording.RecordMany(events=events), HERE))
+    assert {row["session_id"]: row["ended_at"] for row in service("sessions")} == {
+        "ended": long_ago + 5,
+        "endless": long_ago,
+    }
