@@ -22,10 +22,10 @@ def read_owned(path: str) -> bytes | None:
         return file.read(65_536) if ours and stat.S_ISREG(status.st_mode) else None
 
 
-def replace(path: str, content: bytes) -> None:
-    """Replace `path` atomically (temporary file and rename), with mode 0600."""
+def replace(path: str, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace `path` atomically (temporary file and rename)."""
     try:
-        _write_and_rename(path, content)
+        _write_and_rename(path, content, mode=mode)
     except OSError as error:
         raise StorageFailed(f"cannot write {os.path.basename(path)}: {error.strerror}") from None
 
@@ -39,10 +39,10 @@ def replace_in_place(path: str, content: bytes) -> None:
     _write_and_rename(os.path.realpath(path), content, preserve=True)
 
 
-def _write_and_rename(path: str, content: bytes, *, preserve: bool = False) -> None:
+def _write_and_rename(path: str, content: bytes, *, mode: int = 0o600, preserve: bool = False) -> None:
     temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
     try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
         with open(fd, "wb") as file:
             file.write(content)
             if preserve:

@@ -84,9 +84,13 @@ def config_file(environ: Mapping[str, str] = os.environ) -> str:
     return _path_variable(environ, "NUDGE_CONFIG") or os.path.join(_directory("config", environ), "config.toml")
 
 
-def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
+def data_dir(environ: Mapping[str, str] = os.environ) -> str:
     """Beside the runtime files when those were moved, as the log."""
-    return os.path.join(_path_variable(environ, "NUDGE_RUNTIME_DIR") or _directory("data", environ), "nudge.db")
+    return _path_variable(environ, "NUDGE_RUNTIME_DIR") or _directory("data", environ)
+
+
+def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
+    return os.path.join(data_dir(environ), "nudge.db")
 
 
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:

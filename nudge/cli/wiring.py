@@ -20,6 +20,7 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.clients import config_files, executable, plan, registry
 from nudge.clients.client import NAME, Client, Home
+from nudge.clients.entries import Entry, is_our_plugin
 from nudge.clients.executable import Executable
 from nudge.clients.plan import Change, Ledger
 from nudge.clock import ago
@@ -48,7 +49,7 @@ _client_argument = click.argument(
     "connect", "nudge connect", "nudge connect claude-code", "nudge connect codex --yes", "nudge connect cursor --print"
 )
 @_client_argument
-@option("--print", "print_only", is_flag=True, help="Print what to write where, and change nothing.")
+@option("--print", "print_only", is_flag=True, help="Print what to write where, and change no file of the client.")
 @yes_option
 def connect(invocation: Invocation, name: str | None, print_only: bool, yes: bool) -> int:
     """The change is shown before it is made. Without a client, list the clients and their state."""
@@ -64,18 +65,44 @@ def connect(invocation: Invocation, name: str | None, print_only: bool, yes: boo
 
 def _connect(console: Console, client: Client, *, yes: bool) -> int:
     program, ledger = executable.find(), Ledger()
+    if (plugin := _our_plugin(client)) is not None:
+        result = {"client": client.name, "changed": [], "executable": program.path, "plugin": plugin.name}
+        console.result(result, _plugin_lines(console.pen, client, plugin))
+        return EXIT_OK
     changes = plan.connect(client, program, ledger)
     result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
     if not changes:
+        _install_guard(client, program)
         console.result(result, [console.pen.done(f"{client.title} is already connected")])
         return EXIT_OK
     _show_changes(console, changes)
     if not ask(f"Connect {client.title} like this?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
+    _install_guard(client, program)
     plan.apply(changes, ledger)
     console.result(result, _connected_lines(console.pen, client, changes))
     return EXIT_OK if yes or console.as_json else _offer_next()
+
+
+def _install_guard(client: Client, program: Executable) -> None:
+    """Before the first hook that runs it, whether we write that or the user does; again when somebody deleted it."""
+    if client.wired_events:
+        executable.install_guard(program)
+
+
+def _our_plugin(client: Client) -> Entry | None:
+    return next(filter(is_our_plugin, client.entries(Home(), os.getcwd())), None)
+
+
+def _plugin_lines(pen: Pen, client: Client, plugin: Entry) -> Iterator[str]:
+    """A second set of hooks would record every event twice."""
+    name = escape(plugin.name)
+    yield pen.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
+    if plan.connected_parts(client.config_files(Home(), Executable(NAME))):
+        yield f"it is also connected by its settings; fix: nudge disconnect {client.name}"
+    else:
+        yield f"to connect it by its settings instead: {escape(plugin.remove)}; nudge connect {client.name}"
 
 
 def _show_changes(console: Console, changes: Sequence[Change]) -> None:
@@ -112,7 +139,9 @@ def _offer_next() -> int:
 
 
 def _print_configuration(console: Console, client: Client) -> int:
-    files = client.config_files(Home(), executable.find())
+    program = executable.find()
+    files = client.config_files(Home(), program)
+    _install_guard(client, program)
     snippets = {config_files.shown(file.path): config_files.snippet(file) for file in files}
     console.result({"client": client.name, "files": snippets}, _snippet_lines(snippets))
     if len(snippets) == 1 and not console.as_json:
@@ -222,6 +251,8 @@ def _disconnect(console: Console, chosen: Sequence[Client]) -> list[Change]:
     _show_changes(console, changes)
     plan.apply(changes, ledger)
     plan.forget(files, ledger)
+    if config_files.HOOKS not in plan.connected_parts(plan.files_of(registry.all_clients(), ledger)):
+        executable.remove_guard()
     return changes
 
 

@@ -12,6 +12,7 @@ from nudge.clients.client import NAME, Client, Home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from nudge.clients.config_files import ConfigFile
     from nudge.clients.entries import Entry
@@ -59,6 +60,11 @@ class ClaudeCode(Client):
             JsonFile(self.state_file(home), ("mcpServers", NAME), server, defaults={"env": {}}),
             JsonFile(self.settings_file(home), handlers=self.hook_handlers(executable)),
         ]
+
+    def hook_command(self, executable: Executable) -> dict[str, Any]:
+        """As a list of words, for which it starts no shell."""
+        program, *arguments = executable.hook
+        return {"command": program, "args": arguments}
 
     def entries(self, home: Home, cwd: str) -> Iterator[Entry]:
         """Also the servers of the project alone, those that it shares, and plugins."""

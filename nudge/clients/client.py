@@ -107,10 +107,16 @@ class Client:
 
     def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
         """What goes into its configuration for each event."""
+        command = self.hook_command(executable)
         return {
-            event: {"type": "command", "command": executable.hook, "timeout": self.hook_timeout(event)}
-            for event in self.wired_events
+            event: {"type": "command", **command, "timeout": self.hook_timeout(event)} for event in self.wired_events
         }
+
+    def hook_command(self, executable: Executable) -> dict[str, Any]:
+        """A line for the shell, in words that sh, zsh and fish share: Codex runs hooks in the user's own shell."""
+        from shlex import join
+
+        return {"command": join(executable.hook)}
 
     def hook_timeout(self, event: str) -> int:
         """Seconds that a hook may take; clients wait for the last one before they exit."""

@@ -197,7 +197,9 @@ def _has_hooks(text: str) -> bool:
 def _has_all_hooks(text: str, handlers: Handlers) -> bool:
     """Each once and, of ours, no others; a timeout that somebody has changed is theirs to change."""
     hooks = [(event, command) for event, command, _, _ in _our_hooks(text)]
-    return sorted(hooks) == sorted((event, handler["command"]) for event, handler in handlers.items())
+    return sorted(hooks) == sorted(
+        (event, " ".join([handler["command"], *handler.get("args", ())])) for event, handler in handlers.items()
+    )
 
 
 def _our_hooks(text: str) -> Iterator[tuple[str, str, Node, int]]:
@@ -222,10 +224,12 @@ def _arrays(hooks: Node | None) -> Iterator[tuple[str, Node]]:
 
 
 def _command(handler: Node) -> Iterator[str]:
-    """Of a handler that is ours."""
-    command = handler.member("command")
-    if command is not None and is_our_hook(command.scalar):
-        yield str(command.scalar)
+    """Of a handler that is ours, with its arguments."""
+    command, arguments = handler.member("command"), handler.member("args")
+    words = [command, *(entry.node for entry in arguments.entries)] if arguments is not None else [command]
+    line = " ".join(node.scalar for node in words if node is not None and isinstance(node.scalar, str))
+    if is_our_hook(line):
+        yield line
 
 
 # Reading and writing

@@ -64,7 +64,8 @@ class Cursor(Client):
         ]
 
     def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
-        return {event: {"command": executable.hook, "timeout": self.hook_timeout(event)} for event in self.wired_events}
+        command = self.hook_command(executable)
+        return {event: {**command, "timeout": self.hook_timeout(event)} for event in self.wired_events}
 
     def sent(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
         return "cursor_version" in payload or "conversation_id" in payload or super().sent(payload, environ)

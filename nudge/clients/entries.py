@@ -13,6 +13,7 @@ from nudge.clients.text_edit import Malformed
 from nudge.limits import MAX_CONFIG_BYTES
 
 SERVER, HOOK, PLUGIN = "server", "hook", "plugin"
+OUR_NAMES = ("nudge", "nudge-mcp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,10 @@ class Entry:
     command: str
     file: str
     remove: str = ""
+
+
+def is_our_plugin(entry: Entry) -> bool:
+    return entry.kind == PLUGIN and entry.name.partition("@")[0] in OUR_NAMES
 
 
 def read(path: str) -> dict[str, Any]:
@@ -56,9 +61,9 @@ def hooks(path: str, document: Mapping[str, Any]) -> Iterator[Entry]:
         for group in groups if isinstance(groups, list) else ():
             handlers = group.get("hooks", [group]) if isinstance(group, dict) else []
             for handler in handlers if isinstance(handlers, list) else ():
-                command = handler.get("command") if isinstance(handler, dict) else None
-                if isinstance(command, str):
-                    yield Entry(HOOK, event, command, path)
+                if isinstance(handler, dict) and isinstance(handler.get("command"), str):
+                    words = [handler["command"], *_words(handler.get("args"))]
+                    yield Entry(HOOK, event, " ".join(words), path)
 
 
 def _words(value: object) -> list[str]:

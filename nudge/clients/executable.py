@@ -1,5 +1,5 @@
-"""The installed `nudge`, as a client starts it: the executable on PATH, the server's command line, the hook's shell
-command."""
+"""The installed `nudge`, as a client starts it: the executable on PATH, the server's command line, and the script that
+clients run as a hook."""
 
 from __future__ import annotations
 
@@ -13,22 +13,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nudge import files, paths
 from nudge.clients.client import NAME
-from nudge.errors import Invalid
+from nudge.errors import Invalid, StorageFailed
 from nudge.limits import CLIENT_COMMAND_TIMEOUT
+
+GUARD = "nudge-hook"
 
 # A shim looks for the real script on every call, which costs a hook 100 ms; these commands print its path.
 _SHIM_DIRECTORY = "shims"
 _SHIM_OWNERS = ("pyenv", "asdf", "mise")
 
 _CACHE = re.compile(r"/uv/(?:archive|environments)-v\d+/|/pipx/\.cache/")  # of `uvx` and `pipx run`
-# A program that is gone, or has lost its interpreter or its package, shows only by how it fails: its stderr is held back
-# until then.
-_GUARD = (
-    'e=$("$0" "$@" 2>&1 >&3 3>&-); c=$?; case $c:$e in 12[67]:*|1:*"No module named "?nudge*) exit 0;; esac; '
-    '[ -z "$e" ] || printf "%s\\n" "$e" >&2; exit $c'
-)
-_OUR_HOOK = re.compile(r"(?:^|[/\s'\"])nudge(?:-mcp)?['\"]? record\b")
+# A program that has lost its interpreter or its package shows only by how it fails: its stderr is held back until then.
+# It fails before it has read the event from stdin, so that the next one can.
+_GUARD = """\
+#!/bin/sh
+# Hooks of agent clients run this. It runs Nudge, and succeeds silently where Nudge is no longer installed.
+[ $# -gt 0 ] || set -- record
+exec 3>&1
+for nudge in @programs@; do
+  errors=$("$nudge" "$@" 2>&1 >&3 3>&-)
+  code=$?
+  case $code:$errors in 12[67]:* | 1:*"No module named "?nudge*) continue ;; esac
+  [ -z "$errors" ] || printf '%s\\n' "$errors" >&2
+  exit $code
+done
+exit 0
+"""
+_OUR_HOOK = re.compile(r"(?:^|[/\s'\"])nudge(?:-mcp|-hook)?['\"]? record\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +58,43 @@ class Executable:
         return {"command": self.path, "args": self.server[1:]}
 
     @property
-    def hook(self) -> str:
-        """A shell command that succeeds silently where Nudge is no longer installed.
+    def hook(self) -> list[str]:
+        """The command line of a hook; `install_guard` writes the script that it runs."""
+        return [guard_path(), "record"]
 
-        In words that sh, zsh and fish share: Codex runs hooks in the user's own shell.
-        """
-        return f"exec /bin/sh -c '{_GUARD}' {shlex.quote(self.path)} record 3>&1"
+    @property
+    def guard(self) -> str:
+        """The text of that script. It tries this executable, then the one on PATH."""
+        return _GUARD.replace("@programs@", " ".join(dict.fromkeys((shlex.quote(self.path), NAME))))
 
 
-def is_our_hook(command: object) -> bool:
-    return isinstance(command, str) and _OUR_HOOK.search(command) is not None
+def guard_path(environ: Mapping[str, str] = os.environ) -> str:
+    return os.path.join(paths.data_dir(environ), GUARD)
+
+
+def install_guard(executable: Executable) -> None:
+    """Write the script that hooks run. The place of the data directory is settled first: a hook names it for good."""
+    runtime = paths.runtime_dir()
+    paths.ensure_private_dir(runtime)
+    paths.store_directories(runtime)
+    path = guard_path()
+    paths.ensure_private_dir(os.path.dirname(path))
+    if files.read_owned(path) != executable.guard.encode() or not os.access(path, os.X_OK):
+        files.replace(path, executable.guard.encode(), mode=0o700)
+
+
+def remove_guard() -> None:
+    try:
+        os.unlink(guard_path())
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageFailed(f"cannot remove {guard_path()}: {error.strerror}") from None
+
+
+def is_our_hook(command: str) -> bool:
+    """Whether a command line, its words joined with spaces, is a hook of ours, whatever installation wrote it."""
+    return _OUR_HOOK.search(command) is not None
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Executable:

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from nudge.clients import registry
 from nudge.clients.client import Client, Home
-from nudge.clients.entries import HOOK, PLUGIN, Entry
+from nudge.clients.entries import HOOK, OUR_NAMES, Entry, is_our_plugin
+from nudge.clients.executable import GUARD
 from nudge.doctor.model import Finding, Snapshot, edit_command, ok, warn
 
 _TOOLS = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|serena|byterover|server-memory"
 _IN_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS})(?![a-z0-9])", re.IGNORECASE)
 # Not in a command: `memory` may be a limit there.
 _IN_NAME = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS}|memory)(?![a-z0-9])", re.IGNORECASE)
-_OUR_NAMES = ("nudge", "nudge-mcp")
 
 
 def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
@@ -70,5 +70,4 @@ def _memory_tool(entry: Entry) -> str | None:
 
 def _is_nudge(entry: Entry) -> bool:
     words = [os.path.basename(word) for word in entry.command.split()]
-    is_our_plugin = entry.kind == PLUGIN and entry.name.partition("@")[0] in _OUR_NAMES
-    return is_our_plugin or any(word in _OUR_NAMES for word in words)
+    return is_our_plugin(entry) or any(word in (*OUR_NAMES, GUARD) for word in words)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from nudge import paths
+from nudge.clients import claude_code, codex
 from nudge.clients import executable as executables
 from nudge.clients.executable import Executable, is_our_hook
 from nudge.errors import Invalid
@@ -60,8 +64,15 @@ def test_a_passing_installation_is_not_wired(cache: str, home: Path, monkeypatch
         executables.find()
 
 
-def run(shell: str, command: str) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": "/bin:/usr/bin"}
+def hook(program: Path) -> str:
+    """What a client runs, with the script for it installed."""
+    executable = Executable(str(program))
+    executables.install_guard(executable)
+    return shlex.join(executable.hook)
+
+
+def run(shell: str, command: str, path: str = "/bin:/usr/bin") -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": path}
     return subprocess.run(
         [shell, "-c", command], input="the event", capture_output=True, text=True, check=False, env=environ
     )
@@ -73,7 +84,7 @@ def test_the_hook_runs_us_and_outlives_us(shell: str, name: str, tmp_path: Path)
     """It hands over stdin, both outputs and the exit code; with the file gone, or no program any more, it succeeds and
     says nothing."""
     program = script(tmp_path / name, 'echo "$*:$(cat)"; echo "a %s b" >&2; exit 3')
-    command = Executable(str(program)).hook
+    command = hook(program)
     done = run(shell, command)
     assert (done.stdout, done.stderr, done.returncode) == ("record:the event\n", "a %s b\n", 3)
     program.chmod(0o644)
@@ -97,32 +108,63 @@ def test_the_hook_outlives_what_we_run_on(shell: str, lost: str, tmp_path: Path)
     program = tmp_path / "nudge"
     program.write_text(BROKEN[lost])
     program.chmod(0o755)
-    done = run(shell, Executable(str(program)).hook)
+    done = run(shell, hook(program))
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 def test_the_hook_tells_of_other_failures(tmp_path: Path) -> None:
     """Only its own absence is nothing to tell."""
     program = script(tmp_path / "nudge", "echo 'nudge record: the spool is full' >&2; exit 1")
-    done = run("/bin/sh", Executable(str(program)).hook)
+    done = run("/bin/sh", hook(program))
     assert (done.stdout, done.stderr, done.returncode) == ("", "nudge record: the spool is full\n", 1)
+
+
+def test_hooks_are_one_short_readable_command() -> None:
+    """No shell riddle: the script of ours, and `record`; Claude Code starts it without a shell."""
+    executable = Executable("/opt/nudge")
+    handlers = claude_code.CLIENT.hook_handlers(executable).values()
+    assert {(handler["command"], *handler["args"]) for handler in handlers} == {(executables.guard_path(), "record")}
+    assert {handler["command"] for handler in codex.CLIENT.hook_handlers(executable).values()} == {
+        f"{executables.guard_path()} record"
+    }
+
+
+def test_the_script_of_the_hooks_is_the_owner_s_alone() -> None:
+    """In the data directory, 0700."""
+    executables.install_guard(Executable("/opt/nudge"))
+    assert os.path.dirname(executables.guard_path()) == paths.data_dir()
+    assert stat.S_IMODE(os.stat(executables.guard_path()).st_mode) == 0o700
+
+
+@pytest.mark.parametrize("lost", [None, *BROKEN])
+def test_the_hook_finds_nudge_on_path_when_the_executable_is_gone(lost: str | None, tmp_path: Path) -> None:
+    """Installed again in another way, or left behind without what it runs on."""
+    program = tmp_path / "nudge"
+    command = hook(program)
+    if lost is not None:
+        program.write_text(BROKEN[lost])
+        program.chmod(0o755)
+    other = tmp_path / "other"
+    other.mkdir()
+    script(other / "nudge", 'echo "$*:$(cat)"')
+    assert run("/bin/sh", command, f"{other}:/bin:/usr/bin").stdout == "record:the event\n"
 
 
 @pytest.mark.parametrize(
     ("command", "ours"),
     [
-        (Executable("/usr/local/bin/nudge").hook, True),
-        (Executable("/my tools/nudge").hook, True),
+        ("/home/me/.local/share/nudge/nudge-hook record", True),
+        ("'/my tools/nudge-hook' record", True),
+        ("${CLAUDE_PLUGIN_ROOT}/hooks/nudge-hook record", True),
         ("nudge record", True),
         ("/x/nudge-mcp record", True),
         ("command -v nudge >/dev/null && exec nudge record || exit 0", True),
         ("denudge record", False),
         ("nudge recorder", False),
         ("echo nudge", False),
-        (None, False),
-        (3, False),
+        ("", False),
     ],
 )
-def test_our_hooks_are_known(command: object, ours: bool) -> None:
+def test_our_hooks_are_known(command: str, ours: bool) -> None:
     """By the command, whatever installation wrote it."""
     assert is_our_hook(command) is ours

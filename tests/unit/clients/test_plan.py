@@ -223,9 +223,8 @@ def test_what_claude_code_gets(home: Path) -> None:
         "PostCompact": 5,
         "SessionEnd": 3,
     }
-    assert {handler["command"] for groups in hooks.values() for handler in groups[0]["hooks"]} == {
-        Executable("/opt/nudge").hook
-    }
+    handlers = [handler for groups in hooks.values() for handler in groups[0]["hooks"]]
+    assert all([handler["command"], *handler["args"]] == Executable("/opt/nudge").hook for handler in handlers)
 
 
 def test_what_codex_gets(home: Path) -> None:

@@ -4,16 +4,15 @@ real one."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from nudge import __version__
 from nudge.clients import claude_code
 from nudge.clients.client import NAME
-from nudge.clients.executable import Executable, is_our_hook
+from nudge.clients.executable import GUARD, Executable, is_our_hook
 
 ROOT = Path(__file__).parents[3] / "plugin"
 PLUGIN = ROOT / "plugins" / "nudge"
@@ -24,7 +23,8 @@ def document(path: Path) -> Any:
 
 
 HOOKS = document(PLUGIN / "hooks" / "hooks.json")["hooks"]
-COMMANDS = [group["hooks"][0]["command"] for groups in HOOKS.values() for group in groups]
+HANDLERS = [group["hooks"][0] for groups in HOOKS.values() for group in groups]
+SCRIPT = f"${{CLAUDE_PLUGIN_ROOT}}/hooks/{GUARD}"
 
 
 def test_it_hooks_the_same_events() -> None:
@@ -34,12 +34,13 @@ def test_it_hooks_the_same_events() -> None:
     }
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS)))
-def test_its_hooks_outlive_the_package(command: str, tmp_path: Path) -> None:
-    """Without `nudge` on PATH they succeed and say nothing: they are those that `nudge connect` writes, and `nudge
-    disconnect` knows."""
-    assert is_our_hook(command) and command == Executable(NAME).hook
-    done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
+def test_the_plugin_brings_its_own_hook_script(tmp_path: Path) -> None:
+    """The one that `nudge connect` installs, but for the path. Without `nudge` on PATH it succeeds and says nothing."""
+    assert {(handler["command"], *handler["args"]) for handler in HANDLERS} == {(SCRIPT, "record")}
+    assert is_our_hook(f"{SCRIPT} record")
+    path = PLUGIN / "hooks" / GUARD
+    assert path.read_text() == Executable(NAME).guard and os.access(path, os.X_OK)
+    done = subprocess.run([path, "record"], env={"PATH": str(tmp_path)}, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 

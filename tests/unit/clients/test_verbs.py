@@ -14,6 +14,7 @@ import pytest
 from nudge import config, paths
 from nudge.cli import app
 from nudge.clients import cursor, registry
+from nudge.clients.executable import Executable, guard_path
 from nudge.ipc import lock
 
 from .conftest import Outcome, script, tree
@@ -382,13 +383,14 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> None:
         Path(path).write_text("x" * 50)
 
 
-def test_delete_data_leaves_nothing(nudge: Nudge, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_data_leaves_nothing(nudge: Nudge, home: Path, executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths and sizes are shown first; then every directory of ours is gone, and none of another."""
     fill(monkeypatch)
     (home / ".local/share/other").mkdir()
     nudge("connect", "codex", "--yes")
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
-    assert outcome.code == 0 and "100 B  ~/.local/share/nudge" in outcome.out and "in total" in outcome.out
+    data = 100 + len(Executable(executable).guard)
+    assert outcome.code == 0 and f"{data} B  ~/.local/share/nudge" in outcome.out and "in total" in outcome.out
     assert [name for name, content in tree(home).items() if content is not None or "nudge" in name] == []
     assert (home / ".local/share/other").is_dir()
 
@@ -428,3 +430,28 @@ def test_a_server_that_is_there_again_keeps_its_data(nudge: Nudge, monkeypatch: 
     outcome = nudge("disconnect", "--all", "--delete-data", "--yes")
     held.release()
     assert outcome.code == 3 and "end your agents" in outcome.err and os.path.exists(config.database_file())
+
+
+def test_connect_installs_the_hook_script_and_disconnect_removes_it(nudge: Nudge, executable: str) -> None:
+    """It stays while another client has hooks; connecting again repairs it."""
+    script = Path(guard_path())
+    assert nudge("connect", "codex", "--yes").code == nudge("connect", "claude-code", "--yes").code == 0
+    assert script.read_text() == Executable(executable).guard
+    script.unlink()
+    assert "already connected" in nudge("connect", "codex", "--yes").out and script.exists()
+    assert nudge("disconnect", "codex").code == 0 and script.exists()
+    assert nudge("disconnect", "claude-code").code == 0 and not script.exists()
+
+
+def test_connect_sees_the_plugin(nudge: Nudge, home: Path) -> None:
+    """And does not wire a second set; a plugin that is switched off does not count."""
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"enabledPlugins": {"nudge@nudge": true}}')
+    before = tree(home)
+    outcome = nudge("connect", "claude-code", "--yes")
+    assert outcome.code == 0 and "already connected by the plugin nudge@nudge" in outcome.out
+    assert "claude plugin disable nudge@nudge" in outcome.out and tree(home) == before
+    assert json.loads(nudge("connect", "claude-code", "--yes", "--json").out)["plugin"] == "nudge@nudge"
+    settings.write_text('{"enabledPlugins": {"nudge@nudge": false}}')
+    assert nudge("connect", "claude-code", "--yes").code == 0 and tree(home) != before
