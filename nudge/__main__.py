@@ -111,6 +111,10 @@ def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
             return None
         else:
             positional.append(word)
+    if line.words and len(positional) == len(line.words) - 1:
+        from nudge.cli.plain import split_name
+
+        positional[:1] = [part for part in split_name(positional[0]) if part is not None] if positional else []
     if len(positional) != len(line.words):
         return None
     return {**dict(zip(line.words, positional, strict=True)), **values}

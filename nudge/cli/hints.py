@@ -12,6 +12,8 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
+from nudge.cli.prompts import ask, yes_option
+from nudge.errors import NotFound
 from nudge.text import escape
 
 _VALUE = {"section": "Value"}
@@ -28,7 +30,7 @@ _META = {"section": "Metadata"}
     "nudge set api flag -- --verbose          (a value that starts with - goes after --)",
 )
 @params.name_arguments
-@click.argument("value", metavar="VALUE", help="The value; - reads it from stdin.")
+@click.argument("value", metavar="VALUE", required=False, help="The value; - reads it from stdin.")
 @option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (string).", **_VALUE)
 @option("--shell", type=click.Choice(plain.SHELLS), help="Shell of a command.", **_VALUE)
 @option("--format", type=click.Choice(plain.TEMPLATE_FORMATS), help="Format of a template.", **_VALUE)
@@ -40,15 +42,20 @@ _META = {"section": "Metadata"}
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to search by.", **_META)
 @option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5).", **_META)
 @option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (0.5).", **_META)
-@option("--ttl", metavar="TTL", help="session, or an ISO-8601 duration such as PT2H.", **_META)
+@option("--ttl", metavar="TTL", help="session, 30d, 12h, or an ISO-8601 duration such as PT2H.", **_META)
 @option("--sensitivity", type=click.Choice(plain.SENSITIVITIES), help="secret: hidden in pretty output.", **_META)
 @option("--allow-secret", is_flag=True, help="The same as --sensitivity secret.", **_META)
 @option("--source", type=click.Choice(plain.SOURCES), help="Where it comes from (user).", **_META)
 @option("--added-by", metavar="NAME", help="Who adds it, such as agent:codex.", **_META)
 @option("--if-match-version", type=WHOLE, metavar="N", help="Only if this is its version (0: it is new).", **_META)
 @params.scope_options("In every repo. Without it, a hint applies to the repo you are in.")
-def set_hint(invocation: Invocation, component: str, key: str, value: str, **options: Any) -> int:
+def set_hint(invocation: Invocation, component: str, key: str | None, value: str | None, **options: Any) -> int:
     """The same component, key and scope replace the hint; another scope adds a variant."""
+    if value is None:
+        (component, name), value = plain.split_name(component), key
+        key, value = (name, value) if name is not None else (key, None)
+    if key is None or value is None:
+        raise Usage("missing VALUE" if key is not None else "missing KEY, VALUE")
     return plain.set_hint(invocation, component, key, value, **options)
 
 
@@ -63,18 +70,45 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
 @option("--explain", is_flag=True, help="Show all fields of the hint and the parts of its score.")
 @option("--value-only", is_flag=True, help="Print the bare value and nothing else, for scripts.")
 @params.context_options
-def get(invocation: Invocation, **options: Any) -> int:
-    """When no variant applies here, the error lists each one and the condition that excludes it."""
-    return plain.get(invocation, **options)
+def get(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
+    """When no variant applies here, the error lists each one and the condition that excludes it. Without KEY, the hints
+    of the component are listed."""
+    component, key = plain.split_name(component, key)
+    if key is None:
+        return _list_component(invocation, component, **options)
+    return plain.get(invocation, component, key, **options)
+
+
+def _list_component(
+    invocation: Invocation,
+    component: str,
+    *,
+    explain: bool = False,
+    value_only: bool = False,
+    env: tuple[tuple[str, str], ...] = (),
+    **where: str | None,
+) -> int:
+    if explain or value_only:
+        raise Usage("missing KEY")
+    fields = {"component": component, "context": plain.context_params(**where)}
+    result = invocation.client(env).call("nudge.list_components", fields)
+    if not result.get("hints"):
+        raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+    console = invocation.console
+    console.result(result, _hint_lines(console.pen, result["hints"]))
+    return EXIT_OK
 
 
 @verb("bump", "nudge bump http-proxy build", "nudge bump http-proxy build --delta -1")
 @params.name_arguments
 @option("--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number takes back (1).")
 @params.context_options
-def bump(invocation: Invocation, **options: Any) -> int:
+def bump(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
     """The credit goes to the variant that `nudge get` returns here."""
-    return plain.bump(invocation, **options)
+    component, key = plain.split_name(component, key)
+    if key is None:
+        raise Usage("missing KEY")
+    return plain.bump(invocation, component, key, **options)
 
 
 # query
@@ -86,7 +120,7 @@ def bump(invocation: Invocation, **options: Any) -> int:
     "nudge query --component http-proxy --tags build --limit 5",
     "nudge query --keys build,test --regex 'dock.*build'",
 )
-@click.argument("text", metavar="[TEXT]", required=False, help="Text to search for, ignoring case.")
+@click.argument("text", metavar="[TEXT]", required=False, help='Words in any order, "a phrase", or prefix*.')
 @option("--component", metavar="NAME", help="Only in this component.", shell_complete=completion.components)
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
@@ -107,11 +141,13 @@ def query(
     """Only hints that apply to the context are found; what matches elsewhere is named with the reason."""
     if text is not None and regex is not None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
-    fields = params.given(component=component, keys=keys, tags=tags, limit=limit, regex=_text_regex(text, regex))
+    fields = params.given(component=component, keys=keys, tags=tags, limit=limit, text=text, regex=regex)
     fields["context"] = plain.context_params(**where)
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console
     console.result(result, _query_lines(console.pen, result["hints"]))
+    if result.get("more") and not console.as_json:
+        console.note("there are more; narrow the search, or raise --limit")
     if not result["hints"] and not console.as_json:
         why_not = result.get("why_not") or ()
         reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"
@@ -122,13 +158,6 @@ def query(
             name = output.hint_name(miss["component"], miss["key"])
             console.note(f"  {name}: {escape('; '.join(miss['reasons']))}")
     return EXIT_OK
-
-
-def _text_regex(text: str | None, regex: str | None) -> str | None:
-    """An empty text is sent as it is: the server refuses it."""
-    import re
-
-    return regex if text is None else "(?i)" + re.escape(text) if text else ""
 
 
 def _query_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
@@ -164,6 +193,10 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
     else:
         fields = {"component": component, "context": plain.context_params(**where)}
         result = client.call("nudge.list_components", fields)
+        parent, key = plain.split_name(component)
+        if key is not None and not result["hints"]:
+            result = client.call("nudge.list_components", {**fields, "component": parent})
+            result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
         console.result(result, _hint_lines(console.pen, result["hints"]))
         advice = f"{escape(component)} has no hints; list the components with: nudge ls"
     if not console.as_json:
@@ -198,16 +231,38 @@ def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:
 # delete
 
 
+def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> int:
+    client, console = invocation.client(), invocation.console
+    entries = client.call("nudge.list_components", {"component": component}).get("hints")
+    if not entries:
+        raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+    hints = output.count(len(entries), "hint")
+    if not ask(f"delete {escape(component)} with {hints}?", yes=yes):
+        raise Usage("nothing was deleted", "answer y, or add --yes")
+    for key in dict.fromkeys(entry["key"] for entry in entries):
+        client.call("nudge.delete_hint", {"component": component, "key": key})
+    result = {"deleted": True, "component": component, "hints": len(entries)}
+    console.result(result, [console.pen.done(f"deleted {console.pen.paint('bold', escape(component))} ({hints})")])
+    return EXIT_OK
+
+
 @verb(
     "delete",
     "nudge delete http-proxy build",
+    "nudge delete http-proxy                   (all its hints; asks)",
     "nudge delete http-proxy directory --scope-os windows",
     "nudge delete http-proxy build --global",
 )
 @params.name_arguments
 @params.scope_options("The variant for every repo.")
-def delete(invocation: Invocation, component: str, key: str, **scope_options: Any) -> int:
-    """Without a scope, all variants are deleted."""
+@yes_option
+def delete(invocation: Invocation, component: str, key: str | None, yes: bool, **scope_options: Any) -> int:
+    """Without a scope, all variants are deleted; without KEY, all hints of the component, after a question."""
+    component, key = plain.split_name(component, key)
+    if key is None:
+        if plain.is_scope_given(scope_options):
+            raise Usage("missing KEY")
+        return _delete_component(invocation, component, yes=yes)
     fields: dict[str, Any] = {"component": component, "key": key}
     if plain.is_scope_given(scope_options):
         fields["scope"] = plain.scope_params(scope_options)[0]

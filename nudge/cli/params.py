@@ -145,7 +145,13 @@ def name_arguments(function: F) -> F:
         click.argument(
             "component", metavar="COMPONENT", help="Service, module or folder.", shell_complete=completion.components
         ),
-        click.argument("key", metavar="KEY", help="What the hint is about.", shell_complete=completion.keys),
+        click.argument(
+            "key",
+            metavar="KEY",
+            required=False,
+            help="What the hint is about; COMPONENT/KEY in one word is the same.",
+            shell_complete=completion.keys,
+        ),
     )(function)
 
 

@@ -143,6 +143,23 @@ def _without_directory(path: str) -> Usage:
     return Usage(f"{path} is relative, and the current directory does not exist", "give an absolute path")
 
 
+# Names and lifetimes of hints
+
+_TTL_UNITS = {"w": "P{}W", "d": "P{}D", "h": "PT{}H", "m": "PT{}M", "s": "PT{}S"}
+
+
+def split_name(component: str, key: str | None = None) -> tuple[str, str | None]:
+    """`shop/test` as component and key; the key stays None when the word names a component only."""
+    parent, slash, name = component.rpartition("/")
+    return (parent, name) if key is None and slash and parent and name else (component, key)
+
+
+def _iso_ttl(text: str) -> str:
+    """`30d` and `12h` in the form that is stored; anything else as it is, for the server to judge."""
+    number, unit = text[:-1], text[-1:]
+    return _TTL_UNITS[unit].format(number) if unit in _TTL_UNITS and number.isdecimal() else text
+
+
 # Context and scope
 
 
@@ -319,6 +336,8 @@ def _set_lines(pen: Pen, component: str, key: str, hint: dict[str, Any], *, is_d
 def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str, Any]:
     meta = {name: value for name in _META_OPTIONS if (value := options.get(name)) is not None}
     meta.setdefault("source", "user")
+    if "ttl" in meta:
+        meta["ttl"] = _iso_ttl(meta["ttl"])
     if options.get("allow_secret"):
         if options.get("sensitivity") == "normal":
             raise Usage("--allow-secret and --sensitivity normal exclude each other", "leave one out")

@@ -29,13 +29,88 @@ def test_query_sends_what_was_asked(nudge: Nudge, server: Server) -> None:
 
 
 def test_query_text(nudge: Nudge, server: Server) -> None:
-    """A bare text is looked for as it stands, in any case."""
+    """Plain words are `text`; --regex is the other."""
     server.answers["nudge.query"] = {"hints": []}
     nudge("query", "--limit", "3", "a.b (c)")
-    assert server.params["regex"] == r"(?i)a\.b\ \(c\)"
+    assert server.params["text"] == "a.b (c)" and "regex" not in server.params
     assert nudge("query", "x", "--regex", "y").code == 2
     nudge("query", "")
-    assert server.params["regex"] == "", "an unset variable in a script must not find everything"
+    assert server.params["text"] == "", "an unset variable in a script must not find everything"
+
+
+def test_query_says_when_there_are_more(nudge: Nudge, server: Server) -> None:
+    """On stderr: stdout is for the results."""
+    server.answers["nudge.query"] = {"hints": [hit("build", "a")], "more": True}
+    assert "there are more" in nudge("query", "x").err
+
+
+STORED = {
+    "value": "v",
+    "meta": {},
+    "version": 1,
+    "created_at": "2026-11-16T08:00:00.000000Z",
+    "updated_at": "2026-11-16T08:00:00.000000Z",
+}
+
+
+@pytest.fixture
+def answering(server: Server) -> Server:
+    """A server that has every hint."""
+    explain = {"matched": True, "score": 0.5, "components": {}, "reasons": []}
+    server.answers["nudge.get_hint"] = {"hint": STORED, "match_explain": explain}
+    server.answers["nudge.delete_hint"] = {"deleted": True, "previous": STORED}
+    server.answers["nudge.set_hint"] = server.answers["nudge.bump"] = {"hint": STORED}
+    return server
+
+
+ONE_WORD = {"component": "shop", "key": "test"}
+
+
+@pytest.mark.parametrize("verb", ["get", "bump", "delete"])
+def test_a_name_in_one_word(nudge: Nudge, answering: Server, verb: str) -> None:
+    """`shop/test` works everywhere that `shop test` does, with and without the thin front."""
+    for more in ([], ["--json"]):
+        nudge(verb, "shop/test", *more)
+        assert answering.params["component"] == "shop" and answering.params["key"] == "test"
+    nudge(verb, "libs/shop", "test")
+    assert (answering.params["component"], answering.params["key"]) == ("libs/shop", "test")
+
+
+def test_set_with_a_name_in_one_word(nudge: Nudge, answering: Server) -> None:
+    """The value is the second word then."""
+    for more in ([], ["--priority", "3"]):
+        nudge("set", "shop/test", "make test", *more)
+        assert {name: answering.params[name] for name in ("component", "key", "value")} == {
+            **ONE_WORD,
+            "value": "make test",
+        }
+    assert nudge("set", "shop", "test").code == 2
+
+
+@pytest.mark.parametrize(("ttl", "stored"), [("30d", "P30D"), ("12h", "PT12H"), ("90m", "PT90M"), ("PT2H", "PT2H")])
+def test_ttl_takes_30d_and_12h_beside_iso(nudge: Nudge, answering: Server, ttl: str, stored: str) -> None:
+    """What is stored is ISO-8601."""
+    nudge("set", "a", "b", "c", "--ttl", ttl)
+    assert answering.params["meta"]["ttl"] == stored
+
+
+def test_get_with_a_component_lists_its_keys(nudge: Nudge, server: Server) -> None:
+    """A component that is not there is not found."""
+    entry = {"key": "test", "hint": {"value": "make test", "meta": {}}, "eligible": True, "reasons": []}
+    server.answers["nudge.list_components"] = {"components": [{"name": "shop", "hint_count": 1}], "hints": [entry]}
+    assert "test  make test" in nudge("get", "shop").out
+    server.answers["nudge.list_components"] = {"components": [], "hints": []}
+    assert nudge("get", "shop").code == 1
+
+
+def test_delete_with_a_component_asks_and_deletes_all_of_it(nudge: Nudge, answering: Server) -> None:
+    """Without a terminal it needs --yes; every key goes once, with all its variants."""
+    entries = [{"key": key, "hint": {"value": "v", "meta": {}}} for key in ("build", "test", "test")]
+    answering.answers["nudge.list_components"] = {"components": [{"name": "shop", "hint_count": 3}], "hints": entries}
+    assert nudge("delete", "shop").code == 2
+    assert nudge("delete", "shop", "--yes").out == "✔ deleted shop (3 hints)\n"
+    deleted = [params for operation, params in answering.calls if operation == "nudge.delete_hint"]
+    assert deleted == [{"component": "shop", "key": "build"}, {"component": "shop", "key": "test"}]
 
 
 def test_query_pretty(nudge: Nudge, server: Server) -> None:
