@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -12,14 +12,15 @@ from nudge.clock import iso
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_choice, parse_name, parse_object, parse_text, printable, require
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, parse_timestamp
+from nudge.hints.model import Change, Decision, Hint, Identity, hint_from_wire, next_version, parse_timestamp
 from nudge.hints.quotas import Admission
 from nudge.hints.value import encode
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
+SINGLE_VERSION = "1.0"  # of a payload without lists of variants
 MODES = ("merge", "replace", "skip")
 
-_OLDEST, _NEWEST = (1, 0), (1, 0)  # schema versions that can be read
+_OLDEST, _NEWEST = (1, 0), (1, 1)  # schema versions that can be read
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})")
 _PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 
@@ -27,9 +28,11 @@ _PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 # Export
 
 
-def export_header(session_id: str, created_at: float) -> dict[str, Any]:
-    """The fields of a payload beside its components."""
-    return {"schema_version": SCHEMA_VERSION, "created_at": iso(created_at), "session_id": session_id}
+def export_header(session_id: str, created_at: float, hints: Sequence[Hint]) -> dict[str, Any]:
+    """The fields of a payload beside its components. One with a list of variants is of the newer version."""
+    has_variants = len({hint.identity[:2] for hint in hints}) < len(hints)
+    version = SCHEMA_VERSION if has_variants else SINGLE_VERSION
+    return {"schema_version": version, "created_at": iso(created_at), "session_id": session_id}
 
 
 def export_components(hints: Iterable[Hint], reveal: bool) -> dict[str, Any]:
@@ -92,7 +95,8 @@ def read_payload(payload: object, now: float, admission: Admission) -> list[Inco
 def read_header(header: object) -> None:
     """Check the fields of a payload beside its components."""
     given = parse_object(header, "payload", _PAYLOAD_FIELDS[:-1])
-    _check_version(require(given, "schema_version", "payload"))
+    if "schema_version" in given:  # a file that was written by hand need not have it
+        _check_version(given["schema_version"])
     if "created_at" in given:
         parse_timestamp(given["created_at"], "payload.created_at")
     if "session_id" in given:
@@ -195,12 +199,19 @@ def decide_import(
         if reason:
             report.skip(one.hint, reason)
         else:
-            report.puts.append(one.hint if held is None else _numbered_after(held, one.hint))
+            report.puts.append(one.hint if held is None else _replacement(held, one, now))
     # What the payload names but cannot bring, such as a secret without its value, is not removed.
     removed = [hint for hint in index if hint.identity not in named] if mode == "replace" else []
     report.removed = sum(hint.live_at(now) for hint in removed)
     change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
     return Decision(admission.make_room(index, change, now), report.to_wire())
+
+
+def _replacement(held: Hint, one: Incoming, now: float) -> Hint:
+    """A hint without a time, written by hand, replaces as a `set` does: it keeps what the one here has earned."""
+    if one.has_time:
+        return _numbered_after(held, one.hint)
+    return next_version(held, held.component, held.key, one.hint.value, one.hint.meta, now)
 
 
 def _numbered_after(held: Hint, new: Hint) -> Hint:
@@ -214,6 +225,7 @@ def _why_it_stays(held: Hint | None, new: Incoming, mode: str) -> str | None:
         return None
     if mode == "skip":
         return "already here"
-    if not new.has_time:
-        return "already here; the payload gives no time"
+    if not new.has_time:  # written by hand: the file wins
+        is_same = (new.hint.value, new.hint.meta) == (held.value, held.meta)
+        return "already here, unchanged" if is_same else None
     return None if new.hint.updated_at > held.updated_at else "not newer than the one here"

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -235,11 +235,12 @@ class HintStore:
 
     def export(self, now: float, *, component: object = None, reveal: bool = False) -> dict[str, Any]:
         """What is live now; secrets without their value unless they are to be revealed."""
-        components = import_export.export_components(self.live_hints(now, component), reveal)
-        return {"payload": {**self.export_header(), "components": components}}
+        hints = self.live_hints(now, component)
+        components = import_export.export_components(hints, reveal)
+        return {"payload": {**self.export_header(hints), "components": components}}
 
-    def export_header(self) -> dict[str, Any]:
-        return import_export.export_header(self.session_id, self.created_at)
+    def export_header(self, hints: Sequence[Hint]) -> dict[str, Any]:
+        return import_export.export_header(self.session_id, self.created_at, hints)
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
         """The variables that scopes there ask for: the only ones a caller need send."""

@@ -91,7 +91,7 @@ async def export(app: App, params: Export, _call: Call) -> Any:
     store = app.session.store
     hints = store.live_hints(app.now(), params.component)
     components = await asyncio.to_thread(_components_of_one_call, hints, params.reveal)
-    return {"payload": {**store.export_header(), "components": components}}
+    return {"payload": {**store.export_header(hints), "components": components}}
 
 
 def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any]:
@@ -109,7 +109,7 @@ async def export_page(app: App, params: ExportPage, _call: Call) -> Any:
     store = app.session.store
     if params.cursor is None:
         hints = store.live_hints(app.now(), params.component)
-        transfer, start = app.transfers.begin_export(store.export_header(), hints, params.reveal), 0
+        transfer, start = app.transfers.begin_export(store.export_header(hints), hints, params.reveal), 0
     else:
         transfer, start = _parse_cursor(params.cursor)
     pinned = app.transfers.pinned_export(transfer)

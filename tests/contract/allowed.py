@@ -509,7 +509,7 @@ def _moving() -> Iterator[Case]:
                 gives(
                     "export",
                     {"format": "json"},
-                    {"payload": {"schema_version": "1.0", "components": FULL_PAYLOAD["components"]}},
+                    {"payload": {"schema_version": "1.1", "components": FULL_PAYLOAD["components"]}},
                 ),
                 gives(
                     "export",
@@ -560,11 +560,11 @@ def _moving() -> Iterator[Case]:
         ),
     )
     yield Case(
-        "merge: a hint without a time is not newer than the one here",
+        "merge: a hint without a time, written by hand, replaces the one here",
         (
             is_set(value="mine"),
-            _imports({"build": {"value": "theirs"}}, "merge", 0, "build: already here; the payload gives no time"),
-            gives("get_hint", named(), {"hint": {"value": "mine"}}),
+            _imports({"build": {"value": "theirs"}}, "merge", 1),
+            gives("get_hint", named(), {"hint": {"value": "theirs"}}),
         ),
     )
     yield Case(

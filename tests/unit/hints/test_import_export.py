@@ -28,7 +28,7 @@ def test_shape_of_an_export() -> None:
     first = put(store, "a", "x", "3")
     payload = exported(store, NOW + 5)
     assert payload == {
-        "schema_version": "1.0",
+        "schema_version": "1.1",
         "created_at": iso(NOW),
         "session_id": "session-1",
         "components": {"a": {"hints": {"x": first, "y": [linux, plain]}}, "b": {"hints": {"x": second}}},
@@ -132,15 +132,28 @@ def test_a_version_that_was_seen_never_means_something_else(mode: str, theirs: i
     assert exported(store, NOW + 3)["components"]["api"]["hints"]["k"]["version"] == version
 
 
-def test_merge_does_not_take_a_hint_without_a_time_for_newer() -> None:
-    """Where one is held it stays, with all that it has earned; where none is, the other comes in."""
+def test_a_hand_written_file_is_taken_and_an_edited_one_changes_what_it_says() -> None:
+    """Without schema_version and times the file wins, as a `set` would; what it does not change stays as it is."""
     store = new_store()
-    put(store, "api", "x", "first", now=NOW - DAY)
-    mine = put(store, "api", "x", "mine", now=NOW - DAY)
-    report = load(store, payload_with({"x": {"value": "theirs"}, "y": {"value": "new"}}))
-    assert report["reasons"] == [{"component": "api", "key": "x", "reason": "already here; the payload gives no time"}]
+    written = {"components": {"api": {"hints": {"x": {"value": "first"}, "y": {"value": "same"}}}}}
+    assert load(store, written)["imported"] == 2
+    written["components"]["api"]["hints"]["x"]["value"] = "edited"
+    report = load(store, written, now=NOW + 1)
     assert report["imported"] == 1
-    assert finish(store.get(NOW, "api", "x"))["hint"] == mine
+    assert report["reasons"] == [{"component": "api", "key": "y", "reason": "already here, unchanged"}]
+    hint = finish(store.get(NOW + 1, "api", "x"))["hint"]
+    assert (hint["value"], hint["version"], hint["created_at"]) == ("edited", 2, iso(NOW))
+
+
+def test_an_export_calls_itself_1_1_when_it_holds_a_list_of_variants() -> None:
+    """And 1.0 when not; a file of 1.0 that holds one is still taken."""
+    store = new_store()
+    put(store, "api", "x", "1")
+    assert exported(store)["schema_version"] == "1.0"
+    put(store, "api", "x", "2", {"scope": {"os": ["linux"]}})
+    payload = exported(store)
+    assert payload["schema_version"] == "1.1"
+    assert load(new_store(), {**payload, "schema_version": "1.0"})["imported"] == 2
 
 
 def test_skip_keeps_what_is_here() -> None:
@@ -249,7 +262,6 @@ def test_no_default_ttl_is_added() -> None:
     [
         (None, "payload"),
         ([], "payload"),
-        ({"components": {}}, "payload.schema_version"),
         ({"schema_version": "1.0"}, "payload.components"),
         ({"schema_version": 1.0, "components": {}}, "payload.schema_version"),
         ({"schema_version": "one", "components": {}}, "payload.schema_version"),
@@ -297,7 +309,7 @@ def test_bad_glob_in_a_payload() -> None:
     assert refused.value.field == "payload.components.api.hints.x.meta.scope.cwd_glob[0]"
 
 
-@pytest.mark.parametrize("version", ["2.0", "1.1", "1.99"])
+@pytest.mark.parametrize("version", ["2.0", "1.2", "1.99"])
 def test_future_schema_is_refused(version: str) -> None:
     """A payload of a newer version is not guessed at."""
     with pytest.raises(Invalid, match="newer Nudge"):
