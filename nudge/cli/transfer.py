@@ -182,13 +182,18 @@ def _count_hints(payload: Any) -> int:
         return 0
 
 
+_HELD = ("already here", "not newer")  # what the server has already needs no line of its own
+
+
 def _import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     removed = f", removed {result['removed']}" if result.get("removed") else ""
-    yield pen.done(f"imported {output.count(result['imported'], 'hint')}, skipped {result['skipped']}{removed}")
     reasons = result.get("reasons", ())
-    for skipped in reasons:
+    refused = [skipped for skipped in reasons if not skipped["reason"].startswith(_HELD)]
+    held = " (already here)" if reasons and not refused and len(reasons) == result["skipped"] else ""
+    yield pen.done(f"imported {output.count(result['imported'], 'hint')}, skipped {result['skipped']}{held}{removed}")
+    for skipped in refused:
         yield f"  {output.hint_name(skipped['component'], skipped['key'])}: {escape(skipped['reason'])}"
-    if (more := result["skipped"] - len(reasons)) > 0:
+    if refused and (more := result["skipped"] - len(reasons)) > 0:
         yield f"  and {more} more"
 
 

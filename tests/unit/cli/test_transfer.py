@@ -85,17 +85,17 @@ def test_export_to_nowhere(nudge: Nudge) -> None:
 
 @pytest.mark.parametrize("document", [PAYLOAD, {"payload": PAYLOAD}])
 def test_import_reads_what_export_wrote(nudge: Nudge, server: Server, somewhere: Path, document: Any) -> None:
-    """Both forms of an export come back; the report says what was skipped and why."""
+    """Both forms of an export come back; what is here already is counted in the one line."""
     (somewhere / "hints.json").write_text(json.dumps(document))
     outcome = nudge("import", "hints.json")
-    assert outcome.out.splitlines() == ["✔ imported 1 hint, skipped 1", "  api/test: not newer"]
+    assert outcome.out.splitlines() == ["✔ imported 1 hint, skipped 1 (already here)"]
     assert server.params == {"payload": PAYLOAD, "mode": "merge"}
 
 
 def test_not_every_reason_is_told(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """Of thousands that were skipped the first are explained, and the others counted."""
     (somewhere / "hints.json").write_text(json.dumps(PAYLOAD))
-    reasons = [{"component": "api", "key": "test", "reason": "not newer"}]
+    reasons = [{"component": "api", "key": "test", "reason": "expired"}]
     server.answers["nudge.import"] = {"imported": 0, "skipped": 4, "removed": 0, "reasons": reasons}
     assert nudge("import", "hints.json").out.splitlines()[-1] == "  and 3 more"
 
