@@ -45,9 +45,15 @@ class Connection:
         self._greeting = b""
         if endpoint.socket and sys.platform != "win32":
             self.socket = _dial(_socket.AF_UNIX, endpoint.socket)
+        elif not token:
+            raise Unavailable("there is no token to talk to the server with; run: nudge serve")
         else:
             self.socket = _dial_tcp(endpoint.wire_port)
-            self._authenticate(token)
+            try:
+                self._authenticate(token)
+            except BaseException:
+                self.socket.close()
+                raise
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -126,12 +132,10 @@ class Connection:
             raise Lost
         self._buffer += received
 
-    def _authenticate(self, token: str | None) -> None:
+    def _authenticate(self, token: str) -> None:
         """The other side proves first that it knows the token: another program may listen on the port."""
         import hmac
 
-        if not token:
-            raise Unavailable("there is no token to talk to the server with; run: nudge serve")
         port, generation, nonce = self.endpoint.wire_port or 0, self.endpoint.generation, os.urandom(16).hex()
         self.send(protocol.encode({"nonce": nonce}))
         answer = self.receive(boot_seconds() + limits.CALL_TIMEOUT)

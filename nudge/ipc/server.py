@@ -65,6 +65,7 @@ class WireServer:
         self.refusing = False
         self.pace = 0.0
         self.in_flight = 0
+        self.closed = False
         self.on_call: Callable[[], None] = lambda: None
         self.port: int | None = None
         self.connections: set[_Connection] = set()
@@ -97,6 +98,7 @@ class WireServer:
 
     async def close(self) -> None:
         """Accept nobody else; what is answered already is still sent."""
+        self.closed = True
         for server in self._servers:
             server.close()
         gone = [connection.gone for connection in self.connections]
@@ -106,6 +108,7 @@ class WireServer:
             await asyncio.wait(gone, timeout=_CLOSE_TIMEOUT)
         for connection in list(self.connections):
             connection.abort()
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the next round of the event loop
 
     @property
     def has_members(self) -> bool:
@@ -162,14 +165,18 @@ class _Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=limits.MAX_UNSENT_BYTES)
         server = self._server
         server.connections.add(self)
-        if not self._tcp and not _is_same_user(transport):
+        if server.closed:  # it was accepted in the same round of the event loop
+            self.abort()
+        elif not self._tcp and not _is_same_user(transport):
             self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
         elif len(server.connections) > limits.MAX_WIRE_CONNECTIONS:
             self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: too many connections"))
         elif self._tcp:
             server.unproven[self] = None
             if len(server.unproven) > limits.MAX_UNPROVEN_CONNECTIONS:
-                next(iter(server.unproven)).abort()
+                oldest = next(iter(server.unproven))
+                del server.unproven[oldest]
+                oldest.abort()
             self._loop.call_later(limits.PROOF_TIMEOUT, self._reap)
 
     def _reap(self) -> None:

@@ -15,6 +15,7 @@ from nudge.ipc import endpoint
 from nudge.ipc.endpoint import Endpoint
 
 Answer = Callable[[dict[str, Any]], bytes | None]
+HANG_UP = b"hang up"
 
 
 def line(**answer: Any) -> bytes:
@@ -30,7 +31,7 @@ def error(code: int, reason: str, message: str, **data: Any) -> bytes:
 
 
 class FakePrimary:
-    """`answer` gets each call and gives the bytes to send, for its id where they say 1; None says nothing at all."""
+    """`answer` gets each call and gives the bytes to send, for its id where they say 1; None says nothing at all, HANG_UP ends the connection."""
 
     def __init__(self, directory: str, answer: Answer, *, state: str = endpoint.READY) -> None:
         paths.ensure_private_dir(directory)
@@ -75,6 +76,9 @@ class FakePrimary:
             call = json.loads(line)
             self.calls.append(call)
             if (answer := self._answer(call)) is None:
+                return
+            if answer == HANG_UP:
+                link.shutdown(socket.SHUT_RDWR)
                 return
             try:
                 link.sendall(answer.replace(b'"id": 1,', b'"id": %d,' % call["id"]))
