@@ -8,18 +8,35 @@ import sys
 
 from nudge.errors import StorageFailed
 
+# Without waiting: opening a named pipe would, until somebody writes.
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
 
 def read_owned(path: str) -> bytes | None:
     """Return the content of a regular file that only this user can write; None for anything else (a link, another
-    owner)."""
+    owner, a named pipe)."""
     try:
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0))
+        fd = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
     with open(fd, "rb") as file:
         status = os.fstat(fd)
         ours = sys.platform == "win32" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
         return file.read(65_536) if ours and stat.S_ISREG(status.st_mode) else None
+
+
+class NotRegular(OSError):
+    """What is at the path is a directory, a pipe or a device."""
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """Return up to `limit` bytes of a regular file, or of the one behind a link; raises OSError."""
+    fd = os.open(path, _READ)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise NotRegular(f"{path} is not a regular file")
+    with open(fd, "rb") as file:
+        return file.read(limit)
 
 
 def replace(path: str, content: bytes, *, mode: int = 0o600) -> None:

@@ -12,7 +12,7 @@ from nudge.errors import SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 LOCK = "server.lock"
 MEMBERS = "members.lock"
@@ -26,6 +26,7 @@ START_REPORT = "start.err"
 
 DIRECTORIES = "directories.json"
 
+_OVERFLOW_UID = 65534  # how a sandbox with its own user ids shows the owner of the directories outside
 _KINDS = ("data", "config", "log")
 _XDG = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 _MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
@@ -186,3 +187,23 @@ def check_private_dir(path: str) -> None:
         raise StorageFailed(f"{path} belongs to another user; set NUDGE_RUNTIME_DIR to a directory of yours")
     if sys.platform != "win32" and status.st_mode & 0o022:
         raise StorageFailed(f"{path} is writable by others; run: chmod 700 {path}")
+    if sys.platform != "win32":
+        _check_parents(path)
+
+
+def _check_parents(path: str) -> None:
+    """Whoever may rename a directory above could put another in its place. Others may write to one with the sticky bit,
+    as /tmp has it: there nobody moves what is not his."""
+    trusted = (0, os.getuid(), _OVERFLOW_UID)
+    for parent in (*_parents(os.path.abspath(path)), *_parents(os.path.realpath(path))):
+        status = os.lstat(parent)
+        shared = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in trusted or shared:
+            problem = "is writable by everybody" if shared else "belongs to another user"
+            raise StorageFailed(f"{parent}, above {path}, {problem}; set NUDGE_RUNTIME_DIR to a directory of yours")
+
+
+def _parents(path: str) -> Iterator[str]:
+    while (parent := os.path.dirname(path)) != path:
+        yield parent
+        path = parent

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nudge import config, limits, paths
@@ -14,6 +16,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NO_SERVER, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Pen
 from nudge.cli.params import Parsed, option
 from nudge.cli.plain import Invocation
+from nudge.cli.prompts import ask, yes_option
 from nudge.context import resolve
 from nudge.errors import NudgeError, Unavailable, WrongPort
 from nudge.ipc import endpoint, lock
@@ -412,14 +415,19 @@ _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"
 
 
 @verb("doctor", "nudge doctor", "nudge doctor --fix", "nudge doctor --json")
-@option("--fix", is_flag=True, help="Apply the safe fixes: modes of our own files, leftovers of dead servers.")
-def doctor(invocation: Invocation, fix: bool) -> int:
+@option(
+    "--fix",
+    is_flag=True,
+    help="Apply the safe fixes: modes of our own files, leftovers of dead servers. Asks before it restores a backup.",
+)
+@yes_option
+def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
     """Exit code 3 when a check fails, 1 when --fix could not fix a warning."""
     from nudge import doctor as checks
 
     console = invocation.console
     findings = checks.run(checks.Snapshot.take(invocation.port))
-    fixed = checks.fix(findings) if fix else []
+    fixed = checks.fix(findings, partial(_confirm_repair, yes=yes)) if fix else []
     if fixed:
         findings = checks.run(checks.Snapshot.take(invocation.port))
     failed = any(finding.level == checks.FAIL for finding in findings)
@@ -433,6 +441,12 @@ def doctor(invocation: Invocation, fix: bool) -> int:
     if fixed_nothing:
         console.note("nothing was fixed: the problems above need you")
     return EXIT_REFUSED if failed else EXIT_NOT_FOUND if fixed_nothing else EXIT_OK
+
+
+def _confirm_repair(question: str, *, yes: bool) -> bool:
+    """Without a terminal only the safe fixes are applied, and the finding keeps its command."""
+    has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+    return (yes or has_terminal) and ask(question, yes=yes)
 
 
 def _doctor_lines(pen: Pen, findings: Sequence[Finding], fixed: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -238,10 +238,11 @@ def _command(handler: Node) -> Iterator[str]:
 def read(path: str) -> str | None:
     """The text with its line ends as they are; None when there is no such file."""
     try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_CONFIG_BYTES + 1)
+        content = files.read_regular(path, MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
         return None
+    except files.NotRegular:
+        raise Invalid(f"{shown(path)} is not a regular file; nothing was changed") from None
     except OSError as error:
         raise StorageFailed(f"cannot read {shown(path)}: {error.strerror}; nothing was changed") from None
     if len(content) > MAX_CONFIG_BYTES:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+from nudge import files
 from nudge.clients import json_edit
 from nudge.clients.text_edit import Malformed
 from nudge.limits import MAX_CONFIG_BYTES
@@ -34,8 +35,7 @@ def is_our_plugin(entry: Entry) -> bool:
 def read(path: str) -> dict[str, Any]:
     """The document in a configuration file; empty when it cannot be read, which is the client's to report."""
     try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_CONFIG_BYTES).decode()
+        text = files.read_regular(path, MAX_CONFIG_BYTES).decode()
         document = tomllib.loads(text) if path.endswith(".toml") else json_edit.load(text)
     except (OSError, ValueError, Malformed, RecursionError):
         return {}

@@ -159,12 +159,12 @@ def files_of(clients: Sequence[Client], ledger: Ledger) -> list[ConfigFile]:
 
 
 def connected_parts(files: Sequence[ConfigFile]) -> set[str]:
-    """The parts that are connected now; a file that cannot be parsed has none."""
+    """The parts that are connected now; a file that cannot be read or parsed has none."""
     parts: set[str] = set()
     for file in files:
         try:
             parts |= file.find(config_files.read(file.path) or "")
-        except Malformed:
+        except (Malformed, NudgeError):
             continue
     return parts
 

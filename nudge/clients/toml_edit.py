@@ -10,7 +10,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 from nudge.clients.text_edit import Draft, Malformed
@@ -70,14 +69,32 @@ def remove(text: str, parent: str, name: str) -> str:
 def _ours(lines: list[str], parent: str, name: str) -> Iterator[int]:
     """Numbers of the lines to remove."""
     header = re.compile(rf"[ \t]*\[[ \t]*{_key(parent)}[ \t]*\.[ \t]*{_key(name)}[ \t]*[\].]")
-    begins = [number for number, line in enumerate(lines) if _HEADER.match(line)]
-    for begin, end in pairwise([*begins, len(lines)]):
-        if header.match(lines[begin]):
-            yield from range(begin, _last_of_table(lines, begin, end) + 1)
-    marks = [number for number, line in enumerate(lines) if line.strip() in (OPENING, CLOSING)]
+    for begin, line in enumerate(lines):
+        if header.match(line) and _begins_statement(lines, begin):
+            yield from range(begin, _last_of_table(lines, begin, _end_of_table(lines, begin)) + 1)
+    marks = [
+        number
+        for number, line in enumerate(lines)
+        if line.strip() in (OPENING, CLOSING) and _begins_statement(lines, number)
+    ]
     yield from marks
     if marks and marks[0] and lines[marks[0]].strip() == OPENING and not lines[marks[0] - 1].strip():
         yield marks[0] - 1
+
+
+def _begins_statement(lines: list[str], number: int) -> bool:
+    """False inside a string or an array of several lines, which may hold whatever looks like a header or a comment."""
+    try:
+        parse("".join(lines[:number]))
+    except Malformed:
+        return False
+    return True
+
+
+def _end_of_table(lines: list[str], begin: int) -> int:
+    """The number of the next header's line, or of the end."""
+    headers = (number for number in range(begin + 1, len(lines)) if _HEADER.match(lines[number]))
+    return next((number for number in headers if _begins_statement(lines, number)), len(lines))
 
 
 def _key(name: str) -> str:

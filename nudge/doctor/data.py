@@ -11,16 +11,18 @@ from shlex import quote
 
 from nudge import config, limits, paths
 from nudge.clock import boot_id, boot_seconds
-from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
-from nudge.errors import StorageFailed
-from nudge.ipc.lock import OwnerLock
+from nudge.doctor.model import OK, Finding, Repair, Snapshot, fail, ok, warn
+from nudge.errors import NudgeError, StorageFailed
+from nudge.ipc.lock import OwnerLock, is_free
 from nudge.storage import spool
+from nudge.storage.backup import examine, list_backups
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
-from nudge.storage.sqlite import check, open_readonly, open_writable, scrub
+from nudge.storage.sqlite import check, error_name, open_readonly, open_writable, scrub
 from nudge.text import format_size, format_span
 
 _LOG = "change log"
 _HISTORY = "history"
+_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 
 
 # The change log
@@ -99,10 +101,11 @@ def check_history(snapshot: Snapshot) -> Iterator[Finding]:
         yield ok(_HISTORY, "none yet: nothing was recorded")
         return
     read_only = ((snapshot.status or {}).get("history") or {}).get("read_only")
-    if read_only:
+    integrity = _integrity(path)
+    if read_only and integrity.level == OK:
         yield fail(_HISTORY, f"nothing can be recorded: {read_only}", "nudge stop; nudge doctor")
         return
-    yield _integrity(path)
+    yield integrity
     yield _write_ahead_log(path)
 
 
@@ -111,11 +114,53 @@ def _integrity(path: str) -> Finding:
         with closing(open_readonly(path, limits.BUSY_TIMEOUT)) as connection:
             problems = check(connection)
     except (StorageFailed, sqlite3.Error) as error:
-        return fail(_HISTORY, f"{path} cannot be read: {error}", f"ls -l {quote(path)}")
+        cause = error.__cause__ if isinstance(error, StorageFailed) else error
+        if not isinstance(cause, sqlite3.Error) or not error_name(cause).startswith(_DAMAGE):
+            return fail(_HISTORY, f"{path} cannot be read: {error}", f"ls -l {quote(path)}")
+        problems = [str(cause)]
     if problems:
-        fix = f"nudge stop; mv {quote(path)} {quote(path + '.damaged')}  # then restore a backup, or begin anew"
-        return fail(_HISTORY, f"{path} is damaged: {problems[0]}", fix)
+        return _damage(path, problems[0])
     return ok(_HISTORY, f"intact, {format_size(os.path.getsize(path))}")
+
+
+def _damage(path: str, problem: str) -> Finding:
+    """With the command that restores the newest backup that can be used, if there is one."""
+    message = f"{path} is damaged: {problem}"
+    latest = _latest_backup(path)
+    if latest is None:
+        fix = f"nudge stop; mv {quote(path)} {quote(path + '.damaged')}  # there is no backup for nudge restore"
+        return fail(_HISTORY, message, fix)
+    backup, observations = latest
+    noun = "observation" if observations == 1 else "observations"
+    question = f"Restore the backup {backup} ({observations} {noun})? The damaged history is kept."
+    return fail(_HISTORY, message, f"nudge restore {quote(backup)}", _restore(backup), question)
+
+
+def _latest_backup(path: str) -> tuple[str, int] | None:
+    for candidate in sorted(filter(_is_backup, list_backups(path)), key=os.path.getmtime, reverse=True):
+        try:
+            return candidate, examine(candidate)["observations"]
+        except NudgeError:
+            continue
+    return None
+
+
+def _is_backup(path: str) -> bool:
+    return path.endswith(".db")
+
+
+def _restore(backup: str) -> Repair:
+    def repair() -> str:
+        """A server that lives inside a client refuses to stop; nothing is changed then."""
+        from nudge.ipc.client import Client
+        from nudge.usecases.restore import restore
+
+        if not is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
+            Client(autostart=False).call("nudge.stop", {"force": False, "forget": False}, start=False)
+        kept = restore(backup)
+        return f"restored {backup}; the damaged history is kept: {kept}"
+
+    return repair
 
 
 def _write_ahead_log(path: str) -> Finding:

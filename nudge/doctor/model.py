@@ -16,7 +16,7 @@ from nudge.ipc import lock
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 Repair = Callable[[], str]
-"""Repairs what is safe to repair without asking; returns what it did, empty when there was nothing to do."""
+"""Repairs something; returns what it did, empty when there was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Finding:
     message: str
     fix: str | None = None
     repair: Repair | None = field(default=None, compare=False, repr=False)
+    question: str | None = None  # to ask the user before the repair; None when it is safe without asking
 
     def to_wire(self) -> dict[str, Any]:
         return {
@@ -47,8 +48,8 @@ def warn(check: str, message: str, fix: str, repair: Repair | None = None) -> Fi
     return Finding(check, WARN, message, fix, repair)
 
 
-def fail(check: str, message: str, fix: str, repair: Repair | None = None) -> Finding:
-    return Finding(check, FAIL, message, fix, repair)
+def fail(check: str, message: str, fix: str, repair: Repair | None = None, question: str | None = None) -> Finding:
+    return Finding(check, FAIL, message, fix, repair, question)
 
 
 def edit_command(path: str) -> str:

@@ -27,7 +27,7 @@ from nudge.server.self_report import SelfReport
 from nudge.server.stdio import EarlyReader
 from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
-from nudge.usecases.session import Session, end_session
+from nudge.usecases.session import Session, discard_session, end_session
 from nudge.usecases.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -348,21 +348,25 @@ class Primary:
             return
         if self._why != "another PRIMARY":
             self._remove_socket()
-            self._close_session(session)
+            self._close_session(session, was_used=handing_over or self._owner != CLIENT or self._app.calls > 0)
             if not handing_over:
                 config.end_cleanly(self._directory)
                 endpoint.withdraw(self._directory, self._announced)
         self._membership.release()
         self._lock.release()
 
-    def _close_session(self, session: Session) -> None:
+    def _close_session(self, session: Session, *, was_used: bool) -> None:
+        """A client that only looked whether the server starts (`claude mcp list`) neither begins nor prolongs one."""
         if session.log is None:
             return
-        self._app.tidy()
+        if was_used:
+            self._app.tidy()
         session.log.close()
         try:
             if self._forget:
                 end_session(self._directory, session)
+            elif session.began_here and not was_used and not session.store.hints():
+                discard_session(self._directory)
         except (OSError, StorageFailed) as error:
             _log.warning("closing the session: %s", error)
 

@@ -39,7 +39,7 @@ def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sq
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         connection.close()
-        raise StorageFailed(f"the history cannot be read: {error}") from None
+        raise StorageFailed(f"the history cannot be read: {error}") from error
     return connection
 
 

@@ -6,6 +6,7 @@ end it. Its state is the change log: this module opens one, continues it, or end
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -82,6 +83,8 @@ class Session:
     warning: str | None = None
     """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
     settings: Settings = field(default_factory=lambda: Settings({}))
+    began_here: bool = False
+    """Whether this process began it, with no hints of an older one."""
 
     @property
     def id(self) -> str:
@@ -153,6 +156,7 @@ def _open_session(directory: str, source: Sources) -> Session:
     try:
         if contents is None:
             session.log = ChangeLog.create(path, session.header())
+            session.began_here = True
             return session
         return _attach_log(directory, source, session, contents)
     except StorageFailed as error:
@@ -257,6 +261,13 @@ def end_session(directory: str, ended: Session) -> int:
     else:
         os.unlink(path)
     return sum(hint.expires_at is None for hint in ended.store.hints())
+
+
+def discard_session(directory: str) -> None:
+    """Remove the files of a session in which nothing has happened."""
+    for name in (paths.CHANGE_LOG, paths.SETTINGS):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(directory, name))
 
 
 class PreviousSession:

@@ -436,3 +436,26 @@ def test_a_directory_behind_a_link_has_its_shells_name(machine: Machine) -> None
     client.initialize()
     assert client.call("nudge_get_hint", component="a", key="b")["hint"]["value"] == "c"
     assert machine.cli("get", "a", "b", cwd=str(machine.base / "real")).returncode == 1
+
+
+def test_a_health_check_leaves_no_session_behind(machine: Machine) -> None:
+    """`claude mcp list` starts the server, shakes hands, perhaps lists the tools, and leaves: no session, no settings
+    and no server are left, and a session that is there is not prolonged."""
+    log, settings = Path(machine.runtime) / "changes.log", Path(machine.runtime) / "settings.json"
+    for _ in range(2):
+        check_health(machine)
+        assert not log.exists() and not settings.exists()
+    machine.cli("set", "--global", "shop", "test", "make test")
+    machine.cli("stop")
+    eventually(lambda: not machine.pids(), "the server is gone")
+    before = log.read_bytes()
+    check_health(machine)
+    assert log.read_bytes() == before
+
+
+def check_health(machine: Machine) -> None:
+    client = machine.serve()
+    client.initialize()
+    machine.ready()
+    assert client.request("tools/list")["result"]["tools"] and client.quit() == 0
+    assert not machine.pids()

@@ -9,6 +9,7 @@ import platformdirs
 import pytest
 
 from nudge import config, paths
+from nudge.errors import StorageFailed
 
 
 def test_a_tilde_is_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,3 +83,20 @@ def test_a_stored_answer_that_is_none_is_asked_for_again(
     assert paths.config_file({}) == str(tmp_path / ".config" / "nudge" / "config.toml")
     paths.store_directories(paths.runtime_dir({}))
     assert set(json.loads(stored.read_text())) == {"data", "config", "log"}
+
+
+def test_a_directory_below_another_user_s_is_refused(tmp_path: Path) -> None:
+    """He could rename it and put another in its place. The same below one that everybody may write to, unless it is
+    sticky as /tmp is."""
+    above = tmp_path / "above"
+    private = above / "between" / "runtime"
+    paths.ensure_private_dir(str(private))
+    above.chmod(0o777)
+    with pytest.raises(StorageFailed, match=r"above, above .*, is writable by everybody; set NUDGE_RUNTIME_DIR"):
+        paths.ensure_private_dir(str(private))
+    above.chmod(0o1777)
+    paths.ensure_private_dir(str(private))
+    if os.getuid() == 0:
+        os.chown(above, 12345, -1)
+        with pytest.raises(StorageFailed, match="belongs to another user"):
+            paths.ensure_private_dir(str(private))

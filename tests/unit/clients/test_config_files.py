@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nudge.clients import claude_code, config_files, json_edit, toml_edit
+from nudge.clients import claude_code, config_files, entries, json_edit, toml_edit
 from nudge.clients.config_files import HOOKS, SERVER, JsonFile, TomlFile, WholeFile
 from nudge.clients.executable import Executable
 from nudge.clients.text_edit import Malformed, undo
@@ -320,5 +322,39 @@ def test_what_is_no_text_is_refused(home: Path) -> None:
     (home / "a.json").write_bytes(b"{\n\xff}")
     with pytest.raises(Invalid, match=r"~/a\.json, line 2: is not UTF-8"):
         config_files.read(str(home / "a.json"))
-    with pytest.raises(StorageFailed, match="Is a directory"):
+    with pytest.raises(Invalid, match="is not a regular file"):
         config_files.read(str(home))
+
+
+MULTI_LINE = {
+    "array in our table": '[mcp_servers.nudge]\ncommand = "old"\nargs = [\n  "serve",\n]\nenv_vars = [\n["X"],\n]\n[after]\nb = 1\n',
+    "array of arrays before": 'a = [\n[1, 2],\n[3],\n]\n[mcp_servers.nudge]\ncommand = "old"\n',
+    "string that looks like our table": 'notes = """\n[mcp_servers.nudge]\n# >>> nudge\n"""\n',
+    "string in our table": "[mcp_servers.nudge]\ncommand = 'old'\nnote = '''\n[other]\nx = 1\n'''\n[after]\nb = 1\n",
+}
+
+
+@pytest.mark.parametrize("name", MULTI_LINE)
+def test_valid_multi_line_toml_is_taken(name: str) -> None:
+    """Lines of a string or an array are not headers, whatever they look like; nothing else is lost."""
+    text = MULTI_LINE[name]
+    file = TomlFile("config.toml", "mcp_servers", "nudge", EXECUTABLE.server_entry)
+    base = file.clean(text)
+    assert base is not None
+    rest = {key: value for key, value in tomllib.loads(text).items() if key != "mcp_servers"}
+    assert tomllib.loads(base) == rest
+    wired = file.wire(base, text).text
+    assert file.is_wired(wired) and tomllib.loads(wired) == {
+        **rest,
+        "mcp_servers": {"nudge": EXECUTABLE.server_entry},
+    }
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_directory_as_configuration_does_not_hang(make: Callable[[str], None], tmp_path: Path) -> None:
+    """It is refused by name, and `nudge doctor` reads past it."""
+    path = str(tmp_path / "settings.json")
+    make(path)
+    with pytest.raises(Invalid, match="is not a regular file; nothing was changed"):
+        config_files.read(path)
+    assert entries.read(path) == {}

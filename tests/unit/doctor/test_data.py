@@ -109,3 +109,26 @@ def test_history_is_checked(tmp_path: Path, make: Make) -> None:
     assert levels(data.check_history(here)) == ["ok", "ok"]
     path.write_bytes(path.read_bytes()[:3_000] + b"\xff" * 9_000)
     assert "fail" in levels(data.check_history(here))
+
+
+def test_a_damaged_database_names_restore(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest backup that can be used is named; `--fix` restores it only after asking, and keeps the damaged one."""
+    path = tmp_path / "nudge.db"
+    monkeypatch.setenv("NUDGE_DB", str(path))
+    monkeypatch.setenv("NUDGE_RUNTIME_DIR", str(tmp_path / "runtime"))
+    here = make(environ={"NUDGE_DB": str(path)})
+    Database.open(str(path)).close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:3_000] + b"\xff" * 9_000)
+    (damage, _) = data.check_history(here)
+    assert "there is no backup" in (damage.fix or "") and damage.repair is None
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    (backups / "nudge-20260101-000000.db").write_bytes(whole)
+    (backups / "nudge-20260102-000000.db").write_bytes(b"not a database")
+    (damage, _) = data.check_history(here)
+    assert damage.fix == f"nudge restore {backups / 'nudge-20260101-000000.db'}"
+    assert doctor.fix([damage]) == [] and path.read_bytes() != whole
+    ((check, did),) = doctor.fix([damage], lambda question: question.startswith("Restore the backup"))
+    assert check == "history" and "is kept" in did
+    assert levels(data.check_history(here)) == ["ok", "ok"]
