@@ -155,6 +155,8 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
         threading.Thread(target=_finish_start, args=(directory, session.settings, owner), daemon=True).start()
 
     demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=on_ready).run()
+    if owner == "terminal":
+        sys.stderr.write("\nGoodbye. Hints and history are kept; the next nudge command starts a server again.\n")
     if demoted and reader is not None:
         settings = config.load(flags=options.flags)
         return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run()

@@ -30,7 +30,6 @@ from tests.harness import ROOT, Machine
 SHOWN = list(shown_verbs())
 CLONE = "/home/me/http-proxy"  # where the transcripts are told from
 MAKEFILE = ".PHONY: build test\nbuild:\n\tdocker compose build router\ntest:\n\t@echo ok\n"
-PORT_IN_FORCE = """$(nudge status --json | sed 's/.*"port":\\([0-9]*\\).*/\\1/')"""
 
 
 def _clone(folder: Path) -> Path:
@@ -51,7 +50,7 @@ def _told() -> list[Step]:
 def test_transcripts(machine: Machine) -> None:
     """Every `console` block is run, in one session in a clone of acme/http-proxy, and prints what is shown."""
     told = _told()
-    commands = [step.command.replace(f"127.0.0.1:{limits.DEFAULT_PORT}", f"127.0.0.1:{PORT_IN_FORCE}") for step in told]
+    commands = [step.command for step in told]
     clone = _clone(machine.base / "http-proxy")
     printed = [
         output.replace(str(clone), CLONE) for output in run_in_bash(commands, clone, environ_with_nudge(machine))
@@ -229,3 +228,17 @@ def test_picture() -> None:
     assert ET.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314
     assert "prefers-color-scheme: dark" in text
     assert not re.search(r"<script|<image|@import|url\((?!#)|href=", text)
+
+
+def test_limits_are_told() -> None:
+    """How many hints, components and bytes there may be, as `nudge.limits` has them."""
+    counts = f"{limits.MAX_HINTS:,} hints (`NUDGE_MAX_HINTS`) in {limits.MAX_COMPONENTS} components"
+    each = f"{limits.MAX_HINTS_PER_COMPONENT} in each component, {limits.MAX_VALUE_BYTES // limits.KIB} KiB each"
+    assert f"At most {counts}, {each}." in readme.TEXT
+
+
+def test_every_seed_pack_is_told() -> None:
+    """Whoever reads the README knows that they are there, and how to take one."""
+    names = sorted(path.stem for path in (ROOT / "seeds").glob("*.json"))
+    assert f"for {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}` projects" in readme.TEXT
+    assert "`nudge import seeds/python.json`" in readme.TEXT

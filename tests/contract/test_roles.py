@@ -459,3 +459,13 @@ def check_health(machine: Machine) -> None:
     machine.ready()
     assert client.request("tools/list")["result"]["tools"] and client.quit() == 0
     assert not machine.pids()
+
+
+def test_ctrl_c_on_serve_says_goodbye(machine: Machine) -> None:
+    """At a terminal; and what becomes of the hints."""
+    process = machine.spawn("serve", "--http-only", environ={})
+    machine.ready()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert errors.endswith(b"\nGoodbye. Hints and history are kept; the next nudge command starts a server again.\n")
