@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from nudge.server.http import PublicDoor
 
 _log = logging.getLogger(__name__)
-_WATCH = 1.0  # seconds between two looks at lock, sign-post, socket, parent and idleness
-_SUCCESSOR_PATIENCE = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
+_WATCH = 1.0  # seconds between two looks at lock, endpoint, socket, parent and idleness
+_SUCCESSOR_TIMEOUT = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
 _LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
 _DRAIN = 0.1
 _LEAVING_PACE = (
@@ -52,6 +52,11 @@ def _load_http() -> Any:
         from nudge.server import http
     globs.load()  # beside it, or the first scope with a glob would hold the event loop for 35 ms
     return http
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("the public door could not be opened", exc_info=error)
 
 
 class Primary:
@@ -74,7 +79,7 @@ class Primary:
         self._starter = spawn.Starter(directory)
         self._membership = Flock(os.path.join(directory, paths.MEMBERS))
         self._parent = os.getppid()
-        self._why: str | None = None
+        self._leave_reason: str | None = None
         self._last_call = boot_seconds()
         self._app: App
         self._upkeep: Upkeep | None
@@ -100,25 +105,26 @@ class Primary:
         self._leaving, self._role_asked = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._app = App(self._session, OPERATIONS, self._confirm_role)
-        self._app.request_stop = self._stop_asked
+        self._app.request_stop = self._stop
         if self._lock is not None:
             self._membership.acquire(shared=True, wait=True)
         self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = McpServer(self._app)
         self._wire = WireServer(
-            PrivateDoor(self._app, mcp, self._asked_for_role),
+            PrivateDoor(self._app, mcp, self._yield_role),
             generation=self._announced.generation,
             token=self._token,
         )
-        self._wire.on_call = self._called
+        self._wire.on_call = self._note_call
         self._app.describe = self._self_report().to_wire
-        self._listen_to_signals()
+        self._install_signal_handlers()
         tasks: list[asyncio.Task[None]] = []
         if self._reader is not None:
             self._serve_client(self._reader, mcp)
         if self._lock is not None:
             await self._open_private_door()
-            tasks.append(asyncio.create_task(self._open_public_door(mcp)))
+            tasks.append(opening := asyncio.create_task(self._open_public_door(mcp)))
+            opening.add_done_callback(_log_failure)
         freeze_gc()
         tasks.append(asyncio.create_task(self._watch()))
         if self._upkeep is not None:
@@ -168,7 +174,7 @@ class Primary:
         """Loaded in a thread: what its import takes is not taken from the calls of the private door."""
         http = await asyncio.to_thread(_load_http)
         door: PublicDoor = http.PublicDoor(self._app, mcp, self._token, auth=self._settings.auth)
-        door.on_call = self._called
+        door.on_call = self._note_call
         self._public = door
         self._announced.port = await door.open(self._ports())
         endpoint.publish(self._directory, self._announced)
@@ -188,13 +194,13 @@ class Primary:
             if name.startswith("s-") and name.endswith(".sock"):
                 os.unlink(os.path.join(self._directory, name))
 
-    def _listen_to_signals(self) -> None:
+    def _install_signal_handlers(self) -> None:
         loop = self._loop
         for number in (signal.SIGTERM, signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGTERM)):
             try:
-                loop.add_signal_handler(number, self._leave_because, "signal")
+                loop.add_signal_handler(number, self._start_leaving, "signal")
             except (NotImplementedError, RuntimeError, ValueError):
-                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._leave_because, "signal"))
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._start_leaving, "signal"))
 
     # Holding the role
 
@@ -209,7 +215,7 @@ class Primary:
         except (OSError, StorageFailed):
             raise StorageFailed("the server's directory is gone and cannot be made anew; see: nudge doctor") from None
         if not regained:
-            self._leave_because("another PRIMARY")
+            self._start_leaving("another PRIMARY")
             raise HandingOver("another server took over; send it again")
         self._lock.release()
         self._lock = fresh
@@ -232,7 +238,7 @@ class Primary:
                 return
             except NudgeError as error:
                 self._app.last_error = error.message
-            self._leave_if_alone()
+            self._leave_if_idle()
 
     async def _republish_endpoint(self) -> None:
         """Somebody may remove the endpoint file or the socket under us; both are made again."""
@@ -245,60 +251,66 @@ class Primary:
         if path and not os.path.exists(path):
             await self._wire.listen_unix(path)
 
-    def _leave_if_alone(self) -> None:
+    def _leave_if_idle(self) -> None:
         if self._owner == CLIENT and os.getppid() != self._parent:
-            self._leave_because("client left")
+            self._start_leaving("client left")
         idle = boot_seconds() - self._last_call
         if self._owner == DETACHED and not self._wire.has_members and idle >= self._settings.idle_exit:
-            self._leave_because("idle")
+            self._start_leaving("idle")
 
-    def _called(self) -> None:
+    def _note_call(self) -> None:
         self._last_call = boot_seconds()
 
     # Giving the role away
 
     def _client_gone(self) -> None:
         """Called on a thread of the pipe's: the end is set from here, so that no busy event loop can put it off."""
-        self._exit_whatever_happens()
-        self._loop.call_soon_threadsafe(self._leave_because, "client left")
+        self._force_exit_soon()
+        self._loop.call_soon_threadsafe(self._start_leaving, "client left")
 
-    def _leave_because(self, why: str) -> None:
-        if self._why is None:
-            self._why = why
+    def _start_leaving(self, reason: str) -> None:
+        if self._leave_reason is None:
+            self._leave_reason = reason
             self._leaving.set()
 
-    def _asked_for_role(self, asked: Mapping[str, Any]) -> bool:
+    def _yield_role(self, asked: Mapping[str, Any]) -> bool:
         """A successor that we started, or newer code: nobody else."""
         ours = asked.get("generation") == self._announced.generation
         if self._awaiting_successor and ours:
             self._role_asked.set()
             return True
-        if self._why is None and ours and is_newer(str(asked.get("version", "")), __version__):
-            self._leave_because("newer version")
+        if self._leave_reason is None and ours and is_newer(str(asked.get("version", "")), __version__):
+            self._start_leaving("newer version")
             return True
         return False
 
-    def _stop_asked(self, force: bool, forget: bool) -> dict[str, Any]:
+    def _stop(self, force: bool, forget: bool) -> dict[str, Any]:
         if self._owner == CLIENT and not force:
             client = self._client_name() or "an MCP client"
             raise Conflict(
-                f"the server (pid {os.getpid()}) lives inside {client} and ends with it; end it anyway with: nudge stop --force"
+                f"the server (pid {os.getpid()}) lives inside {client} and ends with it; "
+                "end it anyway with: nudge stop --force"
             )
         self._forget = forget
-        self._loop.call_later(0.01, self._leave_because, "stop")
+        self._loop.call_later(0.01, self._start_leaving, "stop")
         return {"stopping": True, "pid": os.getpid()}
 
     async def _leave(self) -> bool:
         """Successor first, then refuse, drain, close, and let go of the lock last."""
         demoted = (
-            self._why in ("newer version", "another PRIMARY")
+            self._leave_reason in ("newer version", "another PRIMARY")
             and self._reader is not None
             and not self._reader.pipe.closed
         )
         if not demoted:
-            self._exit_whatever_happens()
-        if self._why in ("client left", "signal") and self._owner != DETACHED and self._lock and self._wire.has_members:
-            await self._raise_successor()
+            self._force_exit_soon()
+        if (
+            self._leave_reason in ("client left", "signal")
+            and self._owner != DETACHED
+            and self._lock
+            and self._wire.has_members
+        ):
+            await self._hand_over()
         for door in self._doors():
             door.refusing = True
         if self._stdio is not None:
@@ -306,10 +318,10 @@ class Primary:
         await self._drain()
         for door in self._doors():
             await door.close()
-        self._let_go(handing_over=self._awaiting_successor or demoted)
+        self._release(handing_over=self._awaiting_successor or demoted)
         return demoted
 
-    def _exit_whatever_happens(self) -> None:
+    def _force_exit_soon(self) -> None:
         """A thread ends the process in time; should the machine be too busy to run it, the kernel's alarm does."""
         timer = threading.Timer(_LAST_MOMENT, os._exit, (0,))
         timer.daemon = True
@@ -317,7 +329,7 @@ class Primary:
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, (_LAST_MOMENT + limits.LEAVE_TIMEOUT) / 2)
 
-    async def _raise_successor(self) -> None:
+    async def _hand_over(self) -> None:
         """It imports while we still serve; when it is ready it asks."""
         self._awaiting_successor = True
         self._starter.hold()  # until this process ends: a PROXY that finds the role free must not start another one
@@ -325,7 +337,7 @@ class Primary:
             door.pace = _LEAVING_PACE
         try:
             await asyncio.to_thread(self._spawn_successor)
-            await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_PATIENCE)
+            await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_TIMEOUT)
         except (TimeoutError, OSError):
             _log.info("the successor is not ready yet; it will find the lock free")
 
@@ -340,13 +352,13 @@ class Primary:
     def _doors(self) -> list[WireServer | PublicDoor]:
         return [self._wire] if self._public is None else [self._wire, self._public]
 
-    def _let_go(self, *, handing_over: bool) -> None:
+    def _release(self, *, handing_over: bool) -> None:
         session = self._app.session
         if self._upkeep is not None:
             self._upkeep.close()
         if self._lock is None:
             return
-        if self._why != "another PRIMARY":
+        if self._leave_reason != "another PRIMARY":
             self._remove_socket()
             self._close_session(session, was_used=handing_over or self._owner != CLIENT or self._app.calls > 0)
             if not handing_over:
