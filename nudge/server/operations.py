@@ -90,6 +90,7 @@ _TABLE = (
         hints.delete_hint,
         "delete",
         ("DELETE", "/api/v1/hints/{component}/{key}"),
+        listed=False,
     ),
     Operation(
         "nudge.list_components",
@@ -101,6 +102,7 @@ _TABLE = (
         hints.list_components,
         "read",
         ("GET", "/api/v1/components"),
+        listed=False,
     ),
     Operation(
         "nudge.export",
@@ -112,6 +114,7 @@ _TABLE = (
         transfer.export,
         "read",
         ("GET", "/api/v1/export"),
+        listed=False,
     ),
     Operation(
         "nudge.import",
@@ -123,6 +126,7 @@ _TABLE = (
         transfer.import_,
         "delete",
         ("POST", "/api/v1/import"),
+        listed=False,
     ),
     Operation(
         "nudge.export_page",
@@ -209,7 +213,7 @@ _TABLE = (
         "nudge.recent_context",
         "recent_context",
         "history",
-        "History: what matters most of late in this project: edits, commands, failures; scored.",
+        "History: what mattered most recently in this project: edits, commands, failures; scored.",
         history.RecentContext,
         history.ObservationList,
         history.recent_context,

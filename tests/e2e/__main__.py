@@ -24,7 +24,7 @@ def inspector_lists_and_calls(desk: Desk) -> None:
     inspect = ("mcp-inspector", "--cli", "nudge", "serve", "--method")
     listed = desk.run(*inspect, "tools/list")
     names = [tool["name"] for tool in json.loads(listed[: listed.rindex("}") + 1])["tools"]]
-    assert "nudge_get_hint" in names and len(names) == 14
+    assert "nudge_get_hint" in names and len(names) == 10
     hint = ("--tool-arg", "component=api", "--tool-arg", "key=test")
     desk.run(*inspect, "tools/call", "--tool-name", "nudge_set_hint", *hint, "--tool-arg", "value=pytest -q")
     assert "pytest -q" in desk.run(*inspect, "tools/call", "--tool-name", "nudge_get_hint", *hint)
