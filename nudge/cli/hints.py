@@ -184,10 +184,12 @@ def _query_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
 )
 @params.context_options
 def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str], ...], **where: str | None) -> int:
-    """● marks a hint that applies here, ○ one that does not, with the reason."""
+    """● marks what applies here, ○ what does not: components, or a component's hints with the reason."""
     console, client = invocation.console, invocation.client(env)
     if component is None:
-        result = client.call("nudge.list_components", {})
+        # With --json the answer is what a call without a context gets through every other door.
+        marks = not console.as_json or any(where.values())
+        result = client.call("nudge.list_components", {"context": plain.context_params(**where)} if marks else {})
         console.result(result, _component_lines(console.pen, result["components"]))
         advice = "no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan"
     else:
@@ -210,8 +212,13 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
 def _component_lines(pen: Pen, components: list[dict[str, Any]]) -> Iterator[str]:
     width = output.widest(escape(component["name"]) for component in components)
     for component in components:
-        name = pen.paint("bold", output.pad(escape(component["name"]), width))
-        yield f"{name}  {output.count(component['hint_count'], 'hint')}"
+        name, total = output.pad(escape(component["name"]), width), output.count(component["hint_count"], "hint")
+        here = component.get("eligible_count", component["hint_count"])
+        if not here:
+            yield f"{pen.paint('dim', pen.symbol('○'))} {pen.paint('dim', f'{name}  {total}')}, none for here"
+        else:
+            some = "" if here == component["hint_count"] else f", {here} for here"
+            yield f"{pen.paint('green', pen.symbol('●'))} {pen.paint('bold', name)}  {total}{some}"
 
 
 def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:

@@ -213,9 +213,17 @@ class HintStore:
     def list_components(
         self, now: float, component: object = None, context: Context | None = None
     ) -> Generator[None, None, dict[str, Any]]:
-        """Everything there is, whatever the context, which only marks what applies."""
+        """Everything there is, whatever the context, which only marks what applies; of a list of components it says how
+        many hints apply in each."""
         if component is None:
-            return {"components": _count(hint for hint in self._index if hint.live_at(now))}
+            live = [hint for hint in self._index if hint.live_at(now)]
+            if context is None:
+                return {"components": _count(live)}
+            eligible: dict[str, int] = {}
+            for hint in live:
+                eligible[hint.component] = eligible.get(hint.component, 0) + hint.scope.check(context).eligible
+                yield
+            return {"components": [{**row, "eligible_count": eligible[row["name"]]} for row in _count(live)]}
         held = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
         held.sort(key=lambda hint: hint.identity)
         hints = []

@@ -211,7 +211,8 @@ async def _delete(app: App, params: DeleteHint, call: Call) -> Any:
 
 async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     store = app.session.store
-    asked = store.env_names(params.component) if params.component else frozenset[str]()
-    context = call.merge_context(Context.parse(params.context), asked)
+    context = None
+    if params.component is not None or params.context is not None:
+        context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
     result = await app.in_slices(store.list_components(app.now(), params.component, context))
     return await _with_previous_note(app, result)

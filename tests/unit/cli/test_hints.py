@@ -156,12 +156,20 @@ def test_long_values_are_cut_on_a_terminal_only(nudge: Nudge, server: Server, mo
 
 @pytest.mark.parametrize("verb", ["ls", "list-components"])
 def test_ls(nudge: Nudge, server: Server, verb: str) -> None:
-    """Components with their counts."""
+    """Components with their counts; plain `nudge ls` marks what applies here."""
     server.answers["nudge.list_components"] = {
-        "components": [{"name": "api", "hint_count": 1}, {"name": "proxy", "hint_count": 3}]
+        "components": [
+            {"name": "api", "hint_count": 1, "eligible_count": 1},
+            {"name": "proxy", "hint_count": 3, "eligible_count": 2},
+            {"name": "web", "hint_count": 2, "eligible_count": 0},
+        ]
     }
-    assert nudge(verb).out.splitlines() == ["api    1 hint", "proxy  3 hints"]
-    assert server.params == {}
+    assert nudge(verb).out.splitlines() == [
+        "● api    1 hint",
+        "● proxy  3 hints, 2 for here",
+        "○ web    2 hints, none for here",
+    ]
+    assert server.params.keys() == {"context"}
 
 
 def test_ls_component(nudge: Nudge, server: Server) -> None:
@@ -193,7 +201,7 @@ def test_ls_of_nothing(nudge: Nudge, server: Server) -> None:
 def test_an_end_of_options_with_nothing_behind_it(nudge: Nudge, server: Server) -> None:
     """A script may write it always, whether words follow or not."""
     server.answers["nudge.list_components"] = {"components": []}
-    assert nudge("ls", "--").code == 0 and server.params == {}
+    assert nudge("ls", "--").code == 0 and server.params.keys() == {"context"}
 
 
 @pytest.mark.parametrize("verb", ["delete", "rm"])

@@ -509,6 +509,12 @@ def test_list_components() -> None:
     assert finish(store.list_components(NOW)) == {
         "components": [{"name": "a", "hint_count": 2}, {"name": "b", "hint_count": 1}]
     }
+    assert finish(store.list_components(NOW, None, DARWIN)) == {
+        "components": [
+            {"name": "a", "hint_count": 2, "eligible_count": 1},
+            {"name": "b", "hint_count": 1, "eligible_count": 1},
+        ]
+    }
 
 
 def test_list_one_component_whatever_the_context() -> None:
