@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeVar
@@ -78,10 +79,13 @@ class Transfers:
         import tempfile  # late: 7 ms, and few servers see an import in pages
 
         try:
-            file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - StagedImport closes it
+            file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed with its import
         except OSError as error:
             raise StorageFailed(f"the import cannot be staged: {error.strerror}; nothing was imported") from None
-        return self._add(StagedImport(mode, file))
+        staged = StagedImport(mode, file)
+        # An import that is never dropped, because its application is, must not keep the descriptor.
+        weakref.finalize(staged, file.close)
+        return self._add(staged)
 
     def begin_export(self, header: dict[str, Any], hints: list[Hint], reveal: bool) -> str:
         return self._add(PinnedExport(header, hints, reveal))
