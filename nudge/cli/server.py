@@ -339,10 +339,10 @@ def _is_gone(client: Client, generation: str) -> bool:
 
 
 def _forget_unread_session() -> None:
-    """A server that could not read the log (a newer version wrote it) could not end its session either."""
+    """A server that could not use the log (a newer version wrote it, say) could not end its session either."""
     try:
         _forget_session()
-    except NudgeError:  # another server is there already, with a session of its own
+    except Unavailable:  # another server is there already, with a session of its own
         pass
 
 

@@ -3,8 +3,9 @@
 Writes that wait together are committed together, each in a savepoint of its own, and each is answered after the commit:
 with `synchronous=FULL` a commit waits for the disk, and eight recorders should not wait for it one after the other.
 
-Before each commit the path is compared with the open file. A file that was removed is written again from the open
-connection; when another file has taken its place, that one is opened and the old content is kept as a backup.
+Before each commit the path is compared with the open file, and that of SQLite's write-ahead log too. When one of them
+was removed, the database is written again from the open connection; when another file has taken the database's place,
+that one is opened and the old content is kept as a backup.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Database:
         self._lock = OwnerLock(lock_path)
         self._opened: sqlite3.Connection | None = None
         self._file: os.stat_result | None = None
+        self._wal: os.stat_result | None = None
         self._writer = Workers(
             "nudge-history-writer", self._writer_connection, _run_writes, batch=limits.MAX_WRITES_PER_COMMIT
         )
@@ -137,7 +139,7 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        self._file = os.stat(self.path)
+        self._file, self._wal = os.stat(self.path), _stat(f"{self.path}-wal")
         self.reason, self.readable = None, True
         return connection
 
@@ -148,11 +150,14 @@ class Database:
     # A file that was removed or replaced
 
     def _holds_path(self) -> bool:
-        try:
-            named = os.stat(self.path, follow_symlinks=False)
-        except OSError:
-            return False
-        return self._file is not None and os.path.samestat(named, self._file) and self._lock.holds_path()
+        return self._holds_file() and self._holds_wal() and self._lock.holds_path()
+
+    def _holds_file(self) -> bool:
+        return _is_same(_stat(self.path), self._file)
+
+    def _holds_wal(self) -> bool:
+        """SQLite keeps one file until the last connection closes; on a network filesystem there is none."""
+        return self._wal is None or _is_same(_stat(f"{self.path}-wal"), self._wal)
 
     def _recover(self, current: sqlite3.Connection) -> sqlite3.Connection:
         """Return a connection to the file that the path names from now on. On failure writing is refused, and
@@ -176,8 +181,11 @@ class Database:
 
     def _keep_content(self, current: sqlite3.Connection) -> str:
         """Write the open connection's content to the path, or beside it when another file is there. The shared memory
-        goes first: the connections that are still open have it mapped, and SQLite would truncate it under them."""
-        if os.path.lexists(self.path):
+        goes first: the connections that are still open have it mapped, and SQLite would truncate it under them.
+
+        Without its write-ahead log the same file is replaced too: connections of this process to one file share an
+        index of that log, and those that are still open would read a new one's pages from the removed one."""
+        if os.path.lexists(self.path) and not self._holds_file():
             open_readonly(self.path, limits.BUSY_TIMEOUT).close()  # refuse a file that is no database before copying
             kept = new_backup(self.path)
             copy_to(current, kept)
@@ -185,13 +193,28 @@ class Database:
             if os.path.exists(f"{self.path}-wal") and not os.path.getsize(f"{self.path}-wal"):
                 _remove(f"{self.path}-wal")
             return f"nudge.db was replaced while the server was running; the history until then is kept as {kept}"
+        removed = "nudge.db-wal" if self._holds_file() else "nudge.db"
         recovered = f"{self.path}.recovered"
         _remove(recovered)
         copy_to(current, recovered)
         for suffix in JOURNALS:
             _remove(self.path + suffix)
         os.replace(recovered, self.path)
-        return "nudge.db was removed while the server was running; it was written again, with all that was recorded"
+        return (
+            f"{removed} was removed while the server was running; the history was written again, with all that was"
+            " recorded"
+        )
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def _is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
+    return one is not None and other is not None and os.path.samestat(one, other)
 
 
 def _remove(path: str) -> None:

@@ -329,13 +329,24 @@ def forget(directory: str, settings: Settings) -> int | None:
 
 
 def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
-    """A log of a newer version is deleted unread: the user asked for it."""
-    contents = read_log(path)
+    """A log that cannot be read, or that a newer version wrote, is deleted unread: the user asked for it."""
+    try:
+        contents = read_log(path)
+    except StorageFailed:
+        contents = None
     if contents is None or contents.newer:
-        os.unlink(path)
+        _delete_unread(path)
         return 0
     ended = _restore(settings, contents)
     return None if ended.id == NO_SESSION else end_session(directory, ended)
+
+
+def _delete_unread(path: str) -> None:
+    """Whatever stands in the log's place, but never the files in a directory there."""
+    try:
+        os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+    except OSError as error:
+        raise StorageFailed(f"{path} cannot be removed ({error.strerror}); move it away") from None
 
 
 def run_steps(steps: Any) -> Any:

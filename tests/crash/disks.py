@@ -80,6 +80,48 @@ def full_disk_at_the_start() -> Figures:
         machine.close()
 
 
+def forget_on_a_full_disk(hints: int = 60) -> Figures:
+    """There is room for an endpoint but not for a new change log, and the old one is damaged: its hints are served from
+    memory. `stop --forget` cannot save them for `import --previous`: it says why and leaves the log as it was. With room
+    again the hints are back, and `stop --forget` forgets them."""
+    machine = Machine()
+    os.mkdir(machine.runtime, 0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "nudge-test", machine.runtime]
+    assert subprocess.run(mount, check=False).returncode == 0, "needs root, to mount a small disk"
+    try:
+        client = machine.serve()
+        client.initialize()
+        for number in range(hints):
+            client.call("nudge_set_hint", component="c", key=f"k{number}", value="x" * 1_000, meta={"scope": {}})
+        client.process.kill()
+        client.process.wait()
+        log = Path(machine.runtime) / "changes.log"
+        data = bytearray(log.read_bytes())
+        data[len(data) // 2] ^= 1
+        log.write_bytes(data)
+        ballast = Path(machine.runtime) / "ballast"
+        _fill(ballast)
+        os.truncate(ballast, ballast.stat().st_size - 6 * 4_096)
+        assert machine.json("get", "c", "k0")["hint"]["value"] == "x" * 1_000
+        status = machine.json("status")
+        assert status["durability"] == "none" and "the disk is full" in status["warnings"][0], status["warnings"]
+        refused = machine.cli("stop", "--forget")
+        assert refused.returncode == 3 and "E_STORAGE" in refused.stderr, refused
+        assert log.read_bytes() == data
+        ballast.unlink()
+        kept = machine.json("status")["hints"] if machine.cli("ls").returncode == 0 else 0
+        assert kept == status["hints"] >= hints - 1 and machine.json("status")["durability"] == "process"
+        assert machine.cli("stop", "--forget").returncode == 0
+        assert machine.json("ls")["components"] == []
+        assert machine.json("import", "--previous")["imported"] == kept
+        return {"hints": hints, "kept": kept, "refused_with": "E_STORAGE", "recovered": 1}
+    finally:
+        for pid in machine.pids():
+            os.kill(pid, 9)
+        subprocess.run(["umount", "-l", machine.runtime], check=False)
+        machine.close()
+
+
 def _event(number: int) -> dict[str, object]:
     return {
         "event_id": f"e{number}",

@@ -39,10 +39,10 @@ class Starts:
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def cpu_seconds(self) -> float:
-        return sum(map(_cpu_seconds, self.machine.pids()))
+        return sum(map(cpu_seconds, self.machine.pids()))
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -66,7 +66,7 @@ def waiting_proxies(count: int) -> Figures:
             assert _call(proxy)
         eventually(lambda: len(machine.json("status")["members"]) == count, "all are members")
         primary, before = machine.ready().pid, starts.count()
-        used = starts.cpu_seconds() - _cpu_seconds(primary)
+        used = starts.cpu_seconds() - cpu_seconds(primary)
         os.kill(primary, signal.SIGKILL)
         began = time.monotonic()
         with ThreadPoolExecutor(count) as pool:

@@ -456,11 +456,15 @@ def remove_all(path: str) -> None:
         os.unlink(os.path.join(os.path.dirname(path), name))
 
 
+def remove_wal(path: str) -> None:
+    os.unlink(f"{path}-wal")
+
+
 def remove_folder(path: str) -> None:
     shutil.rmtree(os.path.dirname(path))
 
 
-@pytest.mark.parametrize("lose", [remove_file, remove_all, remove_folder])
+@pytest.mark.parametrize("lose", [remove_file, remove_all, remove_folder, remove_wal])
 def test_a_removed_file_is_written_again(
     opened: Callable[[], Database], path: str, lose: Callable[[str], None]
 ) -> None:
@@ -481,13 +485,17 @@ def test_a_removed_file_is_written_again(
     assert run(opened().read(names)) == ["a", "b"]
 
 
-def test_a_removed_file_is_noticed_without_a_write(opened: Callable[[], Database], path: str) -> None:
-    """Whoever looks after the database asks now and then."""
+@pytest.mark.parametrize("lose", [remove_file, remove_wal])
+def test_a_removed_file_is_noticed_without_a_write(
+    opened: Callable[[], Database], path: str, lose: Callable[[str], None]
+) -> None:
+    """Whoever looks after the database asks now and then. Also when it was there before."""
+    opened().close()
     database = opened()
     run(database.write(add("a")))
     run(database.check_path())
     assert database.warning is None
-    os.unlink(path)
+    lose(path)
     run(database.check_path())
     assert database.warning is not None
     with contextlib.closing(open_readonly(path)) as beside:

@@ -154,6 +154,20 @@ def test_an_ended_session_with_a_damaged_log_ends(tmp_path: Path) -> None:
     assert previous_keys(tmp_path) == ["test"]
 
 
+@pytest.mark.parametrize("place", [os.mkdir, os.mkfifo, lambda path: os.symlink("/etc/hostname", path)])
+def test_what_stands_in_the_logs_place_is_forgotten_too(tmp_path: Path, place: Callable[[Path], None]) -> None:
+    """Otherwise the next session would be in memory again. A directory with something in it is left to the user."""
+    path = tmp_path / paths.CHANGE_LOG
+    place(path)
+    assert session.forget(str(tmp_path), SETTINGS) == 0
+    assert not os.path.lexists(path) and os.path.exists("/etc/hostname")
+    path.mkdir()
+    (path / "something").write_text("")
+    with pytest.raises(StorageFailed, match="move it away"):
+        session.forget(str(tmp_path), SETTINGS)
+    assert (path / "something").exists()
+
+
 @pytest.mark.parametrize("place", [os.mkdir, lambda path: os.symlink("/etc/hostname", path)])
 def test_an_unreadable_log_is_left_alone(tmp_path: Path, place: Callable[[Path], None]) -> None:
     """The session starts in memory and says so; what stands in the log's place stays."""

@@ -1,0 +1,61 @@
+"""Connections without a token, by the hundred, against a server that may have 256 file descriptors."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from contextlib import ExitStack
+from pathlib import Path
+
+from nudge import limits
+from nudge.ipc import endpoint
+from tests.crash.starters import cpu_seconds
+from tests.crash.writers import Figures
+from tests.harness import NUDGE, Machine, eventually
+from tests.security.served import Raw, post, rpc
+
+DESCRIPTORS = 256
+
+
+def idle_connections(connections: int = 364, commands: int = 20) -> Figures:
+    """The owner is answered on the socket while they wait, no core is used up, the log has one line about them, and the
+    port answers again when they are gone."""
+    machine = Machine()
+    try:
+        pid = _serve_with_few_descriptors(machine)
+        port = machine.ready().port or 0
+        most, before = 0, cpu_seconds(pid)
+        with ExitStack() as held:
+            for _ in range(connections):
+                link = held.enter_context(socket.socket())
+                link.setblocking(False)
+                link.connect_ex(("127.0.0.1", port))
+            eventually(lambda: _reported(machine), "the server logs that the door is full")
+            for number in range(commands):
+                assert machine.json("set", "c", f"k{number}", "v", "--global")["hint"]["version"] == 1
+                most = max(most, len(os.listdir(f"/proc/{pid}/fd")))
+            assert most < DESCRIPTORS - limits.MAX_UNAUTHENTICATED_CONNECTIONS
+            # The calls take milliseconds; the accept loop of asyncio would have used all the time that they took.
+            used = cpu_seconds(pid) - before
+            assert used < 1, f"{used} s of CPU"
+            assert _reported(machine) == 1
+        token = endpoint.read_token(machine.runtime)
+        with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
+            assert door.ask(post("/", rpc("nudge.list_components", {}), token=token)).status == 200
+        return {"connections": connections, "answered": commands, "descriptors": most, "cpu_s": round(used, 2)}
+    finally:
+        machine.close()
+
+
+def _serve_with_few_descriptors(machine: Machine) -> int:
+    command = ["sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$@"', "sh", *NUDGE, "serve", "--http-only"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=machine.environ
+    )
+    machine.processes.append(process)
+    return machine.ready().pid
+
+
+def _reported(machine: Machine) -> int:
+    return (Path(machine.runtime) / "log/nudge.log").read_text().count("connections on the port")
