@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 SERVER, CALLER, HOOK = "server", "caller", "hook"
 """Who uses a setting: the server, from its start on; whoever talks to one, a PROXY too; a hook."""
 
+MEMORY_SETTINGS = (
+    "short_ttl_secs",
+    "mid_ttl_secs",
+    "long_ttl_secs",
+    "short_extend_secs",
+    "mid_extend_secs",
+    "archive_on_gc",
+)
+"""What `[memories]` may set."""
+
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
 _SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _DAMAGED = "(damaged)"  # no session has this id: what is stored is not used
@@ -86,6 +96,18 @@ def _parse_days(raw: Any) -> dict[str, int]:
     if not all(str(days).strip().isdecimal() for days in pairs.values()):
         raise ValueError("must be days by type, such as command=30,file_read=7")
     return {name.strip(): int(days) for name, days in pairs.items()}
+
+
+def _parse_memories(raw: Any) -> dict[str, float]:
+    """A table in `config.toml`; in the environment, `short_ttl_secs=3600,archive_on_gc=0`."""
+    pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _parse_names(raw))
+    try:
+        values = {str(name).strip(): _parse_seconds(value) for name, value in pairs.items()}
+    except ValueError:
+        values = {"": 0.0}
+    if not values.keys() <= set(MEMORY_SETTINGS):
+        raise ValueError(f"must be seconds, 0 or more, by name: {', '.join(MEMORY_SETTINGS)}")
+    return values
 
 
 def _parse_ttl(raw: Any) -> str:
@@ -170,10 +192,17 @@ SETTINGS = (
     Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
     Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),
     Setting(
+        "memories",
+        {},
+        _parse_memories,
+        "lifetimes of notes in seconds, 0 for good: `short_ttl_secs`, `mid_ttl_secs`, `long_ttl_secs`, what a recall adds: "
+        "`short_extend_secs`, `mid_extend_secs`; `archive_on_gc` 0 deletes expired notes",
+    ),
+    Setting(
         "tools",
         "default",
         _parse_tools,
-        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `admin`) and names separated by commas; "
+        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `memories`, `admin`) and names separated by commas; "
         "the others stay callable",
         CALLER,
     ),
@@ -199,6 +228,7 @@ class Settings:
     private_projects: tuple[str, ...]
     db: str
     retention: dict[str, int]
+    memories: dict[str, float]
     tools: str
 
     def __init__(

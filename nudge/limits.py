@@ -219,6 +219,22 @@ FIRST_SWEEP = 300.0  # seconds after a PRIMARY's start, before which retention d
 SWEEP_PORTION = 2_000  # rows deleted in one transaction
 MAX_RETENTION_DAYS = 36_500
 
+# Notes
+MAX_NOTE_ID = 10**18 - 1
+MAX_TITLE_BYTES = 512
+MAX_NOTE_BYTES = 64 * KIB  # of the content
+MAX_NAMESPACE_BYTES = 512
+MAX_NOTE_TAGS = 50
+MAX_NOTE_TAG_BYTES = 128
+MAX_METADATA_BYTES = 16 * KIB  # as JSON
+MAX_NOTE_TTL = 365 * 86_400  # seconds
+SHORT_NOTE_TTL, MID_NOTE_TTL = 6 * 3_600.0, 7 * 86_400.0  # seconds; a `long` note is kept for good
+SHORT_NOTE_EXTENSION, MID_NOTE_EXTENSION = 3_600.0, 86_400.0  # seconds that a recall adds
+PROMOTION_RECALLS = 5  # that make a `mid` note `long`
+EXPIRING_SOON = 86_400.0  # seconds
+MAX_CONSOLIDATED = 100  # notes in one consolidation
+SWEPT_NOTES = 500  # expired notes that one transaction moves to the archive
+
 # Wiring clients
 CLIENT_HOOK_TIMEOUT = 5  # seconds that a client gives one hook
 CLIENT_SESSION_END_TIMEOUT = 3  # clients give no more when they end

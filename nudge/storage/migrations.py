@@ -78,7 +78,56 @@ _HISTORY = (
     END""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY,)
+_MEMORIES = (
+    """CREATE TABLE notes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, uid TEXT NOT NULL UNIQUE, tier TEXT NOT NULL, namespace TEXT NOT NULL,
+        kind TEXT NOT NULL, title TEXT NOT NULL, content TEXT NOT NULL, tags TEXT NOT NULL, priority INTEGER NOT NULL,
+        confidence REAL NOT NULL, source TEXT NOT NULL, access_count INTEGER NOT NULL DEFAULT 0,
+        created_at REAL NOT NULL, updated_at REAL NOT NULL, last_accessed_at REAL, expires_at REAL,
+        metadata TEXT NOT NULL, origin TEXT NOT NULL
+    )""",
+    # Several attempts may have one goal, which is their title.
+    "CREATE UNIQUE INDEX notes_title ON notes(title, namespace) WHERE kind <> 'attempt'",
+    "CREATE INDEX notes_namespace ON notes(namespace, updated_at)",
+    "CREATE INDEX notes_kind ON notes(kind, updated_at)",
+    "CREATE INDEX notes_order ON notes(priority DESC, updated_at DESC, id DESC)",
+    "CREATE INDEX notes_expiry ON notes(expires_at) WHERE expires_at IS NOT NULL",
+    """CREATE TABLE note_links (
+        source_id INTEGER NOT NULL REFERENCES notes(id) ON DELETE CASCADE,
+        target_id INTEGER NOT NULL REFERENCES notes(id) ON DELETE CASCADE,
+        relation TEXT NOT NULL, created_at REAL NOT NULL, PRIMARY KEY (source_id, target_id, relation)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX note_links_target ON note_links(target_id)",
+    # `note` is the whole note as JSON, its links included: both come back when it is restored.
+    """CREATE TABLE archived_notes (
+        id INTEGER PRIMARY KEY, uid TEXT NOT NULL UNIQUE, namespace TEXT NOT NULL, title TEXT NOT NULL,
+        note TEXT NOT NULL, archived_at REAL NOT NULL, archive_reason TEXT NOT NULL
+    )""",
+    "CREATE INDEX archived_notes_namespace ON archived_notes(namespace, archived_at)",
+    "CREATE INDEX archived_notes_time ON archived_notes(archived_at)",
+    f"""CREATE VIRTUAL TABLE notes_fts USING fts5(
+        title, content, tags, content='notes', content_rowid='id', tokenize='{TOKENIZER}'
+    )""",
+    """CREATE TRIGGER notes_inserted AFTER INSERT ON notes BEGIN
+        INSERT INTO notes_fts(rowid, title, content, tags) VALUES (new.id, new.title, new.content, new.tags);
+    END""",
+    """CREATE TRIGGER notes_deleted AFTER DELETE ON notes BEGIN
+        INSERT INTO notes_fts(notes_fts, rowid, title, content, tags)
+        VALUES ('delete', old.id, old.title, old.content, old.tags);
+    END""",
+    """CREATE TRIGGER notes_updated AFTER UPDATE OF title, content, tags ON notes BEGIN
+        INSERT INTO notes_fts(notes_fts, rowid, title, content, tags)
+        VALUES ('delete', old.id, old.title, old.content, old.tags);
+        INSERT INTO notes_fts(rowid, title, content, tags) VALUES (new.id, new.title, new.content, new.tags);
+    END""",
+    # Results of recent writes by their `once` key, in the transaction of the write: a repeated call gets the same answer.
+    """CREATE TABLE answers (
+        once TEXT PRIMARY KEY, answered_at REAL NOT NULL, request TEXT, result TEXT NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX answers_time ON answers(answered_at)",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES)
 LATEST = len(MIGRATIONS)
 
 

@@ -49,6 +49,8 @@ def test_a_key_that_is_no_setting_is_known(tmp_path: Path) -> None:
         ("default_ttl", "x"),
         ("default_ttl", "P1M"),
         ("retention", "command"),
+        ("memories", "mid_ttl_secs=soon"),
+        ("memories", "mid_ttl=1"),
     ],
 )
 def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, text: str) -> None:
@@ -65,6 +67,7 @@ def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, 
         ("session_grace", "[1]"),
         ("default_ttl", "5"),
         ("retention", '{command = "x"}'),
+        ("memories", "{short_ttl_secs = -1}"),
         ("ignore", "[1]"),
     ],
 )

@@ -1,0 +1,187 @@
+"""The archive: where notes go that expire, are forgotten or consolidated, and from where they come back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from nudge import limits
+from nudge.errors import NotFound
+from nudge.memories import store
+from nudge.memories.note import LONG, Draft, Lifetimes, Note, rfc3339
+from nudge.memories.store import Connection, Filter
+
+_TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
+_DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "metadata", "origin")
+
+
+def forget(
+    connection: Connection, where: Filter, pattern: str | None, now: float, *, dry_run: bool = False
+) -> list[Note]:
+    """Move the notes that the filter and the words name to the archive; returns them."""
+    notes = store.matching(connection, where, pattern, now)
+    if not dry_run:
+        store.archive_notes(connection, notes, "forgotten", now)
+    return notes
+
+
+def sweep(connection: Connection, now: float, *, keep: bool = True, most: int = limits.SWEPT_NOTES) -> int:
+    """Archive notes whose time is over, or delete them when they are not to be kept; returns how many."""
+    notes = store.expired(connection, now, most)
+    if keep:
+        store.archive_notes(connection, notes, "gc", now)
+    else:
+        connection.executemany("DELETE FROM notes WHERE id = ?", [(note.id,) for note in notes])
+    return len(notes)
+
+
+def archived(
+    connection: Connection,
+    limit: int,
+    offset: int = 0,
+    *,
+    namespace: str | None = None,
+    hidden: Sequence[str] = (),
+) -> list[dict[str, Any]]:
+    """Archived notes, the latest first."""
+    rows = connection.execute(
+        "SELECT note, archived_at, archive_reason FROM archived_notes WHERE (?1 IS NULL OR namespace = ?1)"
+        " AND namespace NOT IN (SELECT value FROM json_each(?2)) ORDER BY archived_at DESC, id DESC LIMIT ?3 OFFSET ?4",
+        (namespace, json.dumps(list(hidden)), limit, offset),
+    )
+    return [
+        {**_shown(json.loads(note)), "archived_at": rfc3339(when), "archive_reason": reason}
+        for note, when, reason in rows
+    ]
+
+
+def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:
+    """Bring a note back with its tier, a fresh expiry, and its links to notes that are there."""
+    row = connection.execute("SELECT note FROM archived_notes WHERE id = ?", (note_id,)).fetchone()
+    if row is None:
+        raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
+    fields = json.loads(row[0])
+    draft = Draft(**{name: fields[name] for name in _DRAFT}, tags=tuple(fields["tags"]))
+    store.refuse_taken_title(connection, draft, now)
+    note = store.insert(
+        connection,
+        draft,
+        now,
+        expires_at=lifetimes.expiry(draft, now),
+        note_id=note_id,
+        uid=fields["uid"],
+        access_count=fields["access_count"],
+        created_at=fields["created_at"],
+        last_accessed_at=fields["last_accessed_at"],
+    )
+    connection.executemany(
+        "INSERT OR IGNORE INTO note_links SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM notes WHERE id IN (?1, ?2)) = 2",
+        fields["links"],
+    )
+    connection.execute("DELETE FROM archived_notes WHERE id = ?", (note_id,))
+    return note
+
+
+def purge(connection: Connection, before: float | None = None) -> int:
+    """Delete what is archived for good, or only what was archived before a moment."""
+    return connection.execute("DELETE FROM archived_notes WHERE ?1 IS NULL OR archived_at < ?1", (before,)).rowcount
+
+
+def stats(connection: Connection) -> dict[str, Any]:
+    count, first, last, size = connection.execute(
+        "SELECT count(*), min(archived_at), max(archived_at), coalesce(sum(length(note)), 0) FROM archived_notes"
+    ).fetchone()
+    reasons = connection.execute("SELECT archive_reason, count(*) FROM archived_notes GROUP BY 1 ORDER BY 1")
+    return {
+        "count": count,
+        "bytes": size,
+        "oldest": rfc3339(first),
+        "newest": rfc3339(last),
+        "by_reason": [{"reason": reason, "count": number} for reason, number in reasons],
+    }
+
+
+# Consolidation
+
+
+def consolidate(connection: Connection, ids: Sequence[int], draft: Draft, now: float, lifetimes: Lifetimes) -> Note:
+    """Replace notes by one that has their tags and their highest priority. The originals go to the archive, and their
+    links to other notes become links of the new one."""
+    notes = [store.get(connection, note_id, now) for note_id in ids]
+    links = [link for note_id in ids for link in store.link_rows(connection, note_id)]
+    tags = dict.fromkeys([*draft.tags, *(tag for note in notes for tag in note.draft.tags)])
+    merged = replace(
+        draft,
+        tags=tuple(tags)[: limits.MAX_NOTE_TAGS],
+        priority=max(draft.priority, *(note.draft.priority for note in notes)),
+        metadata={**draft.metadata, "consolidated_from": list(ids)},
+    )
+    store.refuse_taken_title(connection, merged, now, *ids)
+    store.archive_notes(connection, notes, "consolidated", now)
+    whole = store.store(connection, merged, now, lifetimes)[0]
+    replaced = dict.fromkeys(ids, whole.id)
+    moved = {
+        (replaced.get(source, source), replaced.get(target, target), relation) for source, target, relation, _ in links
+    }
+    connection.executemany(
+        "INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)",
+        sorted((source, target, relation, now) for source, target, relation in moved if source != target),
+    )
+    return whole
+
+
+def groups(connection: Connection, where: Filter, least: int, now: float) -> list[tuple[str, str, list[Note]]]:
+    """Notes that may become one, as (namespace, tag, notes): those with the same first tag in a namespace, at least
+    `least` of them, and no more than fit into one note."""
+
+    def key(note: Note) -> tuple[str, str]:
+        return note.draft.namespace, note.draft.tags[0]
+
+    tagged = sorted((note for note in store.matching(connection, where, None, now) if note.draft.tags), key=key)
+    parts = [
+        (namespace, tag, part) for (namespace, tag), notes in groupby(tagged, key) for part in _fitting(list(notes))
+    ]
+    return [(namespace, tag, part) for namespace, tag, part in parts if len(part) >= least]
+
+
+def consolidated_draft(namespace: str, tag: str, notes: Sequence[Note], now: float) -> Draft:
+    """The note that stands for a group: every title and content, one after the other."""
+    first, last = (rfc3339(time(note.created_at for note in notes)) or "" for time in (min, max))
+    return Draft(
+        title=f"{tag}: {len(notes)} notes, m{notes[0].id} to m{notes[-1].id}",
+        content="\n\n".join(map(_section, notes)),
+        namespace=namespace,
+        tier=LONG,
+        tags=(tag,),
+        source="consolidation",
+        metadata={"created_from": first, "created_until": last, "consolidated_at": rfc3339(now)},
+    )
+
+
+def _section(note: Note) -> str:
+    return f"## {note.draft.title}\n{note.draft.content}"
+
+
+def _fitting(notes: Sequence[Note]) -> list[list[Note]]:
+    """Cut a group where the limit of a note's content, or of one consolidation, would be passed."""
+    parts: list[list[Note]] = []
+    size = limits.MAX_NOTE_BYTES
+    for note in notes:
+        added = len(_section(note).encode()) + 2
+        if size + added > limits.MAX_NOTE_BYTES or len(parts[-1]) == limits.MAX_CONSOLIDATED:
+            parts.append([])
+            size = 0
+        parts[-1].append(note)
+        size += added
+    return parts
+
+
+def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: rfc3339(value) if name in _TIMES else value
+        for name, value in fields.items()
+        if name not in ("uid", "links")
+    }

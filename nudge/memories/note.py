@@ -1,0 +1,276 @@
+"""The note: what its fields may hold, their defaults, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from nudge import limits
+from nudge.errors import Invalid
+
+SHORT, MID, LONG = "short", "mid", "long"
+TIERS = (SHORT, MID, LONG)
+NOTE, ATTEMPT = "note", "attempt"
+KINDS = (
+    *(NOTE, "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", ATTEMPT),
+    "session_summary",
+)
+SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
+RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
+GLOBAL = "global"
+
+_ID = re.compile(r"m?([1-9][0-9]{0,17})")
+_CHANGEABLE = (
+    *("title", "content", "tier", "namespace", "tags", "kind", "priority", "confidence", "source", "metadata"),
+    "expires_at",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """Seconds that a note of each tier lives, and by how much a recall extends that; None: for good."""
+
+    short: float | None = limits.SHORT_NOTE_TTL
+    mid: float | None = limits.MID_NOTE_TTL
+    long: float | None = None
+    short_extension: float = limits.SHORT_NOTE_EXTENSION
+    mid_extension: float = limits.MID_NOTE_EXTENSION
+    promote_at: int = limits.PROMOTION_RECALLS
+    """Recalls after which a `mid` note becomes `long`."""
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, float]) -> Lifetimes:
+        """From the names that `[memories]` in `config.toml` has; a lifetime of 0 is for good."""
+        return cls(
+            short=settings.get("short_ttl_secs", limits.SHORT_NOTE_TTL) or None,
+            mid=settings.get("mid_ttl_secs", limits.MID_NOTE_TTL) or None,
+            long=settings.get("long_ttl_secs", 0) or None,
+            short_extension=settings.get("short_extend_secs", limits.SHORT_NOTE_EXTENSION),
+            mid_extension=settings.get("mid_extend_secs", limits.MID_NOTE_EXTENSION),
+        )
+
+    def expiry(self, draft: Draft, now: float) -> float | None:
+        """When a note that is stored now expires: at its own time, else by its tier."""
+        seconds = {SHORT: self.short, MID: self.mid, LONG: self.long}[draft.tier]
+        return draft.expires_at if draft.expires_at is not None or seconds is None else now + seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The validated fields of a note that is to be stored. `expires_at` is None where the tier decides."""
+
+    title: str
+    content: str
+    namespace: str = GLOBAL
+    tier: str = MID
+    kind: str = "note"
+    tags: tuple[str, ...] = ()
+    priority: int = limits.DEFAULT_PRIORITY
+    confidence: float = 1.0
+    source: str = "api"
+    expires_at: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    """Where it comes from: client, session, prompt, repo."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A stored note."""
+
+    id: int
+    uid: str
+    draft: Draft
+    access_count: int
+    created_at: float
+    updated_at: float
+    last_accessed_at: float | None
+    expires_at: float | None
+
+    def to_wire(self, score: float | None = None) -> dict[str, Any]:
+        """What every door shows. Fields without a value are left out, since a list of notes is read by a model."""
+        draft = self.draft
+        optional = {
+            "last_accessed_at": rfc3339(self.last_accessed_at),
+            "expires_at": rfc3339(self.expires_at),
+            "metadata": dict(draft.metadata),
+            "origin": dict(draft.origin),
+            "score": None if score is None else round(score, 3),
+        }
+        return {
+            "id": self.id,
+            "tier": draft.tier,
+            "namespace": draft.namespace,
+            "kind": draft.kind,
+            "title": draft.title,
+            "content": draft.content,
+            "tags": list(draft.tags),
+            "priority": draft.priority,
+            "confidence": draft.confidence,
+            "source": draft.source,
+            "access_count": self.access_count,
+            "created_at": rfc3339(self.created_at),
+            "updated_at": rfc3339(self.updated_at),
+            **{name: value for name, value in optional.items() if value not in (None, {})},
+        }
+
+
+def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBAL, source: str = "api") -> Draft:
+    """Validate the fields of a new note; `namespace` and `source` stand in where they are not given."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    expires_at = _expiry(given, now)
+    return Draft(
+        title=check_title(given.get("title")),
+        content=check_content(given.get("content")),
+        namespace=check_namespace(given.get("namespace", namespace)),
+        tier=_choice(given.get("tier", MID), TIERS, "tier"),
+        kind=_choice(given.get("kind", "note"), KINDS, "kind"),
+        tags=check_tags(given.get("tags", ())),
+        priority=check_priority(given.get("priority", limits.DEFAULT_PRIORITY)),
+        confidence=check_confidence(given.get("confidence", 1.0)),
+        source=_choice(given.get("source", source), SOURCES, "source"),
+        expires_at=expires_at,
+        metadata=check_metadata(given.get("metadata", {})),
+        origin=check_metadata(given.get("origin", {}), "origin"),
+    )
+
+
+def parse_changes(fields: Mapping[str, Any], *, now: float) -> dict[str, Any]:
+    """Validate only the fields that an update names."""
+    checks: dict[str, Callable[[object], Any]] = {
+        "title": check_title,
+        "content": check_content,
+        "namespace": check_namespace,
+        "tier": lambda value: _choice(value, TIERS, "tier"),
+        "kind": lambda value: _choice(value, KINDS, "kind"),
+        "tags": check_tags,
+        "priority": check_priority,
+        "confidence": check_confidence,
+        "source": lambda value: _choice(value, SOURCES, "source"),
+        "metadata": check_metadata,
+        "expires_at": lambda value: check_expiry(value, now),
+    }
+    return {name: checks[name](fields[name]) for name in _CHANGEABLE if fields.get(name) is not None}
+
+
+def parse_id(value: object) -> int:
+    """Return the id that `12`, `"12"` or `"m12"` names."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= limits.MAX_NOTE_ID:
+        return value
+    match = _ID.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise Invalid("must be a note's number, as 12 or m12", field="id")
+    return int(match[1])
+
+
+def check_title(value: object) -> str:
+    return _text(value, "title", limits.MAX_TITLE_BYTES)
+
+
+def check_content(value: object) -> str:
+    return _text(value, "content", limits.MAX_NOTE_BYTES)
+
+
+def check_namespace(value: object) -> str:
+    namespace = _text(value, "namespace", limits.MAX_NAMESPACE_BYTES)
+    if not namespace.isprintable() or namespace != namespace.strip():
+        raise Invalid("must be one line without blanks around it", field="namespace")
+    return namespace
+
+
+def check_tags(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [tag.strip() for tag in value.split(",") if tag.strip()]
+    if not isinstance(value, list | tuple):
+        raise Invalid("must be a list of texts", field="tags")
+    if len(value) > limits.MAX_NOTE_TAGS:
+        raise Invalid(f"must have at most {limits.MAX_NOTE_TAGS} items", field="tags")
+    return tuple(
+        dict.fromkeys(_text(tag, f"tags[{number}]", limits.MAX_NOTE_TAG_BYTES) for number, tag in enumerate(value))
+    )
+
+
+def check_priority(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limits.MAX_PRIORITY:
+        raise Invalid(f"must be 1 to {limits.MAX_PRIORITY}", field="priority")
+    return value
+
+
+def check_confidence(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
+        raise Invalid("must be 0 to 1", field="confidence")
+    return float(value)
+
+
+def check_metadata(value: object, name: str = "metadata") -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Invalid("must be an object", field=name)
+    try:
+        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except ValueError:  # half a surrogate pair, not a number
+        raise Invalid("must be JSON in UTF-8", field=name) from None
+    if size > limits.MAX_METADATA_BYTES:
+        raise Invalid(f"must be at most {limits.MAX_METADATA_BYTES} bytes of JSON", field=name)
+    return value
+
+
+def check_relation(value: object) -> str:
+    return _choice(value, RELATIONS, "relation")
+
+
+def check_expiry(value: object, now: float) -> float:
+    """Return the moment that an RFC 3339 text names, which must be in the future."""
+    moment = parse_time(value, "expires_at")
+    if moment <= now:
+        raise Invalid("must be in the future", field="expires_at")
+    return moment
+
+
+def parse_time(value: object, name: str) -> float:
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            pass
+    raise Invalid("must be a time as 2026-04-06T00:00:00Z", field=name)
+
+
+def rfc3339(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _expiry(fields: Mapping[str, Any], now: float) -> float | None:
+    if "expires_at" in fields:
+        return check_expiry(fields["expires_at"], now)
+    seconds = fields.get("ttl_secs")
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds <= limits.MAX_NOTE_TTL:
+        raise Invalid(f"must be 1 to {limits.MAX_NOTE_TTL} seconds", field="ttl_secs")
+    return now + seconds
+
+
+def _text(value: object, name: str, most: int) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Invalid("is required" if value is None else "must not be empty", field=name)
+    if "\0" in value:
+        raise Invalid("must not contain a null character", field=name)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise Invalid("is not text in UTF-8", field=name) from None
+    if size > most:
+        raise Invalid(f"must be at most {most} bytes", field=name)
+    return value
+
+
+def _choice(value: object, allowed: tuple[str, ...], name: str) -> str:
+    if value not in allowed:
+        raise Invalid(f"must be one of {', '.join(allowed)}", field=name)
+    return str(value)

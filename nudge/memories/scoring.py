@@ -1,0 +1,50 @@
+"""How notes are ranked. What is recalled is ordered by the text; everything else decides between near equals.
+
+The text score of the best match is `BASE`, that of the others in proportion. The other factors have the weights of the
+six-factor formula in relation to each other, scaled so that together they move a note by less than a tenth of `BASE`:
+with random priorities and tiers on every note, the answer to a question must still come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nudge.memories.note import LONG, MID, Note
+
+BASE = 10.0
+_SCALE = 0.1
+_PRIORITY, _ACCESS, _CONFIDENCE, _RECENCY = 0.5 * _SCALE, 0.1 * _SCALE, 2.0 * _SCALE, 1.0 * _SCALE
+_MOST_ACCESSES = 50
+_TIER = {LONG: 3.0 * _SCALE, MID: 1.0 * _SCALE}
+_KIND = {"decision": 0.1, "lesson": 0.1, "bugfix": 0.05, "discovery": 0.05}
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The parts of one note's score for one query; `semantic_boost` stays null until there is a second retriever."""
+
+    components: Mapping[str, float | None]
+
+    @property
+    def total(self) -> float:
+        return sum(part for part in self.components.values() if part is not None)
+
+
+def score(note: Note, now: float, *, text: float | None, with_tier: bool = True) -> Score:
+    """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a query."""
+    draft = note.draft
+    age = max(now - note.updated_at, 0.0) / _DAY
+    return Score(
+        {
+            "base": None if text is None else BASE * text,
+            "recency": _RECENCY / (1.0 + 0.1 * age),
+            "kind_bonus": _KIND.get(draft.kind, 0.0),
+            "semantic_boost": None,
+            "priority": _PRIORITY * draft.priority,
+            "access": _ACCESS * min(note.access_count, _MOST_ACCESSES),
+            "confidence": _CONFIDENCE * draft.confidence,
+            "tier": _TIER.get(draft.tier, 0.0) if with_tier else 0.0,
+        }
+    )

@@ -1,0 +1,483 @@
+"""Notes and their links in SQLite. Each function takes a connection; transactions are the caller's.
+
+A note whose time is over is invisible at once; `archive.sweep` moves it to the archive. `archive_notes` is how a note
+leaves; only `delete` ends one for good.
+"""
+
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from nudge import limits
+from nudge.context import is_project
+from nudge.errors import Conflict, Invalid, NotFound
+from nudge.memories import query as queries
+from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
+from nudge.memories.scoring import Score, score
+
+_COLUMNS = (
+    "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
+    "n.access_count, n.created_at, n.updated_at, n.last_accessed_at, n.expires_at, n.metadata, n.origin"
+)
+_LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
+_CANDIDATES = 200  # best matches by text that the other factors may reorder
+_PRIORITY_EVERY = 10  # recalls that raise the priority by one
+_WEIGHTS = "bm25(notes_fts, 2.0, 1.0, 1.5)"  # title, content, tags
+_TITLE_WORDS = 6  # of a title, the longest ones, by which similar titles are looked for
+
+Connection = sqlite3.Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which notes are meant. `namespaces` is None for all; `hidden` are namespaces that the caller may not see."""
+
+    namespaces: tuple[str, ...] | None = None
+    tier: str | None = None
+    tags: tuple[str, ...] = ()
+    kind: str | None = None
+    since: float | None = None
+    until: float | None = None
+    min_priority: int | None = None
+    hidden: tuple[str, ...] = ()
+
+    def where(self, now: float) -> tuple[list[str], list[Any]]:
+        """Conditions on the table `n`, and their values. An expired note meets none."""
+        parts: list[str] = [_LIVE]
+        values: list[Any] = [now]
+
+        def add(sql: str, *given: Any) -> None:
+            parts.append(sql)
+            values.extend(given)
+
+        if self.namespaces is not None:
+            add(f"n.namespace IN ({_marks(self.namespaces)})", *self.namespaces)
+        if self.hidden:
+            add(f"n.namespace NOT IN ({_marks(self.hidden)})", *self.hidden)
+        if self.tier is not None:
+            add("n.tier = ?", self.tier)
+        if self.kind is not None:
+            add("n.kind = ?", self.kind)
+        if self.since is not None:
+            add("n.updated_at >= ?", self.since)
+        if self.until is not None:
+            add("n.updated_at <= ?", self.until)
+        if self.min_priority is not None:
+            add("n.priority >= ?", self.min_priority)
+        if self.tags:
+            marks = _marks(self.tags)
+            add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({marks}))", *self.tags)
+        return parts, values
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A note that a query found, with the score that ranked it."""
+
+    note: Note
+    score: Score
+
+
+# Writing
+
+
+def store(connection: Connection, draft: Draft, now: float, lifetimes: Lifetimes) -> tuple[Note, Note | None]:
+    """Insert the note, or update the one of the same title and namespace. Returns the note and what was there before.
+
+    An update never lowers the tier and keeps the higher priority; everything else is replaced.
+    """
+    previous = _titled(connection, draft, now)
+    if previous is None:
+        return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
+    tier = max(draft.tier, previous.draft.tier, key=TIERS.index)
+    merged = replace(draft, tier=tier, priority=max(draft.priority, previous.draft.priority))
+    _write(connection, previous.id, merged, now, lifetimes.expiry(merged, now))
+    return get(connection, previous.id, now), previous
+
+
+def insert(
+    connection: Connection,
+    draft: Draft,
+    now: float,
+    *,
+    expires_at: float | None,
+    note_id: int | None = None,
+    uid: str | None = None,
+    access_count: int = 0,
+    created_at: float | None = None,
+    last_accessed_at: float | None = None,
+) -> Note:
+    """Insert a row as it is given. The title must be free in its namespace."""
+    cursor = connection.execute(
+        "INSERT INTO notes (id, uid, tier, namespace, kind, title, content, tags, priority, confidence, source, metadata,"
+        " origin, access_count, created_at, updated_at, last_accessed_at, expires_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            note_id,
+            uid or os.urandom(12).hex(),
+            *_stored(draft),
+            access_count,
+            now if created_at is None else created_at,
+            now,
+            last_accessed_at,
+            expires_at,
+        ),
+    )
+    return get(connection, int(cursor.lastrowid or 0), now)
+
+
+def update(connection: Connection, note_id: int, changes: Mapping[str, Any], now: float, lifetimes: Lifetimes) -> Note:
+    """Change the named fields. A new tier brings its lifetime, unless an expiry is named too."""
+    note = get(connection, note_id, now)
+    fields = {name: value for name, value in changes.items() if name != "expires_at"}
+    draft = replace(note.draft, **fields)
+    expires_at = note.expires_at
+    if "expires_at" in changes:
+        expires_at = changes["expires_at"]
+    elif draft.tier != note.draft.tier:
+        expires_at = lifetimes.expiry(draft, now)
+    refuse_taken_title(connection, draft, now, note_id)
+    _write(connection, note_id, draft, now, expires_at)
+    return get(connection, note_id, now)
+
+
+def delete(connection: Connection, note_id: int, now: float) -> Note:
+    """Delete a note for good, with its links."""
+    note = get(connection, note_id, now)
+    connection.execute("DELETE FROM notes WHERE id = ?", (note_id,))
+    return note
+
+
+def promote(connection: Connection, note_id: int, now: float) -> Note:
+    """Make a note `long` and clear its expiry."""
+    get(connection, note_id, now)
+    connection.execute(
+        "UPDATE notes SET tier = ?, expires_at = NULL, updated_at = ? WHERE id = ?", (LONG, now, note_id)
+    )
+    return get(connection, note_id, now)
+
+
+def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lifetimes) -> None:
+    """Count a recall of each: its expiry moves, a `mid` note becomes `long` at the fifth, every tenth adds priority."""
+    rules = {
+        "now": now,
+        "short": SHORT,
+        "mid": MID,
+        "long": LONG,
+        "every": _PRIORITY_EVERY,
+        "short_by": lifetimes.short_extension,
+        "mid_by": lifetimes.mid_extension,
+        "most": limits.MAX_PRIORITY,
+        "promote_at": lifetimes.promote_at,
+    }
+    connection.executemany(
+        """UPDATE notes SET access_count = access_count + 1, last_accessed_at = :now,
+            tier = CASE WHEN tier = :mid AND access_count + 1 >= :promote_at THEN :long ELSE tier END,
+            expires_at = CASE
+                WHEN expires_at IS NULL OR (tier = :mid AND access_count + 1 >= :promote_at) THEN NULL
+                ELSE expires_at + CASE tier WHEN :short THEN :short_by WHEN :mid THEN :mid_by ELSE 0 END END,
+            priority = CASE WHEN (access_count + 1) % :every = 0 THEN MIN(priority + 1, :most) ELSE priority END
+        WHERE id = :id""",
+        [{**rules, "id": note_id} for note_id in ids],
+    )
+
+
+def archive_notes(connection: Connection, notes: Iterable[Note], reason: str, now: float) -> None:
+    """Move notes to the archive, each with its links."""
+    rows = [
+        (
+            *(note.id, note.uid, note.draft.namespace, note.draft.title),
+            json.dumps({**_fields(note), "links": link_rows(connection, note.id)}, ensure_ascii=False),
+            *(now, reason),
+        )
+        for note in notes
+    ]
+    connection.executemany("INSERT OR REPLACE INTO archived_notes VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    connection.executemany("DELETE FROM notes WHERE id = ?", [(row[0],) for row in rows])
+
+
+# Links
+
+
+def link(connection: Connection, source: int, target: int, relation: str, now: float) -> bool:
+    """Link two notes; False when they were linked so already."""
+    if source == target:
+        raise Invalid("a note cannot be linked to itself", field="target_id")
+    get(connection, source, now), get(connection, target, now)
+    added = connection.execute("INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)", (source, target, relation, now))
+    return added.rowcount == 1
+
+
+def links_of(connection: Connection, note_id: int) -> list[dict[str, Any]]:
+    return [
+        {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}
+        for source, target, relation, created in link_rows(connection, note_id)
+    ]
+
+
+def link_rows(connection: Connection, note_id: int) -> list[tuple[int, int, str, float]]:
+    return connection.execute(
+        "SELECT source_id, target_id, relation, created_at FROM note_links WHERE source_id = ? OR target_id = ?"
+        " ORDER BY created_at, source_id, target_id, relation",
+        (note_id, note_id),
+    ).fetchall()
+
+
+def resolve(connection: Connection, winner: int, loser: int, now: float, lifetimes: Lifetimes) -> None:
+    """Settle a contradiction: the winner supersedes the loser, which keeps priority 1 and confidence 0.1."""
+    link(connection, winner, loser, "supersedes", now)
+    connection.execute("UPDATE notes SET priority = 1, confidence = 0.1, updated_at = ? WHERE id = ?", (now, loser))
+    touch(connection, [winner], now, lifetimes)
+
+
+# Reading
+
+
+def get(connection: Connection, note_id: int, now: float) -> Note:
+    note = get_many(connection, [note_id], now).get(note_id)
+    if note is None:
+        raise NotFound(f"there is no note m{note_id}", id=note_id)
+    return note
+
+
+def get_many(connection: Connection, ids: Sequence[int], now: float) -> dict[int, Note]:
+    """Those of the notes that exist."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({_marks(ids)}) AND {_LIVE}", (*ids, now))
+    return {note.id: note for note in map(_note, rows)}
+
+
+def listed(connection: Connection, where: Filter, limit: int, now: float, offset: int = 0) -> list[Note]:
+    """Return notes by priority, the newest first among equals."""
+    parts, values = where.where(now)
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM notes n WHERE {' AND '.join(parts)}"
+        " ORDER BY n.priority DESC, n.updated_at DESC, n.id DESC LIMIT ? OFFSET ?",
+        (*values, limit, offset),
+    )
+    return [_note(row) for row in rows]
+
+
+def matching(connection: Connection, where: Filter, pattern: str | None, now: float) -> list[Note]:
+    """Return every note that the filter and all the words of `pattern` mean, in the order of their ids."""
+    parts, values = where.where(now)
+    if pattern is not None:
+        parts.append("n.id IN (SELECT rowid FROM notes_fts WHERE notes_fts MATCH ?)")
+        values.append(queries.match_all(pattern))
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {' AND '.join(parts)} ORDER BY n.id", values)
+    return [_note(row) for row in rows]
+
+
+def expired(connection: Connection, now: float, limit: int) -> list[Note]:
+    """Notes whose time is over."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? LIMIT ?", (now, limit))
+    return [_note(row) for row in rows]
+
+
+def search(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
+    """Return the notes that have all the words, ranked without regard to their tier."""
+    return _ranked(connection, queries.match_all(text), where, limit, now, with_tier=False)
+
+
+def recall(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
+    """Return the notes that have any of the words, ranked. The caller touches what it returns."""
+    return _ranked(connection, queries.match_any(text), where, limit, now, with_tier=True)
+
+
+def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
+    """Return the ids of notes in the namespace whose titles have most of this one's words."""
+    words = queries.words_of(note.draft.title)
+    if not words:
+        return []
+    rows = connection.execute(
+        "SELECT n.id, n.title FROM notes_fts JOIN notes n ON n.id = notes_fts.rowid"
+        f" WHERE notes_fts MATCH ? AND n.namespace = ? AND n.id <> ? AND {_LIVE} ORDER BY n.id DESC LIMIT 50",
+        (_similar_query(words), note.draft.namespace, note.id, now),
+    )
+    needed = _most_of(words)
+    shared = [(len(set(words) & set(queries.words_of(title))), note_id) for note_id, title in rows]
+    return [note_id for count, note_id in shared if count >= needed][:limit]
+
+
+def _most_of(words: Sequence[str]) -> int:
+    return max(min(len(words), 2), (2 * len(words) + 2) // 3)
+
+
+def _similar_query(words: Sequence[str]) -> str:
+    """Most of the words together: in a large store, the notes with any one of them would be too many to look at."""
+    longest = [f'"{word}"' for word in sorted(words, key=len, reverse=True)[:_TITLE_WORDS]]
+    groups = [" AND ".join(group) for group in combinations(longest, _most_of(longest))]
+    return f"title : ({' OR '.join(f'({group})' for group in groups)})"
+
+
+def _ranked(
+    connection: Connection, match: str, where: Filter, limit: int, now: float, *, with_tier: bool
+) -> list[Match]:
+    parts, values = where.where(now)
+    rows = connection.execute(
+        f"SELECT {_WEIGHTS}, {_COLUMNS} FROM notes_fts JOIN notes n ON n.id = notes_fts.rowid"
+        f" WHERE notes_fts MATCH ? AND {' AND '.join(parts)} ORDER BY {_WEIGHTS}, n.id LIMIT ?",
+        (match, *values, max(_CANDIDATES, limit)),
+    ).fetchall()
+    best = -rows[0][0] if rows else 0.0
+    matches = [
+        Match(note, score(note, now, text=-rank / best if best else 0.0, with_tier=with_tier))
+        for rank, note in ((row[0], _note(row[1:])) for row in rows)
+    ]
+    return sorted(matches, key=lambda match: (-match.score.total, -match.note.updated_at, match.note.id))[:limit]
+
+
+# Namespaces
+
+
+def namespace_names(connection: Connection) -> list[str]:
+    """Every namespace that has notes. One step in the index for each: a scan would read every note's entry."""
+    rows = connection.execute(
+        "WITH RECURSIVE names(name) AS (SELECT min(namespace) FROM notes UNION ALL"
+        " SELECT (SELECT min(namespace) FROM notes WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
+        " SELECT name FROM names WHERE name IS NOT NULL"
+    )
+    return [row[0] for row in rows]
+
+
+def find_namespace(connection: Connection, name: str) -> str:
+    """The namespace that a user's name stands for: itself, or the one repo that is called so. Raises Invalid with the
+    candidates when there are several; a name that no namespace has is returned as it is."""
+    names = namespace_names(connection)
+    if name in names:
+        return name
+    alike = [namespace for namespace in names if is_project(namespace.casefold(), name.casefold())]
+    if len(alike) > 1:
+        raise Invalid(f"{name} is {len(alike)} namespaces; name one of {', '.join(alike[:20])}", field="namespace")
+    return alike[0] if alike else name
+
+
+def private_namespaces(connection: Connection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
+    """The namespaces that one of the names of private projects means, but for those in `shown`."""
+    private = list(private)
+    return tuple(
+        namespace
+        for namespace in (namespace_names(connection) if private else ())
+        if namespace not in shown and any(is_project(namespace.casefold(), name) for name in private)
+    )
+
+
+def namespace_counts(connection: Connection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        f"SELECT n.namespace, count(*) FROM notes n WHERE {_LIVE} AND n.namespace NOT IN ({_marks(hidden)})"
+        " GROUP BY n.namespace ORDER BY 2 DESC, 1",
+        (now, *hidden),
+    )
+    return [{"namespace": namespace, "count": count} for namespace, count in rows]
+
+
+def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
+    one = connection.execute
+    by_namespace = namespace_counts(connection, now, hidden)
+    tiers = one(f"SELECT n.tier, count(*) FROM notes n WHERE {_LIVE} GROUP BY n.tier", (now,))
+    soon = "SELECT count(*) FROM notes WHERE expires_at > ? AND expires_at <= ?"
+    pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
+    return {
+        "total": one(f"SELECT count(*) FROM notes n WHERE {_LIVE}", (now,)).fetchone()[0],
+        "by_tier": [
+            {"tier": tier, "count": count} for tier, count in sorted(tiers, key=lambda row: TIERS.index(row[0]))
+        ],
+        "by_namespace": by_namespace,
+        "expiring_soon": one(soon, (now, now + limits.EXPIRING_SOON)).fetchone()[0],
+        "links_count": one("SELECT count(*) FROM note_links").fetchone()[0],
+        "archived": one("SELECT count(*) FROM archived_notes").fetchone()[0],
+        "db_size_bytes": pages * size,
+    }
+
+
+# Rows
+
+
+def find_by_title(connection: Connection, title: str, namespace: str) -> Note | None:
+    """The note of this title, expired or not. Attempts may share a title and are not found."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM notes n WHERE n.title = ? AND n.namespace = ? AND n.kind <> '{ATTEMPT}'",
+        (title, namespace),
+    ).fetchone()
+    return None if row is None else _note(row)
+
+
+def _titled(connection: Connection, draft: Draft, now: float) -> Note | None:
+    """The note that has the draft's title; one whose time is over gives it up."""
+    note = None if draft.kind == ATTEMPT else find_by_title(connection, draft.title, draft.namespace)
+    if note is not None and note.expires_at is not None and note.expires_at <= now:
+        archive_notes(connection, [note], "gc", now)
+        return None
+    return note
+
+
+def refuse_taken_title(connection: Connection, draft: Draft, now: float, *but: int) -> None:
+    """Raise Conflict when a note other than these has the title in the namespace."""
+    other = _titled(connection, draft, now)
+    if other is not None and other.id not in but:
+        raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
+
+
+def _write(connection: Connection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:
+    connection.execute(
+        "UPDATE notes SET tier = ?, namespace = ?, kind = ?, title = ?, content = ?, tags = ?, priority = ?,"
+        " confidence = ?, source = ?, metadata = ?, origin = ?, updated_at = ?, expires_at = ? WHERE id = ?",
+        (*_stored(draft), now, expires_at, note_id),
+    )
+
+
+def _stored(draft: Draft) -> tuple[Any, ...]:
+    return (
+        draft.tier,
+        draft.namespace,
+        draft.kind,
+        draft.title,
+        draft.content,
+        json.dumps(draft.tags, ensure_ascii=False),
+        draft.priority,
+        draft.confidence,
+        draft.source,
+        json.dumps(dict(draft.metadata), ensure_ascii=False),
+        json.dumps(dict(draft.origin), ensure_ascii=False),
+    )
+
+
+def _note(row: Sequence[Any]) -> Note:
+    draft = Draft(
+        title=row[5],
+        content=row[6],
+        namespace=row[3],
+        tier=row[2],
+        kind=row[4],
+        tags=tuple(json.loads(row[7])),
+        priority=row[8],
+        confidence=row[9],
+        source=row[10],
+        metadata=json.loads(row[16]),
+        origin=json.loads(row[17]),
+    )
+    return Note(row[0], row[1], draft, row[11], row[12], row[13], row[14], row[15])
+
+
+def _fields(note: Note) -> dict[str, Any]:
+    """Everything about a note, with times as numbers."""
+    return {
+        **note.to_wire(),
+        "uid": note.uid,
+        "metadata": dict(note.draft.metadata),
+        "origin": dict(note.draft.origin),
+        "created_at": note.created_at,
+        "updated_at": note.updated_at,
+        "last_accessed_at": note.last_accessed_at,
+        "expires_at": note.expires_at,
+    }
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

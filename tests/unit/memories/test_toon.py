@@ -1,0 +1,84 @@
+"""TOON: the seed's example byte for byte, and text that survives the way there and back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nudge.errors import Invalid
+from nudge.memories import toon
+
+RESPONSE = {
+    "memories": [
+        {
+            "id": "abc-123",
+            "title": "PostgreSQL config",
+            "tier": "long",
+            "namespace": "infra",
+            "priority": 9,
+            "score": 0.763,
+            "tags": ["postgres", "db"],
+        },
+        {
+            "id": "def-456",
+            "title": "Redis cache",
+            "tier": "long",
+            "namespace": "infra",
+            "priority": 8,
+            "score": 0.541,
+            "tags": ["redis"],
+        },
+        {
+            "id": "ghi-789",
+            "title": "Deploy notes",
+            "tier": "mid",
+            "namespace": "infra",
+            "priority": 5,
+            "score": 0.320,
+            "tags": [],
+        },
+    ],
+    "count": 3,
+    "mode": "hybrid",
+}
+TEXT = """count:3|mode:hybrid
+memories[id|title|tier|namespace|priority|score|tags]:
+abc-123|PostgreSQL config|long|infra|9|0.763|postgres,db
+def-456|Redis cache|long|infra|8|0.541|redis
+ghi-789|Deploy notes|mid|infra|5|0.32|"""
+
+
+def test_the_documented_example_is_written_byte_for_byte() -> None:
+    """Metadata line, header and rows as the format's specification prints them."""
+    assert toon.dump(RESPONSE) == TEXT
+
+
+def test_the_documented_example_is_parsed() -> None:
+    """Values come back as text, an empty one as null, and written again they are the same bytes."""
+    parsed = toon.parse(TEXT)
+    assert parsed["count"] == "3" and parsed["mode"] == "hybrid"
+    assert [row["title"] for row in parsed["memories"]] == ["PostgreSQL config", "Redis cache", "Deploy notes"]
+    assert parsed["memories"][2]["tags"] is None
+    assert toon.dump(parsed) == TEXT
+
+
+def test_search_results_are_called_memories() -> None:
+    """The header is the same whichever key the response has."""
+    assert toon.dump({"results": [], "count": 0}, ("id",)) == "count:0\nmemories[id]:"
+
+
+@given(st.lists(st.tuples(st.text(), st.text(min_size=1), st.text()), max_size=5), st.text(min_size=1))
+def test_text_round_trips(rows: list[tuple[str, str, str]], query: str) -> None:
+    """Any text survives, with pipes, backslashes, line ends and control characters; empty text becomes null."""
+    response = {"query": query, "memories": [{"id": one, "title": two, "tags": three} for one, two, three in rows]}
+    parsed = toon.parse(toon.dump(response, ("id", "title", "tags")))
+    assert parsed["query"] == query
+    assert parsed["memories"] == [{"id": one or None, "title": two, "tags": three or None} for one, two, three in rows]
+
+
+@pytest.mark.parametrize("text", ["", "no header", "a:1", "memories[id|title]:\nonly one", "count\nmemories[id]:"])
+def test_what_is_no_toon_is_refused(text: str) -> None:
+    """Each with a sentence that says what is wrong."""
+    with pytest.raises(Invalid):
+        toon.parse(text)
