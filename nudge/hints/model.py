@@ -8,11 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from nudge import limits
-from nudge.clock import iso
+from nudge.clock import SESSION, iso, parse_lifetime
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_choice, parse_list, parse_number, parse_object, parse_text, parse_whole, require
 from nudge.hints.scope import Scope, parse_scope, scope_of
-from nudge.hints.ttl import SESSION, parse_ttl
 from nudge.hints.value import fresh, parse_value, search_text
 
 # Component, key and the scope's key: what tells one variant from every other.
@@ -287,3 +286,11 @@ class Decision:
 
     change: Change
     result: dict[str, Any]
+
+
+def parse_ttl(raw: object, field: str = "meta.ttl") -> float | None:
+    """Seconds; None lives as long as the session."""
+    try:
+        return parse_lifetime(parse_text(raw, field, limits.MAX_TAG_CHARS))
+    except ValueError as error:
+        raise Invalid(str(error), field=field) from None

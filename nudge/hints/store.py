@@ -9,19 +9,29 @@ from itertools import islice
 from typing import Any
 
 from nudge import limits
+from nudge.clock import SESSION
 from nudge.context import Context, describe_scope
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
 from nudge.hints.fields import parse_name, parse_text, parse_whole
 from nudge.hints.import_export import Incoming
 from nudge.hints.index import HintIndex
-from nudge.hints.model import Change, Decision, Hint, Identity, merge_meta, microseconds, next_version, parse_meta
+from nudge.hints.model import (
+    Change,
+    Decision,
+    Hint,
+    Identity,
+    merge_meta,
+    microseconds,
+    next_version,
+    parse_meta,
+    parse_ttl,
+)
 from nudge.hints.not_found import no_such_hint, no_such_variant, no_variant_here
 from nudge.hints.quotas import Admission
 from nudge.hints.ranking import Ranked, order_key, rank
 from nudge.hints.scope import parse_scope
 from nudge.hints.search import Filters, search
-from nudge.hints.ttl import SESSION, parse_ttl
 from nudge.hints.value import fresh, parse_value
 
 _NOTHING_TO_LOWER = "nothing to lower: no use of it is counted; if it is wrong, set it right or delete it"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -67,3 +69,79 @@ def is_plain_word(text: object) -> bool:
 def fold_name(name: str) -> str:
     """Return the form in which package registries compare names: `Pydantic_Core` is `pydantic-core`."""
     return name.lower().replace("_", "-").replace(".", "-")
+
+
+JOBS = ("build", "test", "run", "lint", "format")
+
+Names = Mapping[str, Sequence[str]]
+
+# The best name first: in a Makefile with both `test` and `check`, `test` is the one to type.
+TARGETS: Names = {
+    "build": ("build", "all", "compile", "dist"),
+    "test": ("test", "tests", "check", "unit", "test-unit", "unit-test", "unit-tests", "unittest", "pytest"),
+    "run": ("run", "serve", "start", "dev", "up"),
+    "lint": ("lint", "vet", "flake8", "ruff", "linting", "golangci-lint", "clippy"),
+    "format": ("fmt", "format", "prettier", "black"),
+}
+
+_TARGET_RUNNERS = frozenset(
+    ["npm", "pnpm", "yarn", "bun", "make", "just", "task", "rake", "composer", "invoke", "inv", "poe", "hatch", "pdm"],
+)
+_RUN_WORDS = ("run", "run-script")
+_GOAL_RUNNERS = ("mvn", "mvnw", "gradle", "gradlew")
+_GOALS = {"test": {"test", "verify", "check"}, "build": {"package", "build", "assemble"}}
+# Consecutive words, without the directory of a program. Formatters come first: `ruff format` is not a linter.
+_PHRASES = {
+    "format": (
+        *("cargo fmt", "gofmt", "go fmt", "prettier", "black", "isort"),
+        *("ruff format", "dotnet format", "clang-format"),
+    ),
+    "lint": (
+        *("cargo clippy", "go vet", "golangci-lint", "eslint", "flake8", "pylint"),
+        *("ruff", "mypy", "pre-commit", "rubocop"),
+    ),
+    "test": (
+        *("cargo test", "cargo nextest run", "go test", "mix test", "dotnet test", "manage.py test", "runtests.py"),
+        *("-m unittest", "pytest", "py.test", "tox", "nox", "jest", "vitest", "ctest", "rspec", "phpunit"),
+    ),
+    "build": ("cargo build", "go build", "cmake --build", "-m build", "dotnet build"),
+}
+_CHECK_OPTIONS = frozenset(["--check", "--check-only", "--diff", "--list-different", "-l", "-d", "-c"])
+
+_SETUP_PROGRAMS = frozenset(
+    ["sudo", "apt", "apt-get", "brew", "choco", "curl", "wget", "git", "docker", "rm", "echo", "set"]
+)
+_SHELL_SYNTAX = frozenset(["if", "for", "while", "case", "then", "else", "fi", "do", "done"])
+_CI_ONLY_WORDS = frozenset(["install", "ci", "publish", "deploy", "push", "upload", "secret", "secrets"])
+
+
+def select_targets(defined: Iterable[str], names: Names = TARGETS) -> Iterator[tuple[str, str]]:
+    """Yield each job with the best of the defined names for it: `("test", "check")`."""
+    available = frozenset(defined)
+    for job, candidates in names.items():
+        name = next((name for name in candidates if name in available), None)
+        if name is not None:
+            yield job, name
+
+
+def classify_command(cmd: str) -> str | None:
+    """Return the job that a command line does; None when it sets up, ships, or is not recognized."""
+    try:
+        words = [posixpath.basename(word) or word for word in shlex.split(cmd)]
+    except ValueError:
+        return None
+    if not words or words[0] in _SETUP_PROGRAMS | _SHELL_SYNTAX or not _CI_ONLY_WORDS.isdisjoint(words):
+        return None
+    job = _job_of_words(words)
+    # A formatter that only reports is a linter.
+    return "lint" if job == "format" and not _CHECK_OPTIONS.isdisjoint(words) else job
+
+
+def _job_of_words(words: list[str]) -> str | None:
+    if words[0] in _TARGET_RUNNERS:
+        target = next((word for word in words[1:] if not word.startswith("-") and word not in _RUN_WORDS), None)
+        return next((job for job, names in TARGETS.items() if target in names), None)
+    if words[0] in _GOAL_RUNNERS:
+        return next((job for job, goals in _GOALS.items() if not goals.isdisjoint(words)), None)
+    spaced = f" {' '.join(words)} "
+    return next((job for job, phrases in _PHRASES.items() if any(f" {phrase} " in spaced for phrase in phrases)), None)

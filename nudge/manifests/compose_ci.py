@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 
 from nudge import limits
-from nudge.manifests.commands import Claim, Rank, is_plain_word, quote_path, run_in
+from nudge.manifests.commands import Claim, Rank, classify_command, is_plain_word, quote_path, run_in
 from nudge.manifests.formats import Node, parse_yaml
-from nudge.manifests.jobs import classify_command
 from nudge.manifests.tree import Directory
 
 _COMPOSE_FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")  # in compose's own order

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nudge.manifests.commands import Claim, Rank, quote_path, run_in
+from nudge.manifests.commands import Claim, Names, Rank, quote_path, run_in, select_targets
 from nudge.manifests.formats import line_at
-from nudge.manifests.jobs import Names, select_targets
 from nudge.manifests.tree import Directory
 
 _FILE = "package.json"

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nudge import limits
-from nudge.manifests.commands import Claim, Command, fold_name
+from nudge.manifests.commands import JOBS, Claim, Command, fold_name
 from nudge.manifests.compose_ci import read_compose, read_workflows
 from nudge.manifests.javascript import npm_package_name, read_package_json
-from nudge.manifests.jobs import JOBS
 from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
 from nudge.manifests.python import python_package_name, read_python_project
 from nudge.manifests.rust_go import cargo_package_name, go_module_name, read_cargo, read_go_mod

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nudge.manifests.commands import Claim, Rank, quote_path
+from nudge.manifests.commands import Claim, Rank, quote_path, select_targets
 from nudge.manifests.formats import Node, parse_yaml
-from nudge.manifests.jobs import select_targets
 from nudge.manifests.tree import Directory
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # in make's own order

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nudge.manifests.commands import Claim, Rank, is_plain_word, quote_path
+from nudge.manifests.commands import Claim, Names, Rank, is_plain_word, quote_path, select_targets
 from nudge.manifests.formats import Section, header_line, key_line, parse_ini, parse_toml, table
-from nudge.manifests.jobs import Names, select_targets
 from nudge.manifests.tree import Directory
 
 _TOX_ENVIRONMENTS: Names = {

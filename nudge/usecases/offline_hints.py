@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nudge import limits, paths
+from nudge.clock import SESSION
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.hints.model import Change, Identity
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
-from nudge.hints.ttl import SESSION
 from nudge.storage.changelog import read_log
 from nudge.usecases import session
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nudge.manifests.jobs import classify_command
+from nudge.manifests.commands import classify_command
 
 from .repos import commands, reasons, write_repo
 
