@@ -1,8 +1,8 @@
 """Settings. One table: the README prints it, and `nudge serve` has a flag for each.
 
-Flag, then variable, then `config.toml`, then default. The server's settings belong to its session: what the first server
-was told, by flag or by variable, is stored in the runtime directory with the session's id, and every later server of the
-session goes by that, whoever starts it and why (`Sources`).
+Flag, then variable, then `config.toml`, then default. The server's settings belong to its session: what the first
+server was told, by flag or by variable, is stored in the runtime directory with the session's id, and every later
+server of the session goes by that, whoever starts it and why (`Sources`).
 """
 
 from __future__ import annotations

@@ -339,8 +339,8 @@ def _without_scheme(repo: str) -> str:
 
 
 def _resolve_git(folder: str) -> tuple[str | None, str | None, str | None, str]:
-    """The repository's identity, the branch, the top of the work tree by the name by which `folder` leads there, and the
-    remote's host."""
+    """The repository's identity, the branch, the top of the work tree by the name by which `folder` leads there, and
+    the remote's host."""
     try:
         real = os.path.realpath(folder)
         directories = _find_git_dir(real)
@@ -396,8 +396,8 @@ def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None, str
 
 
 def _remote_host(url: str) -> str:
-    """The host in `scheme://user@host:port/path` or `user@host:path`, in lower case; an ssh alias (`github-work`) by the
-    `HostName` that the user's ssh config gives it. Ports are left out: those of ssh and https differ."""
+    """The host in `scheme://user@host:port/path` or `user@host:path`, in lower case; an ssh alias (`github-work`) by
+    the `HostName` that the user's ssh config gives it. Ports are left out: those of ssh and https differ."""
     scheme, mark, rest = url.partition("://")
     place = rest.partition("/")[0] if mark else url.partition(":")[0] if ":" in url.partition("/")[0] else ""
     host = place.rpartition("@")[2].lower()

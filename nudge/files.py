@@ -94,7 +94,8 @@ def _discard(path: str) -> None:
 
 
 class Lock:
-    """Exclusive hold on a file for a short read-change-write; waits for whoever has it. Released when a process dies."""
+    """Exclusive hold on a file for a short read-change-write; waits for whoever has it. Released when a process
+    dies."""
 
     __slots__ = ("_fd", "_path")
 

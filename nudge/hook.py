@@ -258,7 +258,8 @@ class _Recording:
         return ""
 
     def _start_server_if_needed(self) -> None:
-        """Start a server that empties the spool, when events wait and no server is there, or that replaces an older one."""
+        """Start a server that empties the spool, when events wait and no server is there, or that replaces an older
+        one."""
         try:
             from nudge.ipc import lock
 

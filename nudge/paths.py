@@ -101,7 +101,8 @@ def log_dir(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _directory(kind: str, environ: Mapping[str, str]) -> str:
-    """The stored answer of `platformdirs`. Before there is one: what it would answer, asked only where `XDG_*` count."""
+    """The stored answer of `platformdirs`. Before there is one: what it would answer, asked only where `XDG_*`
+    count."""
     stored = _stored_directories(runtime_dir(environ))
     if stored is not None:
         return stored[kind]
@@ -114,8 +115,8 @@ def depends_on_environment(environ: Mapping[str, str]) -> bool:
 
 
 def store_directories(runtime: str) -> None:
-    """Ask `platformdirs` once and keep the answer: `XDG_*` differ between a desktop, ssh, cron and a client that filters
-    the environment, and a second answer would be a second history. Raises StorageFailed."""
+    """Ask `platformdirs` once and keep the answer: `XDG_*` differ between a desktop, ssh, cron and a client that
+    filters the environment, and a second answer would be a second history. Raises StorageFailed."""
     if _stored_directories(runtime) is None:
         files.replace(os.path.join(runtime, DIRECTORIES), json.dumps(_ask_platformdirs()).encode())
 

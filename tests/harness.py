@@ -44,8 +44,8 @@ def eventually(condition: Callable[[], Any], what: str, patience: float = PATIEN
 class PortPool:
     """TCP ports that are free, and that no other test process on this machine is given meanwhile.
 
-    A port that was bound to 0 and closed again is anybody's, the kernel's for an outgoing connection too. Here each port
-    is a byte of a shared file that its user holds a lock on; the locks go with the process, however it ends.
+    A port that was bound to 0 and closed again is anybody's, the kernel's for an outgoing connection too. Here each
+    port is a byte of a shared file that its user holds a lock on; the locks go with the process, however it ends.
     """
 
     def __init__(self) -> None:

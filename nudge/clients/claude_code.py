@@ -1,4 +1,5 @@
-"""Claude Code. Its own command adds the server, since it guards its state file itself; hooks go into the user's settings.
+"""Claude Code. Its own command adds the server, since it guards its state file itself; hooks go into the user's
+settings.
 
 Payloads and behavior as recorded with 2.1.325.
 """

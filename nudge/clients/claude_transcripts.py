@@ -88,8 +88,8 @@ class Transcript:
         self._command: tuple[int, HookEvent] | None = None
 
     def resume_at(self, end: int) -> int:
-        """Where the next run should start after a line that ends at `end`: at the first entry that is not finished, such
-        as a call without its result."""
+        """Where the next run should start after a line that ends at `end`: at the first entry that is not finished,
+        such as a call without its result."""
         if not self._begun:
             return 0
         open_lines = [call.start for call in self._calls.values()] + ([self._command[0]] if self._command else [])

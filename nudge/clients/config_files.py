@@ -1,4 +1,5 @@
-"""The kinds of file that connect a client, what is put into each, and how files of somebody else are read and written."""
+"""The kinds of file that connect a client, what is put into each, and how files of somebody else are read and
+written."""
 
 from __future__ import annotations
 

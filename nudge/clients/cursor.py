@@ -1,4 +1,5 @@
-"""Cursor: server and hooks in two JSON files, which its user edits. From its documentation only: nothing was recorded."""
+"""Cursor: server and hooks in two JSON files, which its user edits. From its documentation only: nothing was
+recorded."""
 
 from __future__ import annotations
 

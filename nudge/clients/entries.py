@@ -1,4 +1,5 @@
-"""Which servers, hooks and plugins are in a client's configuration, ours and others', as `nudge doctor` looks at them."""
+"""Which servers, hooks and plugins are in a client's configuration, ours and others', as `nudge doctor` looks at
+them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ export const Nudge = async ({ directory }) => {
       const parent = event.properties?.info?.parentID
       if (event.type === "session.created" && parent) parents.set(session, parents.get(parent) ?? parent)
       else if (event.type === "session.created" && !contexts.has(session)) begin(session, "startup")
-      else if (event.type === "session.deleted" && contexts.delete(session)) await send(session, "SessionEnd", { reason: "other" })
+      else if (event.type === "session.deleted" && contexts.delete(session))
+        await send(session, "SessionEnd", { reason: "other" })
       else if (event.type === "session.compacted" && !parents.has(session)) {
         await send(session, "PostCompact", { trigger: "auto" })
         begin(session, "compact")

@@ -9,7 +9,8 @@ Undo = tuple[int, int, str]  # where in the edited text, how many characters go,
 
 
 class Malformed(ValueError):
-    """A configuration that we do not understand well enough to edit. `line` counts from 1; None means the whole file."""
+    """A configuration that we do not understand well enough to edit. `line` counts from 1; None means the whole
+    file."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)

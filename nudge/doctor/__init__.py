@@ -1,9 +1,9 @@
 """`nudge doctor`: checks of everything around a server, from outside. It starts nothing and needs no server.
 
 `Snapshot.take()` collects what is looked at, `run(snapshot)` returns one `Finding` or more for each check, and
-`fix(findings, confirm)` repairs what can be repaired, some of it only after asking. The checks are in `files` (directories, modes, disk),
-`server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database, spool), `installation` (versions,
-PATH, Python) and `clients` (what else is wired into the agent clients).
+`fix(findings, confirm)` repairs what can be repaired, some of it only after asking. The checks are in `files`
+(directories, modes, disk), `server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database,
+spool), `installation` (versions, PATH, Python) and `clients` (what else is wired into the agent clients).
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def _decline(question: str) -> bool:
 
 
 def fix(findings: Sequence[Finding], confirm: Callable[[str], bool] = _decline) -> list[tuple[str, str]]:
-    """Run the repairs, those with a question only when `confirm` says so, and return the check and what was done for each that did something. What could not be repaired
-    is a finding of the next run."""
+    """Run the repairs, those with a question only when `confirm` says so, and return the check and what was done for
+    each that did something. What could not be repaired is a finding of the next run."""
     fixed = []
     for finding in findings:
         if finding.repair is None or (finding.question is not None and not confirm(finding.question)):

@@ -1,4 +1,5 @@
-"""Checks of what is wired into the agent clients: other memory tools, which inject text too, and Nudge more than once."""
+"""Checks of what is wired into the agent clients: other memory tools, which inject text too, and Nudge more than
+once."""
 
 from __future__ import annotations
 

@@ -42,7 +42,10 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
             yield warn("settings", message, "nudge stop, then start it again")
         for member in snapshot.status.get("members") or ():
             for difference in member.get("differs") or ():
-                message = f"the server does not use a setting of {member.get('client')} (pid {member.get('pid')}): {difference}"
+                message = (
+                    f"the server does not use a setting of {member.get('client')} (pid "
+                    f"{member.get('pid')}): {difference}"
+                )
                 yield warn("settings", message, "nudge stop, then start that client again")
     else:  # a server reports them in its status
         for warning in snapshot.settings.warnings:

@@ -53,8 +53,8 @@ class HintIndex:
         return HintIndex((*(hint for hint in self if hint.identity not in replaced), *change.puts))
 
     def dismantle(self) -> None:
-        """Free an index that nobody reads any more, piece by piece, on a worker thread: freed at once, thousands of hints
-        would hold the interpreter lock for 15 ms."""
+        """Free an index that nobody reads any more, piece by piece, on a worker thread: freed at once, thousands of
+        hints would hold the interpreter lock for 15 ms."""
         self._order, self._words = _Order(), _Words()
         hints = list(self)
         for shelves in (self._by_key, self._by_tag, self._variants, self._all):

@@ -91,7 +91,8 @@ class Hint:
     identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
     last_seen: float = field(compare=False, repr=False)
-    """When it was last set, credited or returned by `get`, to the day: what idle time counts from. Callers never see it."""
+    """When it was last set, credited or returned by `get`, to the day: what idle time counts from. Callers never see
+    it."""
     blob: bytes = field(compare=False, repr=False)
     """Its texts as UTF-8, one a line: what a regular expression is tried on first."""
 

@@ -197,7 +197,8 @@ class _CwdGate:
         return [glob.pattern for glob in self.globs]
 
     def _open_directories(self, files: Sequence[str]) -> list[str]:
-        """The directories above the open files, of each file the nearest first; fewer where a match of them takes long."""
+        """The directories above the open files, of each file the nearest first; fewer where a match of them takes
+        long."""
         cost = max(sum(glob_cost(glob.pattern) for glob in self.globs), 1)
         most = min(max(limits.MAX_GLOB_COST // cost, 1) * _OPEN_DIRECTORIES_AT_WORST, limits.MAX_FILES_OPEN)
         directories: dict[str, None] = {}

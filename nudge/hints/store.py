@@ -72,7 +72,8 @@ class HintStore:
         return self._index.with_change(change)
 
     def swap(self, index: HintIndex) -> HintIndex:
-        """Take what `prepare` made: readers see all of the change or nothing. Returns the index before, to dismantle."""
+        """Take what `prepare` made: readers see all of the change or nothing. Returns the index before, to
+        dismantle."""
         replaced, self._index = self._index, index
         return replaced
 
@@ -178,7 +179,8 @@ class HintStore:
         return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps)
 
     def decide_sweep(self, now: float) -> Change:
-        """Remove what has expired or was not used for the idle time; note which hints were read, once a day for each."""
+        """Remove what has expired or was not used for the idle time; note which hints were read, once a day for
+        each."""
         seen = dict(islice(self._seen.items(), limits.APPENDED_HINTS))
         for identity in seen:
             del self._seen[identity]

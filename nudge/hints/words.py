@@ -74,7 +74,8 @@ class TextQuery:
 
     @classmethod
     def parse(cls, raw: object, field: str = "text") -> Self:
-        """`docker build`, `"next to each other"`, `dock*`; a name such as `http-proxy` is its parts next to each other."""
+        """`docker build`, `"next to each other"`, `dock*`; a name such as `http-proxy` is its parts next to each
+        other."""
         terms = []
         for phrase, star, chunk in _CHUNK.findall(parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)):
             if words := split_words(phrase or chunk):

@@ -30,7 +30,10 @@ def paths_of(connection: Connection, path: str, identity: str | None, root: str 
     if identity is None or root is None:
         folders = [path[:place] for place, char in enumerate(path) if char == "/" and place]
         clones = connection.execute(
-            "SELECT project, root FROM clones WHERE root IN (SELECT value FROM json_each(?)) ORDER BY length(root) DESC",
+            (
+                "SELECT project, root FROM clones WHERE root IN (SELECT value FROM "
+                "json_each(?)) ORDER BY length(root) DESC"
+            ),
             (json.dumps(folders),),
         ).fetchone()
         if clones is None:

@@ -32,7 +32,8 @@ class Process:
 
 
 def kill(directory: str, published: Endpoint) -> None:
-    """Kill the server that the endpoint names. Raises Conflict when that process is not the server, and kills nothing."""
+    """Kill the server that the endpoint names. Raises Conflict when that process is not the server, and kills
+    nothing."""
     target = _open_pid(published.pid)
     try:
         doubt = doubt_about(directory, published)
@@ -60,7 +61,8 @@ def doubt_about(directory: str, published: Endpoint) -> str | None:
 
 
 def is_server_command(argv: list[str]) -> bool:
-    """Whether it is `nudge serve`, through its script or as `python -m nudge serve`; a path with that word is neither."""
+    """Whether it is `nudge serve`, through its script or as `python -m nudge serve`; a path with that word is
+    neither."""
     if not argv:
         return False
     if _is_script(argv[0]):
@@ -122,7 +124,8 @@ def _state(pid: int) -> str | None:
 
 
 def _holds(pid: int, path: str) -> bool:
-    """Whether the process has the file open with an exclusive lock on it, or the kernel lists it as the lock's holder."""
+    """Whether the process has the file open with an exclusive lock on it, or the kernel lists it as the lock's
+    holder."""
     try:
         wanted = os.stat(path)
         names = os.listdir(f"/proc/{pid}/fd")

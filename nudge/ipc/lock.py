@@ -1,8 +1,8 @@
 """Advisory file locks. The kernel releases them when their holder dies, however it dies.
 
-`Flock` is the standard library's `flock`: the thin path probes, starts servers and joins the session with it. `OwnerLock`
-is `filelock` on the same kernel lock, for what one process owns for life: PRIMARY's role and the database. A lock file
-is never unlinked, and its descriptor is never inherited (PEP 446).
+`Flock` is the standard library's `flock`: the thin path probes, starts servers and joins the session with it.
+`OwnerLock` is `filelock` on the same kernel lock, for what one process owns for life: PRIMARY's role and the database.
+A lock file is never unlinked, and its descriptor is never inherited (PEP 446).
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ class OwnerLock:
     def acquire(self) -> bool:
         """Return whether it was taken.
 
-        Of many candidates one claims it, with a `flock` on a file beside it, and only that one imports `filelock` (25 ms
-        and 3 MB): the others stay thin. `is_free` counts a claim as held, so that there is no moment between the two.
+        Of many candidates one claims it, with a `flock` on a file beside it, and only that one imports `filelock` (25
+        ms and 3 MB): the others stay thin. `is_free` counts a claim as held, so that there is no moment between the
+        two.
         """
         if not is_free(self.path):
             return False

@@ -1,7 +1,8 @@
 """Starting servers. Whoever needs a PRIMARY and finds none starts one; of many who wait, exactly one does.
 
-The start lock decides who. Its holder keeps it until PRIMARY's lock is taken or its child has exited. It is polled, never
-waited on: the starter, or its child, may be stopped, so that after `START_LOCK_TIMEOUT` another process may start.
+The start lock decides who. Its holder keeps it until PRIMARY's lock is taken or its child has exited. It is polled,
+never waited on: the starter, or its child, may be stopped, so that after `START_LOCK_TIMEOUT` another process may
+start.
 """
 
 from __future__ import annotations
@@ -152,8 +153,8 @@ class Starter:
         return False
 
     def hold(self) -> bool:
-        """Take the start lock, unless a start is under way. When that is stuck there is a second lock, and so on, for one
-        starter each: of many whose patience ends together, one starts."""
+        """Take the start lock, unless a start is under way. When that is stuck there is a second lock, and so on, for
+        one starter each: of many whose patience ends together, one starts."""
         if self._lock is not None:
             return True
         now = boot_seconds()

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 @contextmanager
 def freeze_imports() -> Iterator[None]:
     """Import inside of it. The imports of a server make some hundred thousand objects, all of which stay: a collector
-    that looked through them would take a tenth of the start, and hold the event loop for 60 ms at its first full round."""
+    that looked through them would take a tenth of the start, and hold the event loop for 60 ms at its first full
+    round."""
     gc.disable()
     try:
         yield

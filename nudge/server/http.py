@@ -55,8 +55,8 @@ class _Refused(Exception):
 class PublicDoor:
     """HTTP for one PRIMARY. `token` returns the token in force, which is the one on disk.
 
-    While `refusing`, every call is answered with 503 and a header that says when to try again; `pace` is a pause in seconds
-    before each call.
+    While `refusing`, every call is answered with 503 and a header that says when to try again; `pace` is a pause in
+    seconds before each call.
     """
 
     def __init__(self, app: App, mcp: McpServer, token: Callable[[], str], *, auth: bool = True) -> None:
@@ -177,7 +177,8 @@ class PublicDoor:
 
 
 def _check_browser(headers: CIMultiDictProxy[str]) -> None:
-    """A page can make its browser talk to loopback: the Host gives rebinding away, the Origin where the page is from."""
+    """A page can make its browser talk to loopback: the Host gives rebinding away, the Origin where the page is
+    from."""
     if not _LOOPBACK.fullmatch(headers.get("Host", "")):
         raise _Refused(421, "this server answers to localhost only")
     for origin in headers.getall("Origin", ()):
@@ -253,8 +254,8 @@ async def _openapi(_request: web.BaseRequest) -> web.StreamResponse:
 
 
 class _JsonResponse(web.StreamResponse):
-    """200 with a JSON body, in one write. `web.Response` goes through five coroutines and a dictionary of headers, which is
-    25 of the 200 us that a whole call of get_hint takes."""
+    """200 with a JSON body, in one write. `web.Response` goes through five coroutines and a dictionary of headers,
+    which is 25 of the 200 us that a whole call of get_hint takes."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

@@ -1,4 +1,5 @@
-"""Connections of the public door: how many there may be, and for how long without the token. aiohttp speaks HTTP on them."""
+"""Connections of the public door: how many there may be, and for how long without the token. aiohttp speaks HTTP on
+them."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class Listener:
     async def _accept(self) -> None:
         """Take newcomers while there is room; the others wait in the kernel's queue.
 
-        asyncio's own accept loop does not stop at EMFILE: each wakeup logs it and starts another timer 128 times over, and each
-        timer wakes the loop up again. With 364 idle connections at `ulimit -n 256` that took a whole core.
+        asyncio's own accept loop does not stop at EMFILE: each wakeup logs it and starts another timer 128 times over,
+        and each timer wakes the loop up again. With 364 idle connections at `ulimit -n 256` that took a whole core.
         """
         loop = asyncio.get_running_loop()
         while True:

@@ -40,7 +40,10 @@ _TABLE = (
         "nudge.get_hint",
         "nudge_get_hint",
         "hints",
-        "Hints: the best fact for component/key here (build, test or run command, path, toggle), and why it matched. Ask before guessing.",
+        (
+            "Hints: the best fact for component/key here (build, test or run command, path, "
+            "toggle), and why it matched. Ask before guessing."
+        ),
         hints.GetHint,
         hints.GetResult,
         hints.get_hint,
@@ -51,7 +54,10 @@ _TABLE = (
         "nudge.set_hint",
         "nudge_set_hint",
         "hints",
-        "Hints: remember a fact that cost effort to find. Same scope replaces it, another scope adds a variant. Never secrets.",
+        (
+            "Hints: remember a fact that cost effort to find. Same scope replaces it, "
+            "another scope adds a variant. Never secrets."
+        ),
         hints.SetHint,
         hints.HintResult,
         hints.set_hint,
@@ -62,7 +68,10 @@ _TABLE = (
         "nudge.query",
         "nudge_query",
         "hints",
-        "Hints: search by component, keys, tags or regex; ranked for this context. Use it when something fails or the key is unknown.",
+        (
+            "Hints: search by component, keys, tags or regex; ranked for this context. Use it "
+            "when something fails or the key is unknown."
+        ),
         hints.Query,
         hints.QueryResult,
         hints.query,
@@ -73,7 +82,10 @@ _TABLE = (
         "nudge.bump",
         "nudge_bump",
         "hints",
-        "Hints: credit one that worked (delta 1) or failed (delta -1), so that it ranks higher or lower. Not for mere reading.",
+        (
+            "Hints: credit one that worked (delta 1) or failed (delta -1), so that it "
+            "ranks higher or lower. Not for mere reading."
+        ),
         hints.Bump,
         hints.HintResult,
         hints.bump,
@@ -120,7 +132,10 @@ _TABLE = (
         "nudge.import",
         "nudge_import",
         "hints",
-        "Hints: take in an exported payload. merge: the newer wins; skip: what is there stays; replace: only what it names remains.",
+        (
+            "Hints: take in an exported payload. merge: the newer wins; skip: what is there "
+            "stays; replace: only what it names remains."
+        ),
         transfer.Import,
         transfer.ImportResult,
         transfer.import_,
@@ -180,7 +195,10 @@ _TABLE = (
         "nudge.search",
         "search",
         "history",
-        'History: full-text search (FTS5: AND OR NOT "phrase" prefix*) in what agents did here; previews. Then get_observations.',
+        (
+            'History: full-text search (FTS5: AND OR NOT "phrase" prefix*) in what agents '
+            "did here; previews. Then get_observations."
+        ),
         history.Search,
         history.ObservationList,
         history.search,
@@ -342,7 +360,10 @@ _TABLE = (
         "nudge.scan",
         "nudge_scan",
         "hints",
-        "Hints: reconcile the commands read from a repo's manifests with those of the last scan; hints set by hand are never touched.",
+        (
+            "Hints: reconcile the commands read from a repo's manifests with those of the last "
+            "scan; hints set by hand are never touched."
+        ),
         scan.Scan,
         scan.ScanResult,
         scan.scan,

@@ -202,7 +202,8 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
 
 
 def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
-    """Whether the session continues: a process of it is alive (holds the members' lock), or the grace has not passed."""
+    """Whether the session continues: a process of it is alive (holds the members' lock), or the grace has not
+    passed."""
     assert contents.header is not None
     if contents.header["session"] == NO_SESSION:
         return False

@@ -57,8 +57,8 @@ class _Target:
         self._published: Endpoint = machine.ready()
 
     def ask(self, body: bytes, expected: bytes) -> None:
-        """Over HTTP, as somebody with a stolen token would. `expected` is in the first words of the answer: an attack that
-        is turned away at the door measures the door."""
+        """Over HTTP, as somebody with a stolen token would. `expected` is in the first words of the answer: an attack
+        that is turned away at the door measures the door."""
         link = HTTPConnection("127.0.0.1", self._published.port, timeout=60)
         token = endpoint.read_token(self._machine.runtime)
         link.request("POST", "/", body, {"Content-Type": "application/json", "Authorization": f"Bearer {token}"})
@@ -165,8 +165,8 @@ def _padded(body: bytes) -> bytes:
 
 
 def _evil_globs() -> dict[str, Any]:
-    """As many variants as one key may have, each with patterns that are as costly as a scope may have, none of which ever
-    matches."""
+    """As many variants as one key may have, each with patterns that are as costly as a scope may have, none of which
+    ever matches."""
     variants = range(limits.MAX_HINTS_PER_COMPONENT)
     components = {f"evil-{number}": {"hints": {"key": [_evil(number, nth) for nth in variants]}} for number in range(5)}
     return {"schema_version": SCHEMA_VERSION, "components": components}

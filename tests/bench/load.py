@@ -2,8 +2,9 @@
 
     python -m tests.bench.load ADDRESS CONNECTIONS SECONDS
 
-ADDRESS is a loopback port, for HTTP, or the path of a Unix socket, for the private wire. The request comes on stdin as it is
-sent; on the wire its first line, the hello, is sent once. How many were answered, and how long that took, goes to stdout.
+ADDRESS is a loopback port, for HTTP, or the path of a Unix socket, for the private wire. The request comes on stdin as
+it is sent; on the wire its first line, the hello, is sent once. How many were answered, and how long that took, goes to
+stdout.
 """
 
 from __future__ import annotations

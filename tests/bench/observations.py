@@ -44,7 +44,8 @@ _INSERTS, _TOGETHER = 2_000, 50
 _ROUNDS, _QUERIES, _SEARCHES = 7, 5, 60
 _RAW = (
     f"SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}), o.file_path, o.session_id"  # noqa: S608
-    " FROM observations AS o JOIN observations_fts AS f ON o.id = f.rowid WHERE observations_fts MATCH ? ORDER BY f.rank LIMIT 20"
+    " FROM observations AS o JOIN observations_fts AS f ON o.id = f.rowid WHERE observations_fts MATCH ?"
+    " ORDER BY f.rank LIMIT 20"
 )
 
 
@@ -112,7 +113,8 @@ def _recorded_beside_a_stopped(machine: Machine, installed: Installation) -> Row
     subjects = {"bare": lambda: _bare(machine, installed), "record": lambda: hook() - limits.HOOK_TIMEOUT}
     samples = take_turns(subjects, _STOPPED_RECORDS)
     bare = f"python -c pass {milliseconds(median(samples['bare']))}"
-    note = f"{milliseconds(median(samples['record']) + limits.HOOK_TIMEOUT)}, of which {limits.HOOK_TIMEOUT * 1000:.0f} ms waiting"
+    total = milliseconds(median(samples["record"]) + limits.HOOK_TIMEOUT)
+    note = f"{total}, of which {limits.HOOK_TIMEOUT * 1000:.0f} ms waiting"
     return Row(
         "record",
         f"nudge record, PRIMARY stopped, {installed.label}",

@@ -141,8 +141,8 @@ def test_after_stop_forget_every_miss_names_the_previous_session(machine: Machin
 
 
 def test_values_kept_with_allow_secret_end_with_the_process(machine: Machine) -> None:
-    """No byte of such a value is in the runtime directory, `set` says so, and the next server does not have it, nor what
-    it replaced."""
+    """No byte of such a value is in the runtime directory, `set` says so, and the next server does not have it, nor
+    what it replaced."""
     token = "ghp_" + "Zx81kQ0mV4tB7nLs2RcY9dHuJ3eWfA6gPo5T"
     assert machine.cli("set", "api", "token", "none yet", "--global").returncode == 0
     outcome = machine.cli("set", "api", "token", token, "--global", "--allow-secret")
@@ -319,7 +319,8 @@ def unasked(machine: Machine) -> Machine:
 
 
 def test_a_port_that_is_asked_for_comes_first(unasked: Machine) -> None:
-    """`--port`, then `NUDGE_PORT`, then the port of the server before; a command's own variable starts nothing there."""
+    """`--port`, then `NUDGE_PORT`, then the port of the server before; a command's own variable starts nothing
+    there."""
     first, second, third = free_port(), free_port(), free_port()
     assert unasked.http_only("--port", str(first)).port == first
     unasked.cli("stop", "--force")
@@ -393,8 +394,9 @@ def test_flags_that_come_too_late_are_named(machine: Machine) -> None:
         lines
         == machine.cli("serve", "--http-only", *flags).stderr.splitlines()[:1]
         == [
-            f"nudge: the running server (pid {running.pid}) has other settings: --port=9 (the server has {running.port}), "
-            "--no-auth (the server has 1), --no-secret-guard (the server has 1). To apply yours: nudge stop, then start again"
+            f"nudge: the running server (pid {running.pid}) has other settings: --port=9 (the server has "
+            f"{running.port}), --no-auth (the server has 1), --no-secret-guard (the server has 1). To apply yours: "
+            "nudge stop, then start again"
         ]
     )
     same = machine.cli("serve", "--http-only", "--port", str(running.port), "--tools", "all")

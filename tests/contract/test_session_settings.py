@@ -203,7 +203,8 @@ def test_a_forgotten_session_takes_its_settings_along(machine: Machine) -> None:
 
 
 def test_differences_are_shown(machine: Machine) -> None:
-    """`status` and `doctor` say what a process was told and the server does not go by; clients hide a server's stderr."""
+    """`status` and `doctor` say what a process was told and the server does not go by; clients hide a server's
+    stderr."""
     machine.http_only("--max-hints", "7")
     assert machine.json("status")["differences"] == []
     shown = machine.json("status", NUDGE_MAX_HINTS="9", NUDGE_DB="/x/y.db")["differences"]

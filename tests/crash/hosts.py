@@ -45,7 +45,8 @@ def does_not_read_its_stdout(calls: int = 400) -> Figures:
 
 def _stuff(descriptor: int, calls: int) -> int:
     """Write requests until the pipe takes no more."""
-    request = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge_get_hint","arguments":{"component":"c","key":"k"}}}\n'
+    arguments = b'{"name":"nudge_get_hint","arguments":{"component":"c","key":"k"}}'
+    request = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + arguments + b"}\n"
     for number in range(calls):
         try:
             os.write(descriptor, request)

@@ -111,7 +111,8 @@ from nudge import hook
 number, each = int(sys.argv[1]), int(sys.argv[2])
 for count in range(each):
     event = {"session_id": f"s{number}", "cwd": "/", "hook_event_name": "PostToolUse", "tool_name": "Bash",
-             "tool_use_id": f"t{number}-{count}", "tool_input": {"command": f"echo {number} {count}"}, "tool_response": {"stdout": ""}}
+             "tool_use_id": f"t{number}-{count}",
+             "tool_input": {"command": f"echo {number} {count}"}, "tool_response": {"stdout": ""}}
     code = hook.main(io.BytesIO(json.dumps(event).encode()), os.environ)
     if code: sys.exit(f"event {count}: exit code {code}")
 """

@@ -85,7 +85,8 @@ def waiting_proxies(count: int) -> Figures:
 
 
 def leaving_primary(count: int) -> Figures:
-    """PRIMARY's client leaves while every PROXY calls: the successor that it raises is the only server that is started."""
+    """PRIMARY's client leaves while every PROXY calls: the successor that it raises is the only server that is
+    started."""
     starts = Starts()
     try:
         machine = starts.machine
@@ -123,7 +124,10 @@ def waiting_commands(count: int) -> Figures:
         starts.machine.close()
 
 
-_HOLD = "import sys, time; from nudge.ipc.spawn import Starter; s = Starter(sys.argv[1]); print(s.hold(), flush=True); time.sleep(60)"
+_HOLD = (
+    "import sys, time; from nudge.ipc.spawn import Starter; s = Starter(sys.argv[1]); "
+    "print(s.hold(), flush=True); time.sleep(60)"
+)
 
 
 def stopped_starter() -> Figures:

@@ -119,8 +119,8 @@ def test_the_largest_batch_is_served_whatever_is_in_it(server: Served) -> None:
 
 
 def test_the_answers_of_a_batch_have_a_limit(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred answers of a mebibyte would hold the server while they are sent: calls behind the limit are not executed,
-    and may be sent again."""
+    """A hundred answers of a mebibyte would hold the server while they are sent: calls behind the limit are not
+    executed, and may be sent again."""
     monkeypatch.setattr(limits, "MAX_BATCH_ANSWER_BYTES", 2_000)
     for number in range(3):
         server.call("nudge.set_hint", component="c", key=f"k{number}", value="v" * 1_000)
@@ -152,7 +152,10 @@ def padded(size: int) -> bytes:
 
 
 def chunked(path: str, body: bytes, size: int = 60_000, end: bytes = b"0\r\n\r\n") -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        f"{TOKEN}\r\nContent-Type: application/json\r\n"
+    )
     pieces = (body[start : start + size] for start in range(0, len(body), size))
     return (
         head.encode()

@@ -134,8 +134,8 @@ def matrix() -> Iterator[Attempt]:
 
 
 def replies(server: Served, attempts: list[Attempt]) -> Iterator[tuple[Attempt, int, Reply]]:
-    """Many on one connection, which has a few seconds to show the token. A hint that is not there is an answer to a call
-    that was made."""
+    """Many on one connection, which has a few seconds to show the token. A hint that is not there is an answer to a
+    call that was made."""
     for start in range(0, len(attempts), _AT_ONCE):
         group = attempts[start : start + _AT_ONCE]
         with server.tcp() as link:

@@ -148,7 +148,10 @@ def test_hostile_names_in_paths(server: Served, name: str) -> None:
     """A name that is no text, or no name, is refused and aliases no other one."""
     before = server.state()
     with server.tcp() as link:
-        head = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n"
+        head = (
+            f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: "
+            "application/json\r\nContent-Length: 13\r\n\r\n"
+        )
         reply = link.ask(f"PUT /api/v1/hints/{name}/k HTTP/1.1\r\n{head}".encode() + b'{"value":"x"}')
     assert (reply.status, reply.code) == (400, 40001)
     assert server.state() == before

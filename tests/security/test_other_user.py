@@ -116,8 +116,9 @@ def ask(method, path, token=""):
     link = socket.socket(); link.connect(("127.0.0.1", given["port"]))
     shown = f"Authorization: Bearer {token}\\r\\n" if token else ""
     return status(link, f"{method} {path} HTTP/1.1\\r\\n{head}{shown}Content-Length: {len(body)}\\r\\n\\r\\n{body}")
-result = [ask("POST", "/"), ask("POST", "/mcp"), ask("POST", "/role"), ask("POST", "/member"), ask("GET", "/api/v1/export"),
-          ask("PUT", "/api/v1/hints/c/k"), ask("POST", "/", "0" * 64), ask("GET", "/health")]
+result = [ask("POST", "/"), ask("POST", "/mcp"), ask("POST", "/role"), ask("POST", "/member"),
+          ask("GET", "/api/v1/export"), ask("PUT", "/api/v1/hints/c/k"), ask("POST", "/", "0" * 64),
+          ask("GET", "/health")]
 """
     assert as_stranger(code, port=served.ready().port) == [401] * 7 + [200]
     assert served.json("get", "c", "k")["hint"]["version"] == 1
@@ -148,7 +149,8 @@ def test_what_a_process_shows_of_itself(served: Machine) -> None:
     closed."""
     token = served.cli("token").stdout.strip()
     code = """
-result = [tried(lambda: open(f"/proc/{given['pid']}/{name}", "rb").read().decode()) for name in ("cmdline", "environ", "mem")]
+names = ("cmdline", "environ", "mem")
+result = [tried(lambda: open(f"/proc/{given['pid']}/{name}", "rb").read().decode()) for name in names]
 """
     shown, environ, memory = as_stranger(code, pid=served.ready().pid)
     assert "nudge" in shown and token not in shown and "hunter2" not in shown
@@ -278,7 +280,10 @@ def live(machine: Machine) -> None:
 
 def fill_log(machine: Machine) -> None:
     """Enough for a rotation, by a process that logs as the server does."""
-    code = "from nudge.server import logs; import logging; logs.configure('info'); [logging.error('x' * 1000) for _ in range(1100)]"
+    code = (
+        "from nudge.server import logs; import logging; logs.configure('info'); "
+        "[logging.error('x' * 1000) for _ in range(1100)]"
+    )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=machine.environ, cwd="/", check=False, capture_output=True, timeout=60
     )

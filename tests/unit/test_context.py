@@ -437,7 +437,10 @@ class TestConfigSyntax:
             '[remote "origin"]\n\tpushurl = git@host:no/no.git\n\turl = git@host:org/repo.git\n',
             '[remote "Origin"]\n\turl = git@host:no/no.git\n' + ORIGIN,
             '[remote "up"]\n\turl = git@host:no/no.git\n' + ORIGIN,
-            '# [remote "origin"]\n;url = no\n[remote "origin"] # url = git@host:no/no.git \\\n\turl = git@host:org/repo.git\n',
+            (
+                '# [remote "origin"]\n;url = no\n[remote "origin"] # url = '
+                "git@host:no/no.git \\\n\turl = git@host:org/repo.git\n"
+            ),
             '[alias]\n\tx = "!f() { \\\n[remote \\"origin\\"]\\\nurl = git@host:no/no.git"\n' + ORIGIN,
             "\ufeff" + ORIGIN,
             '[branch "odd]name"]\n\tremote = x\n' + ORIGIN,

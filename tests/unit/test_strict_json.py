@@ -264,7 +264,8 @@ HOSTILE = {
 @pytest.mark.usefixtures("_collector_off")
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_no_hostile_message_stops_other_threads(body: bytes) -> None:
-    """Whatever a mebibyte consists of, a worker thread that decodes it holds the interpreter for under 20 ms at a time."""
+    """Whatever a mebibyte consists of, a worker thread that decodes it holds the interpreter for under 20 ms at a
+    time."""
     assert min(longest_gap(body) for _ in range(3)) < 0.020
 
 

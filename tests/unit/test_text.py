@@ -38,7 +38,8 @@ HIDDEN = [
 
 @pytest.mark.parametrize("char", HIDDEN, ids=ascii)
 def test_what_cannot_be_seen(char: str) -> None:
-    """Control, bidirectional, zero-width, tag and filler characters are escaped for people and dropped from one line."""
+    """Control, bidirectional, zero-width, tag and filler characters are escaped for people and dropped from one
+    line."""
     assert not is_visible(char)
     assert escape(f"a{char}b") == f"a{char.encode('unicode_escape').decode()}b"
     assert char not in single_line(f"a{char}b", 20)

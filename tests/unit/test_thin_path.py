@@ -79,7 +79,10 @@ def exists(module: str) -> bool:
 def loaded_by(statement: str) -> frozenset[str]:
     """The modules that a statement loads. Without `site` there are no installed packages: needing one is an
     ImportError."""
-    script = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(ROOT)!r}); {statement}; print(*set(sys.modules) - before)"
+    script = (
+        f"import sys; before = set(sys.modules); sys.path.insert(0, {str(ROOT)!r}); "
+        f"{statement}; print(*set(sys.modules) - before)"
+    )
     run = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return frozenset(run.stdout.split())

@@ -18,10 +18,15 @@ JSON = {
     "empty containers": '{\n  "hooks": {},\n  "mcpServers": {}\n}\n',
     "empty list of an event": '{\n  "hooks": {\n    "PostToolUse": []\n  }\n}\n',
     "hooks of others": (
-        f'{{\n  "hooks": {{\n    "PostToolUse": [\n      {HOOK_OF_ANOTHER}\n    ],\n    "Stop": [{HOOK_OF_ANOTHER}]\n  }}\n}}\n'
+        f'{{\n  "hooks": {{\n    "PostToolUse": [\n      {HOOK_OF_ANOTHER}\n    ],\n    '
+        f'"Stop": [{HOOK_OF_ANOTHER}]\n  }}\n}}\n'
     ),
-    "hooks of others on one line": f'{{"hooks": {{"PostToolUse": [{HOOK_OF_ANOTHER}], "SessionStart": [{HOOK_OF_ANOTHER}]}}}}\n',
-    "line comments": '// mine\n{\n  // first\n  "a": 1, // after\n  "mcpServers": {\n    "x": {} // last\n  }\n  // end\n}\n// bye\n',
+    "hooks of others on one line": (
+        f'{{"hooks": {{"PostToolUse": [{HOOK_OF_ANOTHER}], "SessionStart": [{HOOK_OF_ANOTHER}]}}}}\n'
+    ),
+    "line comments": (
+        '// mine\n{\n  // first\n  "a": 1, // after\n  "mcpServers": {\n    "x": {} // last\n  }\n  // end\n}\n// bye\n'
+    ),
     "block comments": '/* mine */ { /* a */ "a": /* b */ 1 /* c */ , "mcpServers": { /* none */ } /* d */ }\n',
     "trailing commas": '{\n  "a": 1,\n  "mcpServers": {\n    "x": {"args": ["y",],},\n  },\n}\n',
     "comment at the end of one line": '{"a": 1 // one\n}\n',
@@ -37,7 +42,10 @@ JSON = {
 
 OLD_HOOK = '{"hooks": [{"type": "command", "command": "/old/bin/nudge record", "timeout": 60}]}'
 OLD_JSON = {
-    "old server": '{\n  "mcpServers": {\n    "nudge": {\n      "command": "/old/nudge",\n      "env": {"NUDGE_DB": "/d"}\n    }\n  }\n}\n',
+    "old server": (
+        '{\n  "mcpServers": {\n    "nudge": {\n      "command": "/old/nudge",\n      '
+        '"env": {"NUDGE_DB": "/d"}\n    }\n  }\n}\n'
+    ),
     "old hook": f'{{\n  "hooks": {{\n    "PostToolUse": [\n      {OLD_HOOK}\n    ]\n  }}\n}}\n',
     "old hook of an event that is wired no more": f'{{"hooks": {{"Stop": [{OLD_HOOK}]}}}}',
     "old hook in the group of another": (
@@ -51,7 +59,9 @@ TOML = {
     "only a comment": "# mine\n",
     "no newline at the end": 'model = "m"',
     "a table": '# top\nmodel = "m" # why\n\n[tui]\ntheme = "dark"\n',
-    "servers of others": '[mcp_servers.other]\ncommand = "cat"\nargs = ["a", "b"]\n\n[mcp_servers.other.env]\nA = "1"\n',
+    "servers of others": (
+        '[mcp_servers.other]\ncommand = "cat"\nargs = ["a", "b"]\n\n[mcp_servers.other.env]\nA = "1"\n'
+    ),
     "parent written out": "[mcp_servers]\n\n[mcp_servers.x]\ncommand = 'c'\n",
     "carriage returns": 'model = "m"\r\n\r\n[tui]\r\ntheme = "x"\r\n',
     "blank lines at the end": 'model = "m"\n\n\n',
@@ -63,8 +73,12 @@ TOML = {
 }
 
 OLD_TOML = {
-    "old table": 'model = "m"\n\n[mcp_servers.nudge]\ncommand = "/old/nudge"\nargs = [\n  "serve",\n]\n\n[tui]\ntheme = "x"\n',
-    "old table with its own": '[mcp_servers.nudge]\ncommand = "nudge"\n[mcp_servers.nudge.env]\nA = "1"\n# about tui\n[tui]\n',
+    "old table": (
+        'model = "m"\n\n[mcp_servers.nudge]\ncommand = "/old/nudge"\nargs = [\n  "serve",\n]\n\n[tui]\ntheme = "x"\n'
+    ),
+    "old table with its own": (
+        '[mcp_servers.nudge]\ncommand = "nudge"\n[mcp_servers.nudge.env]\nA = "1"\n# about tui\n[tui]\n'
+    ),
     "quoted": '[mcp_servers."nudge"]\ncommand = "nudge"\n',
     "one mark lost": '[mcp_servers.nudge]\ncommand = "n"\n\n[mcp_servers.zzz]\ncommand = "c"\n# <<< nudge\n',
     "a table between the marks": (

@@ -97,7 +97,8 @@ def test_a_slash_command_is_a_prompt_if_it_is_answered(script: Script) -> None:
     script.prompt("<command-name>/clear</command-name>\n<command-args></command-args>")
     script.prompt("<local-command-stdout>cleared</local-command-stdout>")
     script.prompt(
-        "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>the tests</command-args>"
+        "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n"
+        "<command-args>the tests</command-args>"
     )
     script.call("a")
     assert [event["content"] for event in read(script.path) if event["type"] == "user_prompt"] == ["/fix the tests"]

@@ -327,7 +327,9 @@ def test_what_is_no_text_is_refused(home: Path) -> None:
 
 
 MULTI_LINE = {
-    "array in our table": '[mcp_servers.nudge]\ncommand = "old"\nargs = [\n  "serve",\n]\nenv_vars = [\n["X"],\n]\n[after]\nb = 1\n',
+    "array in our table": (
+        '[mcp_servers.nudge]\ncommand = "old"\nargs = [\n  "serve",\n]\nenv_vars = [\n["X"],\n]\n[after]\nb = 1\n'
+    ),
     "array of arrays before": 'a = [\n[1, 2],\n[3],\n]\n[mcp_servers.nudge]\ncommand = "old"\n',
     "string that looks like our table": 'notes = """\n[mcp_servers.nudge]\n# >>> nudge\n"""\n',
     "string in our table": "[mcp_servers.nudge]\ncommand = 'old'\nnote = '''\n[other]\nx = 1\n'''\n[after]\nb = 1\n",

@@ -115,7 +115,8 @@ def test_a_malformed_file_is_named(nudge: Nudge, home: Path) -> None:
     outcome = nudge("connect", "gemini", "--yes")
     assert outcome.code == 3
     assert outcome.err == (
-        "nudge: E_INVALID (40001): ~/.gemini/settings.json, line 2: expected a value; nothing was changed; fix the file, then run nudge again\n"
+        "nudge: E_INVALID (40001): ~/.gemini/settings.json, line 2: expected a value; nothing was "
+        "changed; fix the file, then run nudge again\n"
     )
 
 

@@ -110,7 +110,8 @@ def fill(store: HintStore, count: int, **meta: Any) -> None:
 
 
 def test_search_pauses() -> None:
-    """A walk over many hints, over much text, or over scopes that are costly to compare, lets others have their turn."""
+    """A walk over many hints, over much text, or over scopes that are costly to compare, lets others have their
+    turn."""
     many, heavy, costly = new_store(), new_store(), new_store()
     fill(many, 2 * limits.HINTS_PER_SLICE + 1, scope={"os": ["darwin"]})
     fill(heavy, 2 * limits.REGEX_BLOCK)

@@ -52,8 +52,8 @@ class History:
         session = session or f"session-of-{project}"
         self.session(session, project)
         added = self.connection.execute(
-            "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, file_path, content, metadata)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, file_path, content,"
+            " metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (session, prompt, NOW - age, project, obs_type, path, path or content, json.dumps(facts)),
         )
         assert added.lastrowid is not None

@@ -213,7 +213,10 @@ def many(rows: int) -> sqlite3.Connection:
     facts = ((f"cargo test word{n % 997} part{n % 31}", NOW + n, "app" if n % 5 else "other") for n in range(rows))
     connection.execute("BEGIN")
     connection.executemany(
-        "INSERT INTO observations (session_id, obs_type, content, timestamp, project) VALUES ('s1', 'command', ?, ?, ?)",
+        (
+            "INSERT INTO observations (session_id, obs_type, content, timestamp, "
+            "project) VALUES ('s1', 'command', ?, ?, ?)"
+        ),
         facts,
     )
     connection.execute("COMMIT")

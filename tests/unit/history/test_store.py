@@ -158,7 +158,8 @@ def test_a_repeat_is_known_by_its_id_all_the_same() -> None:
 def linked(*events: dict[str, Any]) -> dict[str, str | None]:
     """Each action's content, and the prompt it belongs to."""
     found = filled(*events).execute(
-        "SELECT o.content, p.content FROM observations AS o LEFT JOIN prompts AS p ON p.id = o.prompt_id WHERE o.obs_type <> 'user_prompt'"
+        "SELECT o.content, p.content FROM observations AS o LEFT JOIN prompts AS p ON p.id = "
+        "o.prompt_id WHERE o.obs_type <> 'user_prompt'"
     )
     return dict(found.fetchall())
 

@@ -31,7 +31,8 @@ def error(code: int, reason: str, message: str, **data: Any) -> bytes:
 
 
 class FakePrimary:
-    """`answer` gets each call and gives the bytes to send, for its id where they say 1; None says nothing at all, HANG_UP ends the connection."""
+    """`answer` gets each call and gives the bytes to send, for its id where they say 1; None says nothing at all,
+    HANG_UP ends the connection."""
 
     def __init__(self, directory: str, answer: Answer, *, state: str = endpoint.READY) -> None:
         paths.ensure_private_dir(directory)

@@ -48,7 +48,8 @@ def start(processes: list[subprocess.Popen[str]], kind: str, path: str) -> tuple
 
 
 def test_an_owner_keeps_its_lock_to_itself(path: str, other: list[subprocess.Popen[str]]) -> None:
-    """Exclusive, owner-only, not inherited; the file stays when it is released, so that everybody locks the same one."""
+    """Exclusive, owner-only, not inherited; the file stays when it is released, so that everybody locks the same
+    one."""
     owner = OwnerLock(path)
     assert owner.acquire() and owner.holds_path() and not is_free(path)
     assert owner._fd is not None and not os.get_inheritable(owner._fd)

@@ -25,7 +25,10 @@ T = TypeVar("T")
 GOOD = {"ok/Makefile": "test:\n"}
 GOOD_COMMANDS = ["make -C ok test"]
 
-BOMB = '<!DOCTYPE p [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]><project><artifactId>&b;</artifactId></project>'
+BOMB = (
+    '<!DOCTYPE p [<!ENTITY a "aaaaaaaaaa"><!ENTITY b '
+    '"&a;&a;&a;&a;&a;&a;">]><project><artifactId>&b;</artifactId></project>'
+)
 # Each level holds the one above nine times: 9**9 nodes, copied; each level holds the one above 60 deep.
 ALIAS_BOMB = "a0: &a0 x\n" + "".join(f"a{n}: &a{n} [{f'*a{n - 1},' * 9}]\n" for n in range(1, 10))
 MERGE_BOMB = "a0: &a0 {build: .}\n" + "".join(

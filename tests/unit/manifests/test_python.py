@@ -66,7 +66,9 @@ def test_lock_file_names_the_runner(tmp_path: Path, lock: str, root: str, nested
         ),
         (
             {
-                "pyproject.toml": '[tool.poetry]\nname = "lib"\n[tool.poetry.scripts]\nserve = "lib:main"\n[build-system]\n'
+                "pyproject.toml": (
+                    '[tool.poetry]\nname = "lib"\n[tool.poetry.scripts]\nserve = "lib:main"\n[build-system]\n'
+                )
             },
             {"lib run": "poetry run serve", "lib build": "poetry build"},
         ),

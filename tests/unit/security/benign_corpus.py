@@ -192,7 +192,10 @@ COMMANDS = (
     "helm upgrade --install api ./chart -f values.staging.yaml",
     "terraform plan -var-file=staging.tfvars",
     "aws s3 sync dist s3://acme-web --delete --profile dev",
-    "aws ecr get-login-password | docker login --username AWS --password-stdin 123456789012.dkr.ecr.eu-west-1.amazonaws.com",
+    (
+        "aws ecr get-login-password | docker login --username AWS --password-stdin "
+        "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
+    ),
     "aws secretsmanager get-secret-value --secret-id app/db",
     "gcloud config set project acme-prod-2024",
     "gh auth login --with-token < token.txt",

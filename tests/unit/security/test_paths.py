@@ -95,6 +95,9 @@ def test_a_directory_is_compared_in_one_form(raw: str, cwd: str) -> None:
 def test_paths_load_the_standard_library_only() -> None:
     """Clients normalise their directory without paying for RE2."""
     root = Path(limits.__file__).parent.parent
-    program = "import sys, nudge.security.paths; print(sorted({'re2', 'typing', 'pathlib', 'dataclasses'} & set(sys.modules)))"
+    program = (
+        "import sys, nudge.security.paths; print(sorted({'re2', 'typing', "
+        "'pathlib', 'dataclasses'} & set(sys.modules)))"
+    )
     ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"

@@ -1,4 +1,5 @@
-"""The public door's connections: order, ends, bodies, and who may stay, in front of an application that a test controls."""
+"""The public door's connections: order, ends, bodies, and who may stay, in front of an application that a test
+controls."""
 
 from __future__ import annotations
 
@@ -389,7 +390,10 @@ def test_trailers_say_nothing() -> None:
     """What follows the last chunk comes too late to say who is asking."""
 
     async def session(one: Opened) -> list[int]:
-        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = (
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+            b"application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         client = await one.connect()
         client.send(head + b"2\r\n{}\r\n0\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n" + HEALTH)
         return [await client.status(), await client.status()]

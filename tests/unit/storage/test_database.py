@@ -104,7 +104,8 @@ def test_the_innermost_mount_tells_the_filesystem(tmp_path: Path) -> None:
     counts."""
     mounts = tmp_path / "mounts"
     mounts.write_text(
-        "a / ext4 rw\nb /home nfs4 rw\nc /home/me ext4 rw\nd /with\\040blank cifs rw\ne /twice ext4 rw\nf /twice nfs rw\n"
+        "a / ext4 rw\nb /home nfs4 rw\nc /home/me ext4 rw\nd /with\\040blank cifs rw\n"
+        "e /twice ext4 rw\nf /twice nfs rw\n"
     )
     told = {
         place: on_network(place, str(mounts))
@@ -380,7 +381,8 @@ def test_a_kill_loses_no_acknowledged_write(opened: Callable[[], Database], path
     """And a hook can look at what it left, before anybody opens it for writing."""
     code = (
         "import asyncio, os, sys\nfrom nudge.storage.database import Database\nasync def main():\n"
-        " d = Database.open(sys.argv[1])\n await d.write(lambda c: c.execute(\"INSERT INTO events VALUES ('a', 0)\") and None)\n"
+        " d = Database.open(sys.argv[1])\n"
+        " await d.write(lambda c: c.execute(\"INSERT INTO events VALUES ('a', 0)\") and None)\n"
         " os.kill(os.getpid(), 9)\nasyncio.run(main())"
     )
     done = subprocess.run([sys.executable, "-c", code, path], check=False, timeout=30)

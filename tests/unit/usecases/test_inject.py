@@ -362,7 +362,8 @@ def test_what_a_hook_pays_for(machine: Machine) -> None:
     machine.event("make build")
     script = (
         "import sys; from nudge.usecases.inject_offline import offline\n"
-        f"text = offline({machine.environ!r}, {HERE!r}, 'new', 'startup').text; assert 'make build' in text and 'api/test' in text\n"
+        f"text = offline({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"
+        "assert 'make build' in text and 'api/test' in text\n"
         "print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
