@@ -174,9 +174,9 @@ def resolve(cwd: str | None = None) -> Context:
     folder = caller_cwd({}, cwd, None)
     if folder is None:
         return Context(os=this_system())
-    repo, branch, root, host = _resolve_git(folder)
+    repo, branch, root = _resolve_git(folder)
     cwd = folder if not has_control(folder) and len(folder) <= limits.MAX_PATH_CHARS else None
-    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd, host), root=root)
+    return Context(cwd=cwd, repo=repo, branch=branch, os=this_system(), project=project_of(repo, cwd), root=root)
 
 
 def working_directory() -> str | None:
@@ -266,14 +266,14 @@ def _slashed(path: str) -> str:
 
 @lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def normalise_repo(raw: str) -> str:
-    """The identity of a repository: `git:org/repo` however it is cloned (without the host), `file:///path` when it is
-    local. Raises ValueError."""
+    """The identity of a repository: `git:host/org/repo` however it is cloned, `file:///path` when it is local.
+    `git:org/repo` stays as it is and stands for that path on any host. Raises ValueError."""
     text = raw.lstrip()
     if len(text) > limits.MAX_REPO_CHARS or has_control(text):
         raise ValueError(f"must be printable and at most {limits.MAX_REPO_CHARS} characters")
     identity = _local_identity(text) or _remote_identity(text.rstrip())
     if identity is None or len(identity) > limits.MAX_REPO_CHARS:
-        raise ValueError("must be git:org/repo, a clone URL or an absolute path")
+        raise ValueError("must be git:host/org/repo, git:org/repo, a clone URL or an absolute path")
     return identity
 
 
@@ -292,29 +292,73 @@ def _local_identity(text: str) -> str | None:
 
 
 def _remote_identity(text: str) -> str | None:
-    parts = [part for part in "%20".join(_remote_path(text).lower().split()).split("/") if part not in ("", ".")]
+    host, path = _split_remote(text)
+    parts = [part for part in "%20".join(path.lower().split()).split("/") if part not in ("", ".")]
     while parts and parts[-1].endswith(".git"):
         short = parts.pop().removesuffix(".git")
         parts += [] if short in ("", ".") else [short]
-    return f"git:{'/'.join(parts)}" if parts and ".." not in parts else None
+    if host is None and _has_written_host(parts):
+        host = _host_name(parts.pop(0))
+    if not parts or ".." in parts or host == "":
+        return None
+    return "git:" + "/".join(parts if host is None else [host, *parts])
 
 
-def _remote_path(text: str) -> str:
-    """The path in `scheme://host/path` or `user@host:path`; empty when the text is neither."""
+def _split_remote(text: str) -> tuple[str | None, str]:
+    """Host and path of `scheme://host/path` or `user@host:path`; no host in `git:path`, no path when it is neither."""
     scheme, mark, rest = text.partition("://")
     if mark and scheme.translate(_SCHEME_MARKS).isalnum():
-        return "" if scheme.lower() == "file" else rest.partition("/")[2]
+        place, _, path = rest.partition("/")
+        return ("", "") if scheme.lower() == "file" else (_resolve_alias(_host_name(place)), path)
     bracketed = "[" in text.partition(":")[0]  # `[::1]:path`, whose first colon is the address's own
-    host, colon, path = text.partition("]:" if bracketed else ":")
-    return path if colon and host and "/" not in host else ""
+    place, colon, path = text.partition("]:" if bracketed else ":")
+    if not colon or not place or "/" in place:
+        return "", ""
+    return (None if place.lower() == "git" else _resolve_alias(_host_name(place))), path
 
 
-def project_of(repo: str | None, cwd: str | None, host: str = "") -> str | None:
-    """The project's identity: that of the repository without its scheme and with the remote's host when it is known,
-    else the directory's path; in lower case, as identities of remotes are."""
+def _has_written_host(parts: Sequence[str]) -> bool:
+    """Whether the first part of `git:a/b/c` is a host: GitLab has groups in groups."""
+    return len(parts) > 2 and ("." in parts[0] or ":" in parts[0] or parts[0] == "localhost")
+
+
+def _host_name(place: str) -> str:
+    """The host in `user:password@host:port`, in lower case. Ports are left out: those of ssh and https differ."""
+    host = "%20".join(place.rpartition("@")[2].lower().split()).lstrip("[").partition("]")[0]
+    return f"[{host}]" if host.count(":") > 1 else host.partition(":")[0].rstrip(".")
+
+
+def _resolve_alias(host: str) -> str:
+    """An ssh alias (`github-work`) by the `HostName` that the user's ssh config gives it. The file is read, since
+    starting `ssh -G` would take longer than the call itself; patterns and included files are not."""
+    if not host or "." in host or host == "localhost":
+        return host
+    inside = False
+    for line in _read(os.path.expanduser("~/.ssh/config")).lower().split("\n"):
+        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if name == "host":
+            inside = host in value.split()
+        elif name == "hostname" and inside:
+            return _host_name(value.strip().strip('"').replace("%h", host)) or host
+    return host
+
+
+def is_same_repo(one: str, other: str) -> bool:
+    """Whether two identities name one repository; one that is written without a host stands for any host."""
+    return one == other or one == _path_on_host(other) or _path_on_host(one) == other
+
+
+@lru_cache(maxsize=limits.IDENTITIES_CACHED)
+def _path_on_host(repo: str) -> str | None:
+    """`git:org/repo` for `git:host/org/repo`. The host of a remote need have no dot (`git@server:org/repo`)."""
+    host, _, path = repo.removeprefix("git:").partition("/")
+    return f"git:{path}" if repo.startswith("git:") and host and "/" in path else None
+
+
+def project_of(repo: str | None, cwd: str | None) -> str | None:
+    """The project's identity: that of the repository without its scheme, else the directory's path; in lower case, as
+    identities of remotes are."""
     identity = _without_scheme(repo) if repo is not None else _normalize(cwd) if cwd else ""
-    if repo is not None and host and repo.startswith("git:"):
-        identity = f"{host}/{identity}"
     identity = identity.rstrip("/").removesuffix("/.git").removesuffix(".git").casefold()
     return identity if 0 < len(identity) <= limits.MAX_REPO_CHARS else None
 
@@ -338,19 +382,18 @@ def _without_scheme(repo: str) -> str:
     return repo.removeprefix("git:").removeprefix("file://")
 
 
-def _resolve_git(folder: str) -> tuple[str | None, str | None, str | None, str]:
-    """The repository's identity, the branch, the top of the work tree by the name by which `folder` leads there, and
-    the remote's host."""
+def _resolve_git(folder: str) -> tuple[str | None, str | None, str | None]:
+    """The repository's identity, the branch, and the top of the work tree by the name by which `folder` leads there."""
     try:
         real = os.path.realpath(folder)
         directories = _find_git_dir(real)
-        repo, branch, host = _read_git(*directories) if directories else (None, None, "")
+        repo, branch = _read_git(*directories) if directories else (None, None)
     except (OSError, ValueError):  # a NUL in a path, a loop of links
-        return None, None, None, ""
+        return None, None, None
     if directories is None or repo is None:
-        return None, None, None, ""
+        return None, None, None
     below = real[len(directories[0]) :]
-    return repo, branch, folder.removesuffix(below) if folder.endswith(below) else directories[0], host
+    return repo, branch, folder.removesuffix(below) if folder.endswith(below) else directories[0]
 
 
 def _find_git_dir(folder: str) -> tuple[str, str] | None:
@@ -382,40 +425,17 @@ def _upwards(folder: str) -> Iterator[str]:
         yield folder
 
 
-def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None, str]:
+def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
     """Worktrees share the common directory and so its origin. A relative origin is resolved from the main tree, so that
     all worktrees agree."""
     git_dir = os.path.realpath(git_dir)
     common = os.path.realpath(os.path.join(git_dir, _read(os.path.join(git_dir, "commondir")).rstrip("\r\n")))
     if not os.path.isfile(os.path.join(git_dir, "HEAD")):
-        return None, None, ""
+        return None, None
     url = _origin_url(_read(os.path.join(common, "config")))
     main_tree = os.path.dirname(common) if os.path.basename(common) == ".git" else common
     base = work_tree if common == git_dir else main_tree
-    return _identity(_anchored(url, base)) or _identity(common), _branch(git_dir), _remote_host(url)
-
-
-def _remote_host(url: str) -> str:
-    """The host in `scheme://user@host:port/path` or `user@host:path`, in lower case; an ssh alias (`github-work`) by
-    the `HostName` that the user's ssh config gives it. Ports are left out: those of ssh and https differ."""
-    scheme, mark, rest = url.partition("://")
-    place = rest.partition("/")[0] if mark else url.partition(":")[0] if ":" in url.partition("/")[0] else ""
-    host = place.rpartition("@")[2].lower()
-    host = host.partition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    is_alias = host and "." not in host and host != "localhost" and (not mark or "ssh" in scheme.lower())
-    return _ssh_host(host) or host if is_alias else host
-
-
-def _ssh_host(alias: str) -> str:
-    """Read, since starting `ssh -G` would take longer than the call itself; patterns and included files are not."""
-    inside = False
-    for line in _read(os.path.expanduser("~/.ssh/config")).lower().split("\n"):
-        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
-        if name == "host":
-            inside = alias in value.split()
-        elif name == "hostname" and inside:
-            return value.strip().strip('"')
-    return ""
+    return _identity(_anchored(url, base)) or _identity(common), _branch(git_dir)
 
 
 def _identity(place: str) -> str | None:
@@ -426,6 +446,9 @@ def _identity(place: str) -> str | None:
 
 
 def _anchored(url: str, base: str) -> str:
+    """A relative origin from the main tree; `git:org/repo` is a host called `git` here, not a written identity."""
+    if url[:4].lower() == "git:" and not url.startswith("//", 4):
+        return f"git@{url}"
     return os.path.join(base, url) if url and ":" not in url.partition("/")[0] else url
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from nudge import limits
-from nudge.context import OS_NAMES, Context, normalise_repo
+from nudge.context import OS_NAMES, Context, is_same_repo, normalise_repo
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
 from nudge.security.globs import (
@@ -227,9 +227,11 @@ class _RepoGate:
     repos: Sequence[str]
 
     def check(self, context: Context) -> tuple[bool, str]:
-        if context.repo in self.repos:
+        if context.repo is None:
+            return False, _needs("repo unknown", self.repos)
+        if any(is_same_repo(repo, context.repo) for repo in self.repos):
             return True, f"repo {context.repo} matched"
-        return False, _needs("repo unknown" if context.repo is None else f"repo={context.repo}", self.repos)
+        return False, _needs(f"repo={context.repo}", self.repos)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from nudge import limits, paths
 from nudge.clock import SESSION
 from nudge.config import Settings
-from nudge.context import Context
+from nudge.context import Context, is_same_repo
 from nudge.hints.model import Change, Identity
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
@@ -51,7 +51,9 @@ def _latest_puts(records: Iterable[dict[str, Any]], repo: str | None) -> list[Pu
 def _may_match(scope: Mapping[str, Any], repo: str | None) -> bool:
     """The repo is part of a variant's identity, so all versions of a variant pass, or none."""
     repos = scope.get("repo")
-    return repos is None or repo in ([repos] if isinstance(repos, str) else repos)
+    if repos is None or repo is None:
+        return repos is None
+    return any(is_same_repo(one, repo) for one in ([repos] if isinstance(repos, str) else repos))
 
 
 def _build_store(header: dict[str, Any], puts: list[Put], settings: Settings, now: float) -> HintStore:

@@ -61,7 +61,7 @@ EVERY_META: dict[str, Any] = {
 }
 KEPT_SCOPE = {
     "cwd_glob": ["**/http-proxy*", "/srv/**"],
-    "repo": ["git:org/other", "git:org/repo"],
+    "repo": ["git:host/org/repo", "git:org/other"],
     "branch": ["dev", "hotfix/*"],
     "os": ["darwin", "linux"],
     "env_required": ["CI_MARK"],
@@ -75,7 +75,7 @@ FITTING = {
 }
 FITTING_REASONS = [
     "cwd matched **/http-proxy*",
-    "repo git:org/repo matched",
+    "repo git:host/org/repo matched",
     "branch=hotfix/9 allowed",
     "os=linux allowed",
     "env CI_MARK set",
@@ -627,7 +627,7 @@ def _scanning() -> Iterator[Case]:
             gives(
                 "get_hint",
                 named("test", context=in_repo),
-                {"hint": {"value": FOUND["value"], "meta": {"scope": {"repo": "git:org/api"}}}},
+                {"hint": {"value": FOUND["value"], "meta": {"scope": {"repo": "git:host/org/api"}}}},
             ),
             *(
                 gives("scan", {**scan, "found": [], "unread": [path]}, {"removed": [], "unchanged": 1})

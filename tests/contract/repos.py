@@ -10,7 +10,7 @@ _ALONE = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os
 
 
 def clone(folder: Path, branch: str = "main") -> str:
-    """What a clone of `git:org/NAME` on that branch looks like; its directory."""
+    """What a clone of `git:example.com/org/NAME` on that branch looks like; its directory."""
     folder.mkdir(parents=True)
     git(folder, "init", "--quiet", "--initial-branch", branch)
     git(folder, "remote", "add", "origin", f"git@example.com:Org/{folder.name}.git")

@@ -86,20 +86,20 @@ def scope_taken(agent: Stdio, turn: dict[str, Any] | None = None) -> Any:
 
 def test_the_turns_workspace_comes_before_the_project_directory(agent: Stdio, places: Places) -> None:
     """What a client says of this one call wins over what it said when it started us."""
-    assert scope_taken(agent, places.turn(session_id="s")) == {"repo": "git:org/workspace"}
+    assert scope_taken(agent, places.turn(session_id="s")) == {"repo": "git:example.com/org/workspace"}
     as_text = {name: json.dumps(turn) for name, turn in places.turn().items()}
-    assert scope_taken(agent, as_text) == {"repo": "git:org/workspace"}
+    assert scope_taken(agent, as_text) == {"repo": "git:example.com/org/workspace"}
 
 
 def test_the_project_directory_comes_before_the_directory_we_stand_in(agent: Stdio) -> None:
     """CLAUDE_PROJECT_DIR is the project; the directory that a client starts its servers in may be any."""
-    assert scope_taken(agent) == {"repo": "git:org/project"}
+    assert scope_taken(agent) == {"repo": "git:example.com/org/project"}
 
 
 def test_without_a_word_it_is_the_directory_we_stand_in(pair: Pair, places: Places) -> None:
     """A client that says nothing is where its server was started."""
     quiet = connected(pair.machine, cwd=places.at(HERE))
-    assert scope_taken(quiet) == {"repo": "git:org/standing"}
+    assert scope_taken(quiet) == {"repo": "git:example.com/org/standing"}
 
 
 def test_an_argument_comes_before_everything(agent: Stdio, places: Places) -> None:
@@ -107,9 +107,12 @@ def test_an_argument_comes_before_everything(agent: Stdio, places: Places) -> No
     named = {"repo": "git:org/named", "branch": ["named-branch"]}
     called(agent, "set_hint", component="where", key="k", value="v", meta={"scope": named})
     found = called(agent, "get_hint", places.turn(), component="where", key="k", context={"cwd": places.at(NAMED)})
-    assert found["match_explain"]["reasons"][:2] == ["repo git:org/named matched", "branch=named-branch allowed"]
+    assert found["match_explain"]["reasons"][:2] == [
+        "repo git:example.com/org/named matched",
+        "branch=named-branch allowed",
+    ]
     missed = called(agent, "get_hint", places.turn(), component="where", key="k", context={"branch": "named-branch"})
-    assert missed["error"]["why_not"][0]["reasons"] == ["repo=git:org/workspace, needs git:org/named"]
+    assert missed["error"]["why_not"][0]["reasons"] == ["repo=git:example.com/org/workspace, needs git:org/named"]
 
 
 def test_the_branch_is_read_anew_for_each_call(agent: Stdio, places: Places) -> None:
@@ -129,8 +132,8 @@ def test_the_branch_is_read_anew_for_each_call(agent: Stdio, places: Places) -> 
 def test_a_hint_without_a_scope_belongs_to_the_repo_and_says_so(agent: Stdio) -> None:
     """Agents in two repos must not overwrite each other's hints; the note tells how to widen it."""
     told = called(agent, "set_hint", component="default", key="k", value="v", meta={"tags": ["a"]})
-    assert told["hint"]["meta"]["scope"] == {"repo": "git:org/project"}
-    assert "git:org/project" in told["note"] and "meta.scope {}" in told["note"]
+    assert told["hint"]["meta"]["scope"] == {"repo": "git:example.com/org/project"}
+    assert "git:example.com/org/project" in told["note"] and "meta.scope {}" in told["note"]
 
 
 def test_an_empty_scope_means_everywhere(agent: Stdio) -> None:

@@ -57,6 +57,22 @@ def test_two_repos_with_one_short_name_are_two_projects(machine: Machine) -> Non
     assert [row["project"] for row in machine.json("recent", cwd=x)] == ["api"]
 
 
+def test_a_hint_belongs_to_the_repo_on_its_host(machine: Machine) -> None:
+    """The default scope has the host: `x/api` on two hosts are two. A scope or caller that names `git:x/api` means any
+    host."""
+    one = _clone(machine.base / "one" / "api", "git@one.example:x/api.git")
+    two = _clone(machine.base / "two" / "api", "https://two.example/x/api")
+    assert "  scope: repo git:one.example/x/api (this repo;" in machine.cli("set", "api", "deploy", "1", cwd=one).stdout
+    assert machine.cli("get", "api", "deploy", cwd=two).returncode == 1
+    machine.json("set", "api", "deploy", "2", cwd=two)
+    assert [machine.json("get", "api", "deploy", cwd=tree)["hint"]["value"] for tree in (one, two)] == ["1", "2"]
+    machine.json("set", "api", "any", "3", "--scope-repo", "git:x/api")
+    assert [machine.json("get", "api", "any", cwd=tree)["hint"]["value"] for tree in (one, two)] == ["3", "3"]
+    machine.json("set", "api", "mine", "4", cwd=one)
+    assert machine.json("get", "api", "mine", "--repo", "git:x/api")["hint"]["value"] == "4"
+    assert machine.cli("get", "api", "mine", "--repo", "git:two.example/x/api").returncode == 1
+
+
 def test_an_error_is_searchable_text_and_purge_agrees(machine: Machine) -> None:
     """`nudge search 'No module named'` finds the failure; `purge --search` takes what the search found."""
     machine.json("ls")

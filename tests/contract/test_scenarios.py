@@ -61,7 +61,7 @@ def desk(shared: Machine) -> Machine:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> str:
-    """A clone of `git:org/http-proxy`, on dev."""
+    """A clone of `git:example.com/org/http-proxy`, on dev."""
     return clone(tmp_path / "minerva" / "http-proxy", branch="dev")
 
 
@@ -262,10 +262,10 @@ def test_the_command_line_knows_where_it_is(desk: Machine, repo: str) -> None:
     below = Path(repo, "src", "router")
     below.mkdir(parents=True)
     set_here = desk.json("set", "http-proxy", "build", ROUTER, cwd=str(below))
-    assert set_here["hint"]["meta"] == {"scope": {"repo": "git:org/http-proxy"}, "source": "user"}
+    assert set_here["hint"]["meta"] == {"scope": {"repo": "git:example.com/org/http-proxy"}, "source": "user"}
     desk.json("set", "http-proxy", "run", "make run", "--scope-branch", "dev", "--scope-repo", ".", cwd=repo)
     assert desk.json("get", "http-proxy", "run", cwd=str(below))["match_explain"]["reasons"] == [
-        "repo git:org/http-proxy matched",
+        "repo git:example.com/org/http-proxy matched",
         "branch=dev allowed",
     ]
     assert desk.cli("get", "http-proxy", "run", "--branch", "main", cwd=repo).returncode == 1

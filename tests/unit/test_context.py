@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nudge import limits
-from nudge.context import Context, caller_cwd, is_project, normalise_repo, project_of, resolve, told_env
+from nudge.context import Context, caller_cwd, is_project, is_same_repo, normalise_repo, project_of, resolve, told_env
 from nudge.errors import Invalid
 
 GIT_ENVIRONMENT = {
@@ -60,15 +60,13 @@ class TestRepoIdentity:
     @pytest.mark.parametrize(
         "raw",
         [
-            "git:org/repo",
-            "GIT:Org/Repo",
+            "git:host/org/repo",
+            "GIT:Host/Org/Repo",
             "git@host:org/repo.git",
             "git@host:/Org/Repo.git/",
             "host:org/repo",
-            "git@[::1]:org/repo.git",
             "[git@host:22]:org/repo.git",
             "ssh://git@host:22/org/repo.git",
-            "ssh://git@[::1]:22/org/repo.git",
             "git+ssh://git@host/org/repo",
             "https://user@host/org/repo",
             "https://user:word@host/org/repo.git/",
@@ -79,23 +77,53 @@ class TestRepoIdentity:
         ],
     )
     def test_every_way_to_clone_is_one_repository(self, raw: str) -> None:
-        """A repository has one name, however it was cloned and whatever the case."""
-        assert normalise_repo(raw) == "git:org/repo"
+        """A repository has one name, however it was cloned and whatever the case; the port is no part of it."""
+        assert normalise_repo(raw) == "git:host/org/repo"
 
-    def test_nested_groups_keep_every_level(self) -> None:
-        """GitLab's groups nest: all levels are part of the name."""
-        assert normalise_repo("git@gitlab.example:a/b/c.git") == normalise_repo("git:a/b/c") == "git:a/b/c"
+    @pytest.mark.parametrize(
+        ("raw", "identity"),
+        [
+            ("git:Org/Repo", "git:org/repo"),
+            ("git:group/sub/repo", "git:group/sub/repo"),
+            ("git:Example.com./org/repo", "git:example.com/org/repo"),
+            ("git:localhost/org/repo", "git:localhost/org/repo"),
+            ("git:host:3000/org/repo", "git:host/org/repo"),
+            ("git:example.com:3000/org/repo.git", "git:example.com/org/repo"),
+            ("git@[::1]:org/repo.git", "git:[::1]/org/repo"),
+            ("ssh://git@[::1]:22/org/repo.git", "git:[::1]/org/repo"),
+            ("git:[::1]:22/org/repo", "git:[::1]/org/repo"),
+            ("git@gitlab.example:a/b/c.git", "git:gitlab.example/a/b/c"),
+            ("https://gist.example/ABC.git", "git:gist.example/abc"),
+        ],
+    )
+    def test_the_identity_has_the_host(self, raw: str, identity: str) -> None:
+        """A written one has a host when it has three parts or more and the first is one: groups nest."""
+        assert normalise_repo(raw) == identity
 
-    def test_a_name_without_an_owner_is_kept(self) -> None:
-        """A gist, or a repository at the root of a host."""
-        assert normalise_repo("https://gist.example/ABC.git") == "git:abc"
+    @pytest.mark.parametrize(
+        ("one", "other", "expected"),
+        [
+            ("git:x/api", "git:github.com/x/api", True),
+            ("git:x/api", "git:gitlab.com/x/api", True),
+            ("git:x/api", "git:server/x/api", True),
+            ("git:github.com/x/api", "git:gitlab.com/x/api", False),
+            ("git:x/api", "git:gitlab.com/group/x/api", False),
+            ("git:group/x/api", "git:gitlab.com/group/x/api", True),
+            ("git:x/api", "git:github.com/y/api", False),
+            ("git:api", "git:x/api", False),
+            ("file:///git/x/api", "git:x/api", False),
+        ],
+    )
+    def test_an_identity_without_a_host_is_for_any_host(self, one: str, other: str, expected: bool) -> None:
+        """`git:org/repo` matches that path on every host; `x/api` on two hosts are two repositories."""
+        assert is_same_repo(one, other) is is_same_repo(other, one) is expected
 
     def test_spaces_are_one_name_in_both_spellings(self) -> None:
         """A URL writes a space as %20, ssh writes it out."""
         assert (
             normalise_repo("git@host:My Org/repo")
             == normalise_repo("https://host/My%20Org/repo")
-            == "git:my%20org/repo"
+            == "git:host/my%20org/repo"
         )
 
     @pytest.mark.parametrize(
@@ -137,6 +165,8 @@ class TestRepoIdentity:
                 ":x",
                 "https://host",
                 "https://host/.git",
+                "https:///org/repo",
+                "git@:org/repo",
                 "git:",
                 "git:.git",
             ),
@@ -159,6 +189,8 @@ class TestRepoIdentity:
 
     @example(":]:[")
     @example("h:a/..git")
+    @example("git::/a:b/c/d")
+    @example("git:[a.b/[c:d/e/f")
     @example("/./C:\\x")
     @given(st.text(alphabet="aBİΣ/\\:.git@[] %~\t-C") | st.text())
     def test_a_normal_form_is_its_own_normal_form(self, raw: str) -> None:
@@ -176,7 +208,7 @@ class TestProject:
         ("repo", "cwd", "project"),
         [
             ("git:org/repo", "/work/elsewhere", "org/repo"),
-            ("git:a/b/c", None, "a/b/c"),
+            ("git:example.com/a/b", None, "example.com/a/b"),
             ("git:solo", None, "solo"),
             ("file:///work/Proj/.git", "/work/Proj/src", "/work/proj"),
             ("file:///srv/repo.git", None, "/srv/repo"),
@@ -218,6 +250,8 @@ class TestProject:
             ("git@other.org:acme/api", "other.org/acme/api"),
             ("git@github-work:acme/api", "github.com/acme/api"),
             ("git@unknown:acme/api", "unknown/acme/api"),
+            ("git:acme/api", "git.acme.example/acme/api"),
+            ("https://work/acme/api", "work.acme.example/acme/api"),
             ("/srv/git/api.git", "/srv/git/api"),
         ],
     )
@@ -227,8 +261,13 @@ class TestProject:
         """The identity has the host, however the repository is cloned; an ssh alias stands for its `HostName`."""
         monkeypatch.setenv("HOME", str(tmp_path))
         (tmp_path / ".ssh").mkdir()
-        (tmp_path / ".ssh" / "config").write_text("Host a b\n  HostName c.d\nHost github-work\n  HostName github.com\n")
-        assert resolve(str(make_repo(tmp_path / "repo", origin))).project == project
+        (tmp_path / ".ssh" / "config").write_text(
+            "Host a b\n  HostName c.d\nHost github-work\n  HostName github.com\n"
+            "Host git work\n  HostName=%h.acme.example\n"
+        )
+        here = resolve(str(make_repo(tmp_path / "repo", origin)))
+        assert here.project == project
+        assert here.repo == (f"git:{project}" if origin[0] != "/" else "file:///srv/git/api.git")
 
 
 class TestResolve:
@@ -295,7 +334,7 @@ class TestResolve:
         inside = whole / "lib" / "part"
         git(inside, "remote", *(["set-url", "origin", origin] if origin else ["remove", "origin"]))
         assert resolved(inside) == git_says(inside)
-        assert resolve(str(whole)).repo == "git:org/whole"
+        assert resolve(str(whole)).repo == "git:host/org/whole"
 
     @pytest.mark.parametrize("origin", [None, "https://host/org/repo.git", "../upstream"])
     def test_a_bare_repository_is_one(self, tmp_path: Path, origin: str | None) -> None:
@@ -354,7 +393,7 @@ class TestResolve:
         """As git does, go on upwards where `.git` holds no repository."""
         repo = make_repo(tmp_path / "repo", "https://host/org/repo")
         (repo / "sub" / ".git").mkdir(parents=True)
-        assert resolved(repo / "sub") == git_says(repo / "sub") == ("git:org/repo", "main")
+        assert resolved(repo / "sub") == git_says(repo / "sub") == ("git:host/org/repo", "main")
 
     def test_no_git_at_all(self, tmp_path: Path) -> None:
         """Outside a repository both are unknown, and the directory names the project."""
@@ -414,7 +453,7 @@ class TestResolve:
         other = make_repo(tmp_path / "other", "https://host/org/other")
         monkeypatch.setenv("GIT_DIR", str(other / ".git"))
         repo = make_repo(tmp_path / "repo", "https://host/org/repo")
-        assert resolve(str(repo)).repo == "git:org/repo"
+        assert resolve(str(repo)).repo == "git:host/org/repo"
 
 
 ORIGIN = '[remote "origin"]\n\turl = git@host:org/repo.git\n'
@@ -452,7 +491,7 @@ class TestConfigSyntax:
         path = repo / ".git" / "config"
         path.write_bytes(config.encode())
         urls = git(repo, "config", "--file", str(path), "--get-all", "remote.origin.url").split("\n")
-        assert resolve(str(repo)).repo == normalise_repo(urls[0]) == "git:org/repo"
+        assert resolve(str(repo)).repo == normalise_repo(urls[0]) == "git:host/org/repo"
 
     def test_blanks_count_inside_quotes_only(self, tmp_path: Path) -> None:
         """A path that ends in a blank must be quoted, and is then kept whole."""
@@ -531,7 +570,7 @@ class TestBrokenRepositories:
         repo = make_repo(Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)), "https://host/org/repo")
         wire = resolve(str(repo)).to_wire()
         assert "cwd" not in wire
-        assert (wire["repo"], wire["branch"]) == ("git:org/repo", "main")
+        assert (wire["repo"], wire["branch"]) == ("git:host/org/repo", "main")
         assert Context.parse(wire).to_wire() == wire
 
 
@@ -542,7 +581,7 @@ class TestParse:
         wire = Context.parse(
             {**plain, "cwd": "/work//x/", "repo": "git@h:Org/Repo.git", "env": {"A": "1", "B": None}}
         ).to_wire()
-        assert wire == {**plain, "cwd": "/work/x", "repo": "git:org/repo", "env": {"A": "1"}}
+        assert wire == {**plain, "cwd": "/work/x", "repo": "git:h/org/repo", "env": {"A": "1"}}
         assert Context.parse(wire).to_wire() == wire
 
     @pytest.mark.parametrize(

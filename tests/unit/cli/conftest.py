@@ -121,7 +121,7 @@ def somewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def repo(somewhere: Path) -> Path:
-    """A repository named git:org/x, on branch dev."""
+    """A repository named git:github.com/org/x, on branch dev."""
     git = somewhere / ".git"
     git.mkdir()
     (git / "HEAD").write_text("ref: refs/heads/dev\n")

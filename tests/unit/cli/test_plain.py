@@ -166,7 +166,7 @@ def test_get_context_is_found_out(nudge: Nudge, server: Server) -> None:
     answer(server)
     nudge("get", "a", "b")
     context = server.params["context"]
-    assert (context["cwd"], context["repo"], context["branch"]) == (os.getcwd(), "git:org/x", "dev")
+    assert (context["cwd"], context["repo"], context["branch"]) == (os.getcwd(), "git:github.com/org/x", "dev")
     assert context["os"] in ("linux", "darwin", "windows") and "env" not in context
 
 
@@ -416,10 +416,10 @@ def test_set_every_scope_flag(nudge: Nudge, server: Server) -> None:
 @pytest.mark.usefixtures("repo")
 def test_set_a_repo_is_the_default_scope(nudge: Nudge, server: Server) -> None:
     """Without a scope the hint is for the repo one is in, and the output says so and how to widen it."""
-    server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {"scope": {"repo": "git:org/x"}}}}
+    server.answers["nudge.set_hint"] = {"hint": {**HINT, "meta": {"scope": {"repo": "git:github.com/org/x"}}}}
     outcome = nudge("set", "a", "b", "c")
-    assert server.params["meta"]["scope"] == {"repo": "git:org/x"}
-    assert "  scope: repo git:org/x (this repo; --global for everywhere)" in outcome.out.splitlines()
+    assert server.params["meta"]["scope"] == {"repo": "git:github.com/org/x"}
+    assert "  scope: repo git:github.com/org/x (this repo; --global for everywhere)" in outcome.out.splitlines()
 
 
 @pytest.mark.usefixtures("repo")
@@ -428,9 +428,9 @@ def test_an_explicit_condition_keeps_the_repo_unless_global(nudge: Nudge, server
     nudge("set", "a", "b", "c", "--global")
     assert server.params["meta"]["scope"] == {}
     nudge("set", "a", "b", "c", "--scope-os", "linux")
-    assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": "git:org/x"}
+    assert server.params["meta"]["scope"] == {"os": ["linux"], "repo": "git:github.com/org/x"}
     nudge("set", "a", "b", "c", "--scope-branch", "dev", "--scope-env", "CI")
-    assert server.params["meta"]["scope"] == {"branch": ["dev"], "env_required": ["CI"], "repo": "git:org/x"}
+    assert server.params["meta"]["scope"] == {"branch": ["dev"], "env_required": ["CI"], "repo": "git:github.com/org/x"}
     nudge("set", "a", "b", "c", "--scope-os", "linux", "--global")
     assert server.params["meta"]["scope"] == {"os": ["linux"]}
     nudge("set", "a", "b", "c", "--scope-os", "linux", "--scope-repo", "git:org/y")
@@ -441,7 +441,7 @@ def test_an_explicit_condition_keeps_the_repo_unless_global(nudge: Nudge, server
 def test_set_a_dot_is_this_repo(nudge: Nudge, server: Server) -> None:
     """`--scope-repo .` joins the repo to other conditions without spelling its name."""
     nudge("set", "a", "b", "c", "--scope-repo", ".", "--scope-branch", "dev")
-    assert server.params["meta"]["scope"] == {"repo": "git:org/x", "branch": ["dev"]}
+    assert server.params["meta"]["scope"] == {"repo": "git:github.com/org/x", "branch": ["dev"]}
 
 
 def test_set_a_dot_needs_a_repo(nudge: Nudge) -> None:

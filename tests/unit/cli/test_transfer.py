@@ -213,7 +213,7 @@ def test_sends_what_the_manifests_say(
     (repo / "sub").mkdir()
     monkeypatch.chdir(repo / "sub")
     assert nudge("scan").code == 0
-    assert (server.params["repo"], server.params["dry_run"]) == ("git:org/x", False)
+    assert (server.params["repo"], server.params["dry_run"]) == ("git:github.com/org/x", False)
     assert entry("x", "build", "make build", "Makefile:1") in server.params["found"]
 
 
@@ -242,7 +242,7 @@ def test_another_directory(nudge: Nudge, server: Server, repo: Path, monkeypatch
     """DIR names the repo to read."""
     monkeypatch.chdir("/")
     assert nudge("scan", str(repo)).code == 0
-    assert server.params["repo"] == "git:org/x"
+    assert server.params["repo"] == "git:github.com/org/x"
 
 
 def test_outside_a_repo(nudge: Nudge, server: Server) -> None:

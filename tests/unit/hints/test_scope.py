@@ -113,7 +113,7 @@ def test_normal_form() -> None:
     scope = parse_scope(
         {
             "branch": ["main", "dev", "main"],
-            "repo": ["https://github.com/Org/Repo.git", "git:org/repo"],
+            "repo": ["https://github.com/Org/Repo.git", "git:github.com/org/repo"],
             "cwd_glob": ["**/b/", "**/a"],
             "os": [],
             "env_match": {"B": ["2", "1", "2"], "A": ["1"], "C": []},
@@ -121,7 +121,7 @@ def test_normal_form() -> None:
     )
     assert scope.wire == {
         "cwd_glob": ["**/a", "**/b"],
-        "repo": "git:org/repo",
+        "repo": "git:github.com/org/repo",
         "branch": ["dev", "main"],
         "env_match": {"A": "1", "B": ["1", "2"]},
     }

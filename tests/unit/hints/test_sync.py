@@ -10,7 +10,7 @@ from nudge.hints.store import HintStore
 
 from .builders import AWS_KEY, NOW, commit, finish, new_store, put
 
-REPO = {"repo": "git:org/x"}
+REPO = {"repo": "git:github.com/org/x"}
 
 
 def make(cmd: str) -> dict[str, str]:
