@@ -195,15 +195,15 @@ SETTINGS = (
         "memories",
         {},
         _parse_memories,
-        "lifetimes of notes in seconds, 0 for good: `short_ttl_secs`, `mid_ttl_secs`, `long_ttl_secs`, what a recall adds: "
-        "`short_extend_secs`, `mid_extend_secs`; `archive_on_gc` 0 deletes expired notes",
+        "lifetimes of notes in seconds, 0 for good: `short_ttl_secs`, `mid_ttl_secs`, `long_ttl_secs`, "
+        "what a recall adds: `short_extend_secs`, `mid_extend_secs`; `archive_on_gc` 0 deletes expired notes",
     ),
     Setting(
         "tools",
         "default",
         _parse_tools,
-        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `memories`, `admin`) and names separated by commas; "
-        "the others stay callable",
+        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `memories`, `admin`) and names separated "
+        "by commas; the others stay callable",
         CALLER,
     ),
 )

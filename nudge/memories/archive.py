@@ -78,7 +78,8 @@ def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetim
         last_accessed_at=fields["last_accessed_at"],
     )
     connection.executemany(
-        "INSERT OR IGNORE INTO note_links SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM notes WHERE id IN (?1, ?2)) = 2",
+        "INSERT OR IGNORE INTO note_links SELECT ?1, ?2, ?3, ?4"
+        " WHERE (SELECT count(*) FROM notes WHERE id IN (?1, ?2)) = 2",
         fields["links"],
     )
     connection.execute("DELETE FROM archived_notes WHERE id = ?", (note_id,))

@@ -33,7 +33,8 @@ class Score:
 
 
 def score(note: Note, now: float, *, text: float | None, with_tier: bool = True) -> Score:
-    """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a query."""
+    """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
+    query."""
     draft = note.draft
     age = max(now - note.updated_at, 0.0) / _DAY
     return Score(

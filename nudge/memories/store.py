@@ -116,8 +116,8 @@ def insert(
 ) -> Note:
     """Insert a row as it is given. The title must be free in its namespace."""
     cursor = connection.execute(
-        "INSERT INTO notes (id, uid, tier, namespace, kind, title, content, tags, priority, confidence, source, metadata,"
-        " origin, access_count, created_at, updated_at, last_accessed_at, expires_at)"
+        "INSERT INTO notes (id, uid, tier, namespace, kind, title, content, tags, priority, confidence, source,"
+        " metadata, origin, access_count, created_at, updated_at, last_accessed_at, expires_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             note_id,

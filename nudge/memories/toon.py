@@ -4,8 +4,8 @@
     memories[id|title|tier]:
     12|PostgreSQL config|long
 
-In a value `\\` is written `\\\\`, `|` is `\\|`, a line feed is `\\n` and a carriage return `\\r`. Text round-trips through
-`parse`; what does not is listed in `LOSSES`.
+In a value `\\` is written `\\\\`, `|` is `\\|`, a line feed is `\\n` and a carriage return `\\r`. Text round-trips
+through `parse`; what does not is listed in `LOSSES`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _HEADER = re.compile(r"(\w+)\[(.*)\]:")
 
 
 def dump(response: Mapping[str, Any], fields: Sequence[str] = COMPACT) -> str:
-    """Return a recall, search or list response as TOON. A `results` array is called `memories`, as in every response."""
+    """Return a recall, search or list response as TOON. A `results` array is called `memories`, as in every
+    response."""
     rows = response.get("memories", response.get("results", ()))
     scalars = {
         name: value

@@ -11,6 +11,7 @@ that one is opened and the old content is kept as a backup.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import sqlite3
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from nudge import limits
-from nudge.errors import StorageFailed, Unavailable
+from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.ipc.lock import OwnerLock
 from nudge.storage import migrations
 from nudge.storage.backup import new_backup
@@ -247,6 +248,31 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
         _remove(f"{path}.v{old}.backup")
         copy_to(connection, f"{path}.v{old}.backup")
     migrations.migrate(connection, migrations.MIGRATIONS)
+
+
+# Writes that must not be done twice
+
+
+def run_once(
+    connection: sqlite3.Connection,
+    once: str,
+    request: str | None,
+    now: float,
+    work: Callable[[sqlite3.Connection], T],
+) -> T:
+    """Run `work` and keep its result, which must be JSON, under `once`; when there is one, return that instead.
+
+    `request` tells a repeated call from another one under the same key. The caller holds the transaction."""
+    row = connection.execute("SELECT request, result FROM answers WHERE once = ?", (once,)).fetchone()
+    if row is not None:
+        if request != row[0]:
+            raise Invalid("was used for another call; make a new one for each", field="once")
+        known: T = json.loads(row[1])
+        return known
+    result = work(connection)
+    connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (once, now, request, json.dumps(result)))
+    connection.execute("DELETE FROM answers WHERE answered_at < ?", (now - limits.REQUEST_ID_KEPT,))
+    return result
 
 
 # What the threads do

@@ -120,7 +120,7 @@ _MEMORIES = (
         VALUES ('delete', old.id, old.title, old.content, old.tags);
         INSERT INTO notes_fts(rowid, title, content, tags) VALUES (new.id, new.title, new.content, new.tags);
     END""",
-    # Results of recent writes by their `once` key, in the transaction of the write: a repeated call gets the same answer.
+    # Results of recent writes by their `once` key, in the transaction of the write: a repeated call gets the same.
     """CREATE TABLE answers (
         once TEXT PRIMARY KEY, answered_at REAL NOT NULL, request TEXT, result TEXT NOT NULL
     ) WITHOUT ROWID""",

@@ -155,14 +155,18 @@ def check(connection: sqlite3.Connection) -> list[str]:
 
 
 def _check_index(connection: sqlite3.Connection) -> list[str]:
-    """Compare the index with its rows (rank 1). FTS5 does that only through a connection that may write."""
+    """Compare each index with its rows (rank 1). FTS5 does that only through a connection that may write."""
     if connection.execute("PRAGMA query_only").fetchone()[0]:
         return []
-    try:
-        connection.execute("INSERT INTO observations_fts(observations_fts, rank) VALUES ('integrity-check', 1)")
-    except sqlite3.DatabaseError as error:
-        return [f"the full-text index does not agree with the observations: {error}"]
-    return []
+    problems = []
+    # An old backup may have no notes.
+    names = connection.execute("SELECT name FROM sqlite_master WHERE name IN ('observations', 'notes')")
+    for (table,) in names.fetchall():
+        try:
+            connection.execute(f"INSERT INTO {table}_fts({table}_fts, rank) VALUES ('integrity-check', 1)")  # noqa: S608
+        except sqlite3.DatabaseError as error:
+            problems.append(f"the full-text index does not agree with the {table}: {error}")
+    return problems
 
 
 def match_texts(expression: str, documents: Iterable[tuple[int, str, str | None]]) -> Iterator[int]:

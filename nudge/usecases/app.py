@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, hide_secrets
 from nudge.storage.changelog import ChangeLog, LogGone
-from nudge.storage.database import Database
+from nudge.storage.database import Database, run_once
 from nudge.usecases.call import Call
 from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers
@@ -145,6 +146,32 @@ class App:
 
     def now(self) -> float:
         return self.session.clock.now()
+
+    # The database
+
+    def database(self) -> Database:
+        if self.history is None:
+            raise StorageFailed("no history is open")
+        return self.history
+
+    async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        return await self.database().read(work)
+
+    async def write(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Run `work` in a transaction; returns when it is durable. Refused when we are no longer PRIMARY, or after the
+        deadline: the caller sends the request again."""
+        self.confirm_role()
+        if call.deadline is not None and boot_seconds() > call.deadline:
+            raise Unavailable("the request came too late and was not applied; send it again")
+        return await self.database().write(work)
+
+    async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """`write` for what must not be done twice: a repeated call gets the result of the first, which is kept in the
+        same transaction. The result must be JSON."""
+        once, now = call.once, self.now()
+        if once is None:
+            return await self.write(call, work)
+        return await self.write(call, lambda connection: run_once(connection, once, call.fingerprint, now, work))
 
     async def previous_note(self) -> str | None:
         """The sentence for whoever finds nothing: which hints of the session before can be brought back."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import sqlite3
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
 
 from nudge import limits
-from nudge.clock import boot_seconds
 from nudge.context import Context, is_below, project_of, resolve
-from nudge.errors import Invalid, StorageFailed, Unavailable
+from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.recent import recent_observations
@@ -21,7 +19,6 @@ from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
 from nudge.security.paths import normalise_path
 from nudge.storage.backup import backup_folder, new_backup, write_backup
-from nudge.storage.database import Database
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.text import to_unicode
 from nudge.usecases.app import App
@@ -231,7 +228,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
         )
         return _without_here(rows, params.caller_context(call))
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
@@ -240,7 +237,7 @@ async def get_observations(app: App, params: GetObservations, _call: Call) -> An
         projects.Names(connection).show(rows)
         return rows
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def timeline(app: App, params: Timeline, _call: Call) -> Any:
@@ -249,7 +246,7 @@ async def timeline(app: App, params: Timeline, _call: Call) -> Any:
         projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
         return around
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
@@ -262,7 +259,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
         projects.Names(connection).show(rows)
         return _without_here(rows, params.caller_context(call))
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
@@ -271,7 +268,7 @@ async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
         projects.Names(connection).show([trace])
         return trace
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
@@ -288,7 +285,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
             _without_here(session["touches"], call.context)
         return result
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
@@ -308,12 +305,12 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
         projects.Names(connection).show(rows)
         return rows
 
-    return await _read(app, read)
+    return await app.read(read)
 
 
 async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
     """One page of the history; `next` is the `after` of the following one."""
-    return await _read(app, lambda connection: views.export(connection, params.after))
+    return await app.read(lambda connection: views.export(connection, params.after))
 
 
 def _project(params: Search | RecentContext, call: Call) -> str | None:
@@ -341,11 +338,11 @@ def _private(app: App, call: Call) -> frozenset[str]:
 
 async def record(app: App, params: Record, call: Call) -> Any:
     """Store one event, at most once by its id. The sender should have redacted it; it is redacted again here."""
-    return {"id": await _write(app, call, lambda connection: store.record(connection, redact_event(params.event)))}
+    return {"id": await app.write(call, lambda connection: store.record(connection, redact_event(params.event)))}
 
 
 async def pin(app: App, params: Pin, call: Call) -> Any:
-    ids = await _write(app, call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
+    ids = await app.write(call, lambda connection: store.set_pinned(connection, params.ids, params.pinned))
     missing = [identity for identity in params.ids if identity not in ids]
     return {"pinned": params.pinned, "ids": ids, "missing": missing}
 
@@ -357,23 +354,23 @@ async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     if call.once is not None and call.once in app.session.answers:
         return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
-    project = await _read(app, lambda connection: projects.find(connection, params.project))
+    project = await app.read(lambda connection: projects.find(connection, params.project))
     conditions = _conditions(app, params, project)
     if not params.confirm:
-        counts = await _database(app).read(
+        counts = await app.database().read(
             lambda connection: count_observations(connection, conditions, match_texts), timeout=None
         )
         return {**counts, "deleted": False, "waiting": waiting}
-    counts = await _write(
-        app, call, lambda connection: purge_observations(connection, conditions, app.now(), match_texts)
+    counts = await app.write(
+        call, lambda connection: purge_observations(connection, conditions, app.now(), match_texts)
     )
-    scrubbed = await _database(app).maintain(scrub)
+    scrubbed = await app.database().maintain(scrub)
     result = {
         **counts,
         "deleted": True,
         "waiting": waiting,
         "scrubbed": scrubbed,
-        "backups": _remaining_backups(_database(app).path),
+        "backups": _remaining_backups(app.database().path),
     }
     if call.once:
         app.session.answers.remember(app.now(), call.once, result, call.fingerprint)
@@ -401,7 +398,7 @@ def _remaining_backups(path: str) -> list[str]:
 
 
 async def backup(app: App, params: Backup, _call: Call) -> Any:
-    database = _database(app)
+    database = app.database()
     target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
     try:
         await database.read(lambda connection: write_backup(connection, target), timeout=None)
@@ -410,24 +407,3 @@ async def backup(app: App, params: Backup, _call: Call) -> Any:
     except OSError as error:
         raise StorageFailed(f"the backup cannot be written: {error.strerror}") from None
     return {"path": target, "bytes": os.path.getsize(target)}
-
-
-# The database
-
-
-def _database(app: App) -> Database:
-    if app.history is None:
-        raise StorageFailed("no history is open")
-    return app.history
-
-
-async def _read(app: App, work: Callable[[sqlite3.Connection], _T]) -> _T:
-    return await _database(app).read(work)
-
-
-async def _write(app: App, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
-    """Refused when we are no longer PRIMARY, or after the deadline: the caller sends the request again."""
-    app.confirm_role()
-    if call.deadline is not None and boot_seconds() > call.deadline:
-        raise Unavailable("the request came too late and was not applied; send it again")
-    return await _database(app).write(work)
