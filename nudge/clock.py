@@ -7,10 +7,8 @@ order of two writes. After a reboot the wall clock is read again.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
-from functools import lru_cache
 
 from nudge import limits
 
@@ -50,11 +48,20 @@ class Clock:
         return self.offset + self._boot()
 
 
-@lru_cache(maxsize=16_384)  # every answer contains a hint's times, which rarely change
+_TIMES_CACHED = 16_384
+_times: dict[float, str] = {}  # every answer contains a hint's times, which rarely change
+
+
 def iso(seconds: float) -> str:
     """`2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
-    whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{micros:06d}Z"
+    text = _times.get(seconds)
+    if text is None:
+        whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{micros:06d}Z"
+        if len(_times) >= _TIMES_CACHED:
+            _times.clear()
+        _times[seconds] = text
+    return text
 
 
 SESSION = "session"
@@ -71,6 +78,8 @@ def parse_lifetime(text: object) -> float | None:
     """
     if text == SESSION:
         return None
+    import re  # late: 7 ms, which a hook and `nudge get` do not have
+
     match = re.fullmatch(_DURATION, text.replace(",", ".")) if isinstance(text, str) else None
     parts = (
         [(number, unit) for number, unit in zip(match.groups(), _UNIT_SECONDS, strict=True) if number] if match else []

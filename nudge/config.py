@@ -7,10 +7,9 @@ server of the session goes by that, whoever starts it and why (`Sources`).
 
 from __future__ import annotations
 
-import json
 import os
 
-from nudge import clock, files, limits, paths
+from nudge import clock, files, limits, paths, thin_json
 from nudge.errors import SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
@@ -356,7 +355,7 @@ def read_stored(directory: str) -> Stored | None:
     if raw is None:
         return None
     try:
-        record = json.loads(raw)
+        record = thin_json.loads(raw)
         session, stored = record["session"], dict(record["settings"])
     except (ValueError, TypeError, KeyError):
         return Stored(_DAMAGED, {}, [f"{paths.SETTINGS} is damaged; the session's settings are lost"])
@@ -376,7 +375,7 @@ def read_stored(directory: str) -> Stored | None:
 def store(directory: str, session: str | None, values: Mapping[str, str]) -> None:
     """Keep what the session was told. Raises StorageFailed."""
     record = {"session": session, "settings": dict(values)}
-    files.replace(os.path.join(directory, paths.SETTINGS), json.dumps(record).encode())
+    files.replace(os.path.join(directory, paths.SETTINGS), thin_json.dumps(record).encode())
 
 
 def end_cleanly(directory: str) -> None:

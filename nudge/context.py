@@ -8,16 +8,14 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Mapping
-from functools import lru_cache
 
-from nudge import limits
+from nudge import limits, thin_json
 from nudge.errors import Invalid
 from nudge.text import has_control
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
 OS_NAMES = ("linux", "darwin", "windows")
@@ -82,6 +80,18 @@ class Context:
         return {name: value for name in _PARSERS if (value := getattr(self, name)) is not None}
 
 
+# What callers sent, normalized. Not `lru_cache`: `functools` costs a hook 2 ms.
+_normal_paths: dict[str, str] = {}
+_identities: dict[str, str] = {}
+
+
+def _remember(cache: dict[str, str], raw: str, normal: str) -> str:
+    if len(cache) >= limits.IDENTITIES_CACHED:
+        cache.clear()
+    cache[raw] = normal
+    return normal
+
+
 NO_CONTEXT = Context()
 """Nothing is known about the caller. Compared by identity; never changed."""
 
@@ -102,14 +112,12 @@ def _text(raw: object, field: str, most: int) -> str:
 
 
 def _parse_cwd(raw: object, field: str) -> str:
-    return _normal_cwd(_text(raw, field, limits.MAX_PATH_CHARS), field)
+    path = _text(raw, field, limits.MAX_PATH_CHARS)
+    if (normal := _normal_paths.get(path)) is None:
+        from nudge.security.paths import normalise_path  # late: a client resolves its context and parses none
 
-
-@lru_cache(maxsize=limits.IDENTITIES_CACHED)
-def _normal_cwd(path: str, field: str) -> str:
-    from nudge.security.paths import normalise_path  # late: a client resolves its context and parses none
-
-    return normalise_path(path, field)
+        normal = _remember(_normal_paths, path, normalise_path(path, field))
+    return normal
 
 
 def _parse_repo(raw: object, field: str) -> str:
@@ -221,12 +229,10 @@ def told_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str 
 
 
 def _codex_workspaces(meta: Mapping[str, Any] | None) -> object:
-    turn = meta.get(CODEX_METADATA) if isinstance(meta, Mapping) else None
+    turn = meta.get(CODEX_METADATA) if isinstance(meta, dict) else None
     if isinstance(turn, str):
-        import json
-
         try:
-            turn = json.loads(turn)
+            turn = thin_json.loads(turn)
         except (ValueError, RecursionError):
             return None
     return turn.get("workspaces") if isinstance(turn, dict) else None
@@ -264,10 +270,13 @@ def _slashed(path: str) -> str:
     return path.replace("\\", "/") if _has_drive(path) else path
 
 
-@lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def normalise_repo(raw: str) -> str:
     """The identity of a repository: `git:host/org/repo` however it is cloned, `file:///path` when it is local.
     `git:org/repo` stays as it is and stands for that path on any host. Raises ValueError."""
+    return _identities.get(raw) or _remember(_identities, raw, _repo_identity(raw))
+
+
+def _repo_identity(raw: str) -> str:
     text = raw.lstrip()
     if len(text) > limits.MAX_REPO_CHARS or has_control(text):
         raise ValueError(f"must be printable and at most {limits.MAX_REPO_CHARS} characters")
@@ -348,7 +357,6 @@ def is_same_repo(one: str, other: str) -> bool:
     return one == other or one == _path_on_host(other) or _path_on_host(one) == other
 
 
-@lru_cache(maxsize=limits.IDENTITIES_CACHED)
 def _path_on_host(repo: str) -> str | None:
     """`git:org/repo` for `git:host/org/repo`. The host of a remote need have no dot (`git@server:org/repo`)."""
     host, _, path = repo.removeprefix("git:").partition("/")

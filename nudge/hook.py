@@ -7,12 +7,11 @@ database is not usable, for events where the client only shows that to the user.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 
-from nudge import limits, paths, switches
+from nudge import limits, paths, switches, thin_json
 from nudge.clients import registry
 from nudge.clock import boot_seconds
 from nudge.context import resolve
@@ -21,7 +20,6 @@ from nudge.history.extract import cut_unclosed_block, extract, is_complete, loca
 from nudge.ipc import endpoint
 from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost
-from nudge.storage import spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def _read(stdin: BinaryIO | None) -> tuple[bytes, bool]:
 
 def _parse(raw: bytes) -> dict[str, Any]:
     try:
-        payload = json.loads(raw)
+        payload = thin_json.loads(raw)
     except (ValueError, RecursionError):
         payload = None
     if not isinstance(payload, dict):
@@ -97,6 +95,7 @@ def _parse(raw: bytes) -> dict[str, Any]:
 def parse_beginning(raw: bytes) -> dict[str, Any]:
     """The members of a JSON object that are whole in its beginning, and the start of a text of which only the start is
     kept anyway."""
+    import json
     import re
 
     text = raw[: limits.HOOK_BEGINNING_BYTES].decode("utf-8", "ignore")
@@ -123,7 +122,7 @@ def _decode_start(text: str) -> str:
     """Decode a JSON string without its end: its last characters may be half of an escape."""
     for length in range(len(text), max(len(text) - len("\\ud83d\\ude00"), 0), -1):
         try:
-            return str(json.loads(text[:length] + '"'))
+            return str(thin_json.loads(text[:length] + '"'))
         except ValueError:
             continue
     return ""
@@ -132,6 +131,8 @@ def _decode_start(text: str) -> str:
 def _check_beginning(payload: dict[str, Any], environ: Mapping[str, str]) -> None:
     """Count an event as dropped when its beginning does not say enough; cut a prompt before what has no end."""
     if not is_complete(payload):
+        from nudge.storage import spool
+
         directory = paths.runtime_dir(environ)
         paths.ensure_private_dir(directory)
         spool.count_dropped(directory)
@@ -212,6 +213,8 @@ class _Recording:
     def begin_session(self) -> None:
         """Print the context of a new session. Neither that nor a server that does not start may fail the hook; with
         hooks wired twice, the first one prints it."""
+        from nudge.storage import spool
+
         try:
             text = self._session_context() if spool.claim(self._directory, self._event["event_id"]) else ""
             if text.strip():
@@ -250,6 +253,8 @@ class _Recording:
 
     def _spool(self, record: dict[str, Any]) -> str:
         """Keep a record until a server takes it; the error message when the spool does not accept it."""
+        from nudge.storage import spool  # late: a PRIMARY that answers takes the event
+
         try:
             paths.ensure_private_dir(self._directory)
             spool.write(self._directory, record)
@@ -262,6 +267,7 @@ class _Recording:
         one."""
         try:
             from nudge.ipc import lock
+            from nudge.storage import spool
 
             is_free = lock.is_free(os.path.join(self._directory, paths.LOCK))
             older = None if is_free else endpoint.read_older(self._directory)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
 
-from nudge import files
+from nudge import files, thin_json
 from nudge.errors import SettingInvalid, StorageFailed
 
 TYPE_CHECKING = False
@@ -118,13 +117,13 @@ def store_directories(runtime: str) -> None:
     """Ask `platformdirs` once and keep the answer: `XDG_*` differ between a desktop, ssh, cron and a client that
     filters the environment, and a second answer would be a second history. Raises StorageFailed."""
     if _stored_directories(runtime) is None:
-        files.replace(os.path.join(runtime, DIRECTORIES), json.dumps(_ask_platformdirs()).encode())
+        files.replace(os.path.join(runtime, DIRECTORIES), thin_json.dumps(_ask_platformdirs()).encode())
 
 
 def _stored_directories(runtime: str) -> dict[str, str] | None:
     raw = files.read_owned(os.path.join(runtime, DIRECTORIES))
     try:
-        stored = json.loads(raw or b"null")
+        stored = thin_json.loads(raw or b"null")
         return {kind: stored[kind] for kind in _KINDS} if all(map(os.path.isabs, stored.values())) else None
     except (ValueError, TypeError, AttributeError, KeyError):
         return None

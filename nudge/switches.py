@@ -3,12 +3,9 @@ spooled or injected."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from functools import lru_cache
 
-from nudge import files, paths
+from nudge import files, paths, thin_json
 from nudge.errors import Invalid, StorageFailed
 
 TYPE_CHECKING = False
@@ -74,7 +71,7 @@ def load(directory: str) -> Switches:
     path = os.path.join(directory, FILE)
     try:
         with open(path, "rb") as file:
-            fields = json.loads(file.read())
+            fields = thin_json.loads(file.read())
         return Switches(bool(fields["all"]), [str(key) for key in fields["projects"]])
     except FileNotFoundError:
         return Switches()
@@ -117,7 +114,7 @@ def _lock(directory: str) -> files.Lock:
 
 
 def _save(directory: str, switches: Switches) -> Switches:
-    files.replace(os.path.join(directory, FILE), json.dumps(switches.to_wire()).encode())
+    files.replace(os.path.join(directory, FILE), thin_json.dumps(switches.to_wire()).encode())
     return switches
 
 
@@ -145,6 +142,7 @@ def is_off(environ: Mapping[str, str], directory: str, context: Context, event_p
     if not _is_configured(environ):
         return False
     from nudge import config
+    from nudge.security.ignore_globs import is_ignored  # late, both: a hook without settings needs neither
 
     settings = config.load(environ)
     return settings.off or any(is_ignored(path, settings.ignore) for path in event_paths if path)
@@ -161,6 +159,7 @@ def why_off_for_this_run(environ: Mapping[str, str]) -> Off | None:
 
 def why_off_by_settings(environ: Mapping[str, str], context: Context) -> Off | None:
     from nudge import config
+    from nudge.security.ignore_globs import is_ignored
 
     settings, edit = config.load(environ), f"${{EDITOR:-vi}} {_quoted(paths.config_file(environ))}"
     if settings.off:
@@ -189,68 +188,3 @@ def _is_configured(environ: Mapping[str, str]) -> bool:
     except OSError:
         return False
     return b"ignore" in text or b"off" in text
-
-
-def is_ignored(path: str, globs: Iterable[str]) -> bool:
-    """Whether one of the globs matches, as in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a
-    pattern without a leading `/` or `~/` matches anywhere below the root, and one that matches a directory covers all
-    that is in it."""
-    path = path.replace("\\", "/")
-    return any(re.match(_regex(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
-
-
-@lru_cache
-def _regex(glob: str, home: str) -> str:
-    """One regular expression for a glob: the rules of `security.globs` by hand, since a hook cannot afford the 35 ms
-    that wcmatch takes to import."""
-    return "|".join(_path_regex(path, home) for path in _alternatives(glob.strip().replace("\\", "/")))
-
-
-def _alternatives(glob: str) -> list[str]:
-    """What `{a,b}` stands for; the innermost braces first."""
-    braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
-    if braces is None:
-        return [glob]
-    choices = (glob[: braces.start()] + choice + glob[braces.end() :] for choice in braces[1].split(","))
-    return [path for choice in choices for path in _alternatives(choice)]
-
-
-def _path_regex(glob: str, home: str) -> str:
-    glob = _whole_directory(glob)
-    if glob == "~" or glob.startswith("~/"):
-        glob = home.replace("\\", "/") + glob[1:]
-    if not glob.startswith("/") and glob[1:2] != ":":
-        glob = "**/" + glob
-    return "(?s:" + re.sub(_TOKEN, _piece, glob) + r"(?:/.*)?\Z)"
-
-
-# Compiled where a setting names a path to ignore: doing it here would cost every hook half a millisecond.
-_TOKEN = (
-    r"(?s)(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*\Z)|(?P<name>(?:^|(?<=/))\*+(?=/|\Z))"
-    r"|(?P<part>\*+)|(?P<char>\?)|(?P<set>\[[^\]/]+\])|."
-)
-_PIECES = {"any": "(?:.*/)?", "rest": ".*", "name": "[^/]+", "part": "[^/]*", "char": "[^/]"}
-
-
-def _whole_directory(glob: str) -> str:
-    """`dir/**` covers `dir` itself too: an event in that directory may have no other path."""
-    while (shorter := glob.rstrip("/").removesuffix("/**")) != glob:
-        glob = shorter
-    return glob
-
-
-def _piece(token: re.Match[str]) -> str:
-    if token.lastgroup == "set":
-        return _character_set(token[0])
-    return _PIECES[token.lastgroup] if token.lastgroup else re.escape(token[0])
-
-
-def _character_set(token: str) -> str:
-    """`[a-z]`, `[!ab]`; what is no valid set, as `[z-a]`, matches itself."""
-    named = token[2:-1] if token[1] in "!^" else token[1:-1]
-    characters = ("[^" if token[1] in "!^" else "[") + re.escape(named).replace(r"\-", "-") + "]"
-    try:
-        re.compile(characters)
-    except re.error:
-        return re.escape(token)
-    return characters

@@ -20,6 +20,7 @@ from nudge.cli.prompts import ask, progress, yes_option
 from nudge.context import Context, project_name, resolve
 from nudge.errors import Invalid, NotFound
 from nudge.ipc import lock
+from nudge.security.ignore_globs import is_ignored
 from nudge.text import escape, format_size
 
 _ids_argument = click.argument(
@@ -232,7 +233,7 @@ def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
     switches, settings = switch.load(directory), config.load(os.environ)
 
     def is_wanted(touched: Iterable[str], context: Context) -> bool:
-        ignored = bool(settings.ignore) and any(switch.is_ignored(path, settings.ignore) for path in touched if path)
+        ignored = bool(settings.ignore) and any(is_ignored(path, settings.ignore) for path in touched if path)
         return not ignored and not switches.covers(context)
 
     return is_wanted

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 
-from nudge import limits
+from nudge import limits, thin_json
 from nudge.errors import Invalid
 from nudge.history.observations import TYPES, Observation, read_tool_call, text_of
 from nudge.history.redact import PRIVATE, redact_event, redact_start
@@ -34,9 +32,8 @@ def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
     observation = reader(payload) if reader is not None else None
     if observation is None:
         return None
-    return redact_event(
+    event = redact_event(
         {
-            "event_id": _event_id(payload, observation.type, now),
             "session_id": payload["session_id"],
             "client": text_of(payload, "client") or "unknown",
             "cwd": payload["cwd"] if len(payload["cwd"]) <= limits.MAX_PATH_CHARS else None,
@@ -54,6 +51,7 @@ def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
             "start_source": observation.content if observation.type == "session_start" else None,
         }
     )
+    return {"event_id": _event_id(payload, observation.type, now), **event}
 
 
 def locate(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -76,8 +74,8 @@ def _require(payload: Mapping[str, Any], field: str) -> None:
 
 def _fit_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     """Replace the largest values until the rest fits into the store; a KiB is left for ids and redaction marks."""
-    while len(json.dumps(metadata)) > limits.MAX_METADATA_CHARS - limits.KIB:
-        largest = max(metadata, key=lambda name: len(json.dumps(metadata[name])))
+    while len(thin_json.dumps_sorted(metadata)) > limits.MAX_METADATA_CHARS - limits.KIB:
+        largest = max(metadata, key=lambda name: len(thin_json.dumps_sorted(metadata[name])))
         metadata = {**metadata, largest: TOO_LONG}
     return metadata
 
@@ -113,6 +111,8 @@ def _remove_blocks(name: str, text: str) -> str:
         kept.append(text[place:begin])
         place = end
     rest = "".join([*kept, text[place:]])
+    import re
+
     return "" if re.match(rf"\s*{_opening(name)}", rest) else rest
 
 
@@ -125,6 +125,8 @@ def _blocks(name: str, text: str) -> tuple[list[tuple[int, int]], list[int]]:
     """Start and end of the outermost blocks, and the starts of those that are not closed."""
     blocks: list[tuple[int, int]] = []
     opened: list[int] = []
+    import re  # late: 7 ms, which most events do not need
+
     for tag in re.finditer(rf"{_opening(name)}|(?i:</{name}\s*>)", text):
         if tag[0][1] != "/":
             opened.append(tag.start())
@@ -182,7 +184,7 @@ def _event_id(payload: Mapping[str, Any], obs_type: str, now: float) -> str:
     parts: list[str] = []
     if TYPES[obs_type].of_session:
         # The whole payload: two resumes in a row differ in more than their time.
-        parts = [name, json.dumps(payload, sort_keys=True), str(int(now) // limits.SESSION_EVENT_BUCKET)]
+        parts = [name, thin_json.dumps_sorted(payload), str(int(now) // limits.SESSION_EVENT_BUCKET)]
     elif obs_type == "user_prompt":
         if identity := _prompt_id(payload):
             # A turn of Codex can get a second prompt, so the turn's id alone is not enough.

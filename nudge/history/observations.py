@@ -8,7 +8,6 @@ except the two ends of an error.
 from __future__ import annotations
 
 import os
-import re
 
 from nudge import limits
 from nudge.history.redact import redact_ends, redact_start, remove_private
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
 _CAUSE = r"\w(?:Error|Exception)\b|(?i:\b(?:error|fatal|panic)\b[:\[ ])|(?i:\b(?:not found|no such|cannot|undefined)\b)"
-_EXIT_CODE = re.compile(r"\s*Exit code (\d{1,9})\b")
+_EXIT_CODE = r"\s*Exit code (\d{1,9})\b"
 PATH_NAMES = ("file_path", "notebook_path", "path")
 
 
@@ -155,6 +154,8 @@ def _add_error(error: str, metadata: dict[str, Any]) -> None:
     """Both ends of an error, and the first line that names its cause when that is in neither."""
     metadata["error"] = redact_ends(error, limits.MAX_ERROR_CHARS)
     if len(error) > limits.MAX_ERROR_CHARS:
+        import re
+
         text = remove_private(to_unicode(error[: limits.MAX_CAUSE_SEARCHED]))
         if match := re.search(_CAUSE, text):
             start = text.rfind("\n", 0, match.start()) + 1
@@ -207,7 +208,9 @@ def _exit_code(call: ToolCall) -> int | None:
     """None when it is not known: not every client reports it, and a command may be interrupted or go on in the
     background."""
     if call.error is not None:
-        match = _EXIT_CODE.match(call.error)
+        import re  # late: 7 ms, which most events do not need
+
+        match = re.match(_EXIT_CODE, call.error)
         return int(match[1]) if match else None
     for name in ("exit_code", "exitCode"):
         if type(code := call.returned(name)) is int:
@@ -280,6 +283,8 @@ def _first_files(files: Iterable[str]) -> list[str]:
 
 def patched_files(call: ToolCall) -> list[tuple[str, str]]:
     """What a patch does (`Add File`, `Update File`...), and to which file."""
+    import re
+
     return re.findall(_PATCH_HEADER, command_line(call) or call.argument("patch"))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 # `_socket` is what is under `socket`, which turns hundreds of numbers into enums first: a tenth of a hook's time.
 import _socket
-import json
 import os
 import sys
 
-from nudge import limits
+from nudge import limits, thin_json
 from nudge.clock import boot_seconds
 from nudge.errors import Unavailable
 from nudge.ipc import protocol
@@ -106,7 +105,7 @@ class Connection:
             del self._buffer[: end + 1]
             self._scanned = 0
             try:
-                message = json.loads(line)
+                message = thin_json.loads(line)
             except (ValueError, RecursionError):
                 raise Lost from None
             if not isinstance(message, dict):

@@ -7,16 +7,13 @@ open as well.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 import time
 
-from nudge import __version__, files, limits, paths
+from nudge import __version__, files, limits, paths, thin_json
 from nudge.clock import boot_seconds
 from nudge.errors import StorageFailed
-from nudge.ipc import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +57,7 @@ def read(directory: str) -> Endpoint | None:
     """The published endpoint; None when there is none, or none that we would trust."""
     raw = files.read_owned(os.path.join(directory, paths.ENDPOINT))
     try:
-        fields = json.loads(raw or b"null")
+        fields = thin_json.loads(raw or b"null")
     except ValueError:
         return None
     if not isinstance(fields, dict) or not isinstance(fields.get("pid"), int):
@@ -77,7 +74,7 @@ def read_older(directory: str) -> Endpoint | None:
 
 
 def publish(directory: str, endpoint: Endpoint) -> None:
-    files.replace(os.path.join(directory, paths.ENDPOINT), json.dumps(endpoint.to_wire()).encode())
+    files.replace(os.path.join(directory, paths.ENDPOINT), thin_json.dumps(endpoint.to_wire()).encode())
 
 
 def announce(started: str, version: str, *, port: int | None = None) -> Endpoint:
@@ -162,6 +159,8 @@ class TokenFile:
 
 def leftovers(directory: str) -> list[str]:
     """Names of sockets and unfinished files; while a server holds the lock they are its own."""
+    import re  # late: 7 ms, and a client needs none of this
+
     try:
         names = sorted(os.listdir(directory))
     except OSError:
@@ -173,6 +172,8 @@ def leftovers(directory: str) -> list[str]:
 
 def clear_leftovers(directory: str) -> list[str]:
     """Remove them, withdraw a stale endpoint, and return the names. Raises while a server holds the lock."""
+    from nudge.ipc import lock
+
     held = lock.OwnerLock(os.path.join(directory, paths.LOCK))
     if not held.acquire():
         raise StorageFailed("a server holds the lock; its files are not touched")

@@ -6,7 +6,6 @@ It is when the process is ours, holds the server's lock, and was started as `nud
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 from nudge import paths
@@ -210,6 +209,8 @@ def _open_pid(pid: int) -> int | None:
 
 
 def _send_kill(pid: int, target: int | None) -> None:
+    import signal  # late: it turns its numbers into enums, which costs every command 4 ms
+
     try:
         if target is not None:
             signal.pidfd_send_signal(target, signal.SIGKILL)

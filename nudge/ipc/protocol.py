@@ -11,10 +11,9 @@ A client's first line is a hello, in one write with its first call; the server a
 
 from __future__ import annotations
 
-import json
 import os
 
-from nudge import __version__
+from nudge import __version__, thin_json
 from nudge.errors import INVALID_REQUEST, WIRE_REASONS
 
 TYPE_CHECKING = False
@@ -26,12 +25,10 @@ VERSION = 1
 MCP, ROLE = "mcp", "role"
 """Calls that are no operations: a raw MCP message, and a successor's request for the role."""
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
-
 
 def encode_value(value: Any) -> bytes:
     """Compact JSON without a newline in it; raises UnicodeEncodeError for text that is no UTF-8."""
-    return _ENCODER.encode(value).encode()
+    return thin_json.dumps(value).encode()
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -7,7 +7,6 @@ start.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -176,9 +175,11 @@ class Starter:
         """Write down who starts, and its child: others can tell a slow start from one that is stuck, and see a child
         whose starter has left."""
         if self._lock is not None and self._lock.fd is not None:
-            with contextlib.suppress(OSError):  # a full disk
+            try:
                 os.ftruncate(self._lock.fd, 0)
                 os.pwrite(self._lock.fd, " ".join(map(str, pids)).encode(), 0)
+            except OSError:  # a full disk
+                pass
 
     def release(self) -> None:
         if self._lock is not None:
@@ -271,8 +272,10 @@ def spawn_detached(
     import subprocess
 
     if paths.depends_on_environment(os.environ):  # which the server will not have
-        with contextlib.suppress(StorageFailed):  # a full disk stops no server
+        try:
             paths.store_directories(directory)
+        except StorageFailed:  # a full disk stops no server
+            pass
     environ = _environment(os.environ)
     executable = sys.executable
     if published is not None and _is_newer_installation(published):

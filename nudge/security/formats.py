@@ -1,16 +1,17 @@
 """Published formats of vendor tokens: what one starts with, which characters follow, and how many.
 
 Plain data, so that a format is one line. `find_tokens` looks where a long word begins and asks a dictionary of
-prefixes; compiling 500 alternatives into one pattern would cost a hook more than its whole budget.
+prefixes; compiling 500 alternatives into one pattern would cost a hook more than its whole budget. `re` is imported
+for a text that has the mark of a shape only: that takes half as long as starting Python.
 """
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
 
 _DIGITS = "0123456789"
@@ -45,7 +46,6 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
         16,
         ANY,
     ),
-    ("gitlab-session", ("_gitlab_session=",), ALNUM, 32, ANY),
     ("bitbucket-token", ("ATBB",), ALNUM, 24, ANY),
     ("bitbucket-token", ("BBDC-",), BASE64, 30, ANY),
     ("atlassian-token", ("ATATT3", "ATCTT3", "ATSTT3", "ATOA"), DOTTED, 24, ANY),
@@ -292,6 +292,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
 
 # Formats whose mark is inside or at the end: (kind, text that must occur, pattern).
 SHAPES: tuple[tuple[str, str, str], ...] = (
+    ("gitlab-session", "_gitlab_session=", r"(?<![A-Za-z0-9])_gitlab_session=[A-Za-z0-9]{32,}"),
     ("terraform-token", ".atlasv1.", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
     ("azure-ad-secret", "Q~", r"(?<![\w~.-])[\w~.]{3}\dQ~[\w~.-]{31,34}(?![\w~-])"),
     ("azure-key", "JQQJ99", r"(?<![A-Za-z0-9])[A-Za-z0-9]{46,60}JQQJ99[A-Za-z0-9]{20,40}(?![A-Za-z0-9])"),
@@ -380,9 +381,9 @@ _AMBIGUOUS = frozenset(
 _UPPER_ONLY = frozenset(("PK", "AK", "SCW", "GOOG"))
 _LOWER_ONLY = frozenset(("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "test_", "sk_", "packagist_"))
 _MASKS = ("xxxx", "****", "....", "____", "your", "example", "placeholder", "changeme", "replace", "redacted", "dummy")
-# Where a word begins that is long enough for a token.
-_CANDIDATE = r"""(?<![A-Za-z0-9])[A-Za-z0-9_](?=[^\s"'`<>()\[\]{}]{13})"""
-_LONG_RUN = r"[A-Za-z0-9]{21}|\d{15}"
+_SHORTEST = 14  # characters of a token with its prefix
+_BETWEEN_WORDS = "\"'`<>()[]{}"
+_LONG_RUN, _LONG_NUMBER = 21, 15
 _COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn"))
 _compiled: dict[str, re.Pattern[str]] = {}
 _by_start: dict[str, list[tuple[str, str, str, int, int]]] = {}
@@ -392,8 +393,7 @@ def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and kind of each vendor token in the text; the same token may come under two kinds."""
     by_start = _index()
     end = 0
-    for match in _compile(_CANDIDATE).finditer(text):
-        at = match.start()
+    for at, _ in _runs(text):
         if at < end:
             continue
         for kind, prefix, characters, fewest, most in by_start.get(text[at : at + 2], ()):
@@ -405,6 +405,41 @@ def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
     yield from _find_shapes(text)
 
 
+def _runs(text: str) -> Iterator[tuple[int, str]]:
+    """Yield place and text of each run of letters and digits, in words that are long enough for a token."""
+    if len(text) < _SHORTEST:
+        return
+    for mark in _BETWEEN_WORDS:
+        text = text.replace(mark, " ")
+    at = 0
+    for word in text.split():
+        if len(word) >= _SHORTEST:
+            at = text.index(word, at)
+            for run in word.translate(_ONLY_ALNUM).split():
+                at = text.index(run, at)
+                yield at, run
+                at += len(run)
+
+
+class _OnlyAlnum(dict[int, str]):
+    """A table for `str.translate` that replaces everything but ASCII letters and digits by a blank."""
+
+    def __missing__(self, code: int) -> str:
+        return " "
+
+
+_ONLY_ALNUM = _OnlyAlnum({ord(char): char for char in ALNUM})
+
+
+def _is_long(run: str) -> bool:
+    """Return whether only generators make runs like this."""
+    return len(run) >= _LONG_RUN or (len(run) >= _LONG_NUMBER and _has_long_number(run))
+
+
+def _has_long_number(run: str) -> bool:
+    return any(run[at : at + _LONG_NUMBER].isdigit() for at in range(len(run) - _LONG_NUMBER + 1))
+
+
 def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
     has_long_run = None
     for kind, mark, pattern in SHAPES:
@@ -413,7 +448,7 @@ def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
         if mark in _COMMON_MARKS:
             # A colon or a dash is in every text: look first for a run of characters that only generators make.
             if has_long_run is None:
-                has_long_run = _compile(_LONG_RUN).search(text) is not None
+                has_long_run = any(_is_long(run) for _, run in _runs(text))
             if not has_long_run:
                 continue
         for match in _compile(pattern).finditer(text):
@@ -432,6 +467,8 @@ def _index() -> dict[str, list[tuple[str, str, str, int, int]]]:
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
+    import re
+
     return _compiled.get(pattern) or _compiled.setdefault(pattern, re.compile(pattern))
 
 

@@ -5,11 +5,10 @@ Names sort by age. Nothing here opens a server or a database: a hook that finds 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
-from nudge import limits
+from nudge import limits, thin_json
 from nudge.errors import StorageFailed
 
 TYPE_CHECKING = False
@@ -33,7 +32,7 @@ def folder(directory: str) -> str:
 
 def write(directory: str, event: Mapping[str, Any]) -> None:
     """Keep an event until a PRIMARY takes it. A full spool refuses it and counts it as dropped."""
-    body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+    body = thin_json.dumps(event).encode()
     place = folder(directory)
     try:
         os.makedirs(place, mode=0o700, exist_ok=True)
@@ -66,7 +65,7 @@ def read(path: str) -> dict[str, Any] | None:
     """The event in a file; None when the file is gone or holds none (a power failure can leave it empty)."""
     try:
         with open(path, "rb") as file:
-            event = json.loads(file.read(limits.MAX_EVENT_BYTES + 1))
+            event = thin_json.loads(file.read(limits.MAX_EVENT_BYTES + 1))
     except (OSError, ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None

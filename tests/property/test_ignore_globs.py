@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nudge.security.globs import Glob
-from nudge.switches import is_ignored
+from nudge.security.ignore_globs import is_ignored
 
 LITERALS = st.sampled_from(["a", "b", "ab", ".a", "a.b", "-", "é", "+", "(", "$", "1"])
 ATOMS = st.one_of(LITERALS, st.sampled_from(["*", "?", "**", "[ab]", "[!a]", "[^a]", "[a-c]", "[.]", "{a,b}", "{a,}"]))

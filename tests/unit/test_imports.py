@@ -28,6 +28,7 @@ COMMON = frozenset(
         "strict_json",
         "switches",
         "text",
+        "thin_json",
     )
 )
 DOMAINS = frozenset(("hints", "history", "manifests", "memories"))

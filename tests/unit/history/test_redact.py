@@ -13,7 +13,8 @@ from nudge import limits
 from nudge.context import Context
 from nudge.history.extract import locate
 from nudge.history.redact import redact_ends, redact_event, redact_start, redact_text, remove_private
-from nudge.security.secrets import RULES, find_secret
+from nudge.security.rules import RULES
+from nudge.security.secrets import find_secret
 from nudge.storage import spool
 from nudge.text import to_unicode
 from tests.unit.security.hostile_corpus import HOSTILE

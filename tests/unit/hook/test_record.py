@@ -24,6 +24,7 @@ from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
 from .primaries import Answer, FakePrimary, error, line, result
 
+SESSION_ID = "550e8400-e29b-41d4-a716-446655440000"
 START = payload("SessionStart", source="startup", transcript_path="/home/u/.claude/x.jsonl")
 PROMPT = payload("UserPromptSubmit", prompt="do it", transcript_path="/home/u/.claude/x.jsonl")
 
@@ -534,6 +535,39 @@ def in_a_process(runtime: str, raw: bytes, **environ: str) -> subprocess.Complet
     # Without site: Python itself fails on an installation's .pth file whose path the environment cannot spell.
     command = [sys.executable, "-S", "-c", script]
     return subprocess.run(command, input=raw, capture_output=True, env=environ, check=False)
+
+
+USUAL_EVENTS = {
+    "command": bash("pytest -q tests/unit && make lint", "47 passed in 1.2 s\n" * 20, duration_ms=1_234),
+    "read": tool("Read", {"file_path": "/home/u/proj/src/components/OrderForm/index.tsx"}, {"file": {"numLines": 10}}),
+    "edit": tool("Edit", {"file_path": "/home/u/proj/tests/unit/test_thin_path.py", "old_string": "a"}, {}),
+    "search": tool("Grep", {"pattern": "def main", "path": "/home/u/proj/src"}, "Found 3 files"),
+    "prompt": payload("UserPromptSubmit", prompt="Make the tests in tests/unit/hook green. The cause is in main.py"),
+}
+
+
+@pytest.mark.parametrize("event", USUAL_EVENTS.values(), ids=USUAL_EVENTS)
+def test_a_usual_event_needs_no_patterns(runtime: str, event: dict[str, Any]) -> None:
+    """`re` and `json`, with what they import, take as long as all else that a hook does: they are imported for an event
+    that may hold a credential. Nor is what only a hook without a server needs."""
+    raw = json.dumps({**event, "transcript_path": "/home/u/.claude/projects/x/y.jsonl", "session_id": SESSION_ID})
+    statement = (
+        f"import io, os; from nudge import hook; hook.main(io.BytesIO({raw.encode()!r}),"
+        f" {{'NUDGE_RUNTIME_DIR': {runtime!r}, 'NUDGE_CONFIG': '/nonexistent'}})"
+    )
+    with FakePrimary(runtime, answering("")) as primary:
+        loaded = loaded_by(statement)
+        assert len(primary.calls) == 1
+    assert not loaded & {
+        "collections",
+        "enum",
+        "functools",
+        "json",
+        "nudge.security.rules",
+        "nudge.storage.spool",
+        "re",
+    }
+    assert len([name for name in loaded if name.startswith("nudge")]) <= 28
 
 
 def test_a_real_process_is_silent(runtime: str) -> None:

@@ -17,6 +17,7 @@ from nudge import switches as switch
 from nudge.cli import app
 from nudge.context import Context
 from nudge.errors import Invalid, StorageFailed
+from nudge.security.ignore_globs import is_ignored
 from nudge.storage import spool
 from tests.unit.history.payloads import bash, payload, tool
 
@@ -209,7 +210,7 @@ GLOBS = [
 def test_a_glob_is_read_as_in_gitignore(glob: str, path: str, matches: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern covers what it matches and all below it; without a slash in front it matches anywhere."""
     monkeypatch.setenv("HOME", "/home/u")
-    assert switch.is_ignored(path, ["/nowhere", glob]) is matches
+    assert is_ignored(path, ["/nowhere", glob]) is matches
 
 
 def configure(environ: dict[str, str], *lines: str) -> None:

@@ -7,9 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nudge import limits
-from nudge.security.secrets import RULES, Rule, find_secret, redact
+from nudge.security import secrets
+from nudge.security.rules import RULES, Rule
+from nudge.security.secrets import find_secret, redact
 
 from .benign_corpus import BENIGN, SHA1
 from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
@@ -26,11 +30,33 @@ MUST_NOT = [
 ]
 
 
+SAMPLES = [
+    *(text for rule in RULES for text in (*rule.must_match, *rule.must_not_match, *rule.must_redact)),
+    *BENIGN,
+    *HOSTILE,
+]
 MUST_REDACT = [
     pytest.param(rule, text, id=f"{rule.kind}-{number}")
     for rule in RULES
     for number, text in enumerate(rule.must_redact)
 ]
+
+
+def test_every_rule_is_asked_where_it_may_match() -> None:
+    """A text without a clue of any rule is not searched: no rule may have a clue that is not looked for."""
+    alone = {rule.kind for rule in RULES if not rule.whole and not all(map(secrets.has_clue, rule.clues))}
+    assert alone == {"discord-token", "url-credentials"}
+    assert {rule.kind for rule in RULES if rule.whole} == {"aws-secret-key", "bare-hex", "high-entropy"}
+
+
+@given(st.lists(st.sampled_from(SAMPLES) | st.text(), max_size=4), st.sampled_from((" ", "\n", "", "/", "=", '"')))
+@settings(max_examples=300)
+def test_what_is_not_searched_holds_nothing(parts: list[str], separator: str) -> None:
+    """Looking for clues first changes no result."""
+    text = separator.join(parts)
+    lowered = text.lower()
+    if not secrets.may_hold_secret(text, lowered):
+        assert not [rule for rule in RULES if list(rule.spans(text, lowered, for_redaction=True))]
 
 
 @pytest.mark.parametrize(("rule", "text"), MUST)

@@ -1,0 +1,76 @@
+"""Globs of paths that are not recorded: the rules of `security.globs` by hand, since a hook cannot afford the 35 ms
+that wcmatch takes to import. Loaded only where a setting names a path to ignore."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from nudge import paths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def is_ignored(path: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs matches, as in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a
+    pattern without a leading `/` or `~/` matches anywhere below the root, and one that matches a directory covers all
+    that is in it."""
+    path = path.replace("\\", "/")
+    return any(re.match(_regex(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
+
+
+@lru_cache
+def _regex(glob: str, home: str) -> str:
+    """One regular expression for a glob."""
+    return "|".join(_path_regex(path, home) for path in _alternatives(glob.strip().replace("\\", "/")))
+
+
+def _alternatives(glob: str) -> list[str]:
+    """What `{a,b}` stands for; the innermost braces first."""
+    braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
+    if braces is None:
+        return [glob]
+    choices = (glob[: braces.start()] + choice + glob[braces.end() :] for choice in braces[1].split(","))
+    return [path for choice in choices for path in _alternatives(choice)]
+
+
+def _path_regex(glob: str, home: str) -> str:
+    glob = _whole_directory(glob)
+    if glob == "~" or glob.startswith("~/"):
+        glob = home.replace("\\", "/") + glob[1:]
+    if not glob.startswith("/") and glob[1:2] != ":":
+        glob = "**/" + glob
+    return "(?s:" + re.sub(_TOKEN, _piece, glob) + r"(?:/.*)?\Z)"
+
+
+_TOKEN = (
+    r"(?s)(?P<any>(?:^|(?<=/))\*\*/)|(?P<rest>(?:^|(?<=/))\*\*\Z)|(?P<name>(?:^|(?<=/))\*+(?=/|\Z))"
+    r"|(?P<part>\*+)|(?P<char>\?)|(?P<set>\[[^\]/]+\])|."
+)
+_PIECES = {"any": "(?:.*/)?", "rest": ".*", "name": "[^/]+", "part": "[^/]*", "char": "[^/]"}
+
+
+def _whole_directory(glob: str) -> str:
+    """`dir/**` covers `dir` itself too: an event in that directory may have no other path."""
+    while (shorter := glob.rstrip("/").removesuffix("/**")) != glob:
+        glob = shorter
+    return glob
+
+
+def _piece(token: re.Match[str]) -> str:
+    if token.lastgroup == "set":
+        return _character_set(token[0])
+    return _PIECES[token.lastgroup] if token.lastgroup else re.escape(token[0])
+
+
+def _character_set(token: str) -> str:
+    """`[a-z]`, `[!ab]`; what is no valid set, as `[z-a]`, matches itself."""
+    named = token[2:-1] if token[1] in "!^" else token[1:-1]
+    characters = ("[^" if token[1] in "!^" else "[") + re.escape(named).replace(r"\-", "-") + "]"
+    try:
+        re.compile(characters)
+    except re.error:
+        return re.escape(token)
+    return characters
