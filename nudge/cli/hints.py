@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nudge import limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
@@ -125,7 +126,7 @@ def bump(invocation: Invocation, component: str, key: str | None, **options: Any
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
 @option("--regex", metavar="REGEX", help="RE2 expression to search for in names, values, reasons and tags.")
-@params.limit_option(10, type=WHOLE)
+@params.limit_option(limits.DEFAULT_QUERY_LIMIT, type=WHOLE)
 @params.context_options
 def query(
     invocation: Invocation,
@@ -147,7 +148,7 @@ def query(
     console = invocation.console
     console.result(result, _query_lines(console.pen, result["hints"]))
     if result.get("more") and not console.as_json:
-        console.note("there are more; narrow the search, or raise --limit")
+        console.note(output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT))
     if not result["hints"] and not console.as_json:
         why_not = result.get("why_not") or ()
         reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"

@@ -81,6 +81,16 @@ def _fetch(client: Client, ids: Sequence[int]) -> list[dict[str, Any]]:
     return [row for portion in portions for row in client.call("nudge.get_observations", {"ids": list(portion)})]
 
 
+def _call_page(
+    client: Client, operation: str, fields: dict[str, Any], default: int, most: int
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Ask for one row more than the limit. Return the rows up to it, and what to say when there are more."""
+    limit = min(fields.get("limit", default), most)
+    rows = client.call(operation, {**fields, "limit": min(limit + 1, most)})
+    is_cut = len(rows) > limit or len(rows) == most
+    return rows[:limit], output.more_note(limit, most) if is_cut else None
+
+
 # search
 
 
@@ -105,9 +115,7 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
         raise Usage("--ids excludes --full and --json", "leave one out")
     console, client = invocation.console, invocation.client()
     fields = {"query": query, **project_params(project), **params.given(**filters)}
-    rows = client.call("nudge.search", fields)
-    limit = min(fields.get("limit", limits.DEFAULT_SEARCH_LIMIT), limits.MAX_SEARCH_LIMIT)
-    more = len(rows) == limit and client.call("nudge.search", {**fields, "limit": 1, "offset": limit})
+    rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
     if full:
         rows = _fetch(client, [row["id"] for row in rows])
     if ids:
@@ -119,7 +127,7 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
             else observations.table(console.pen, rows)
         )
         console.result(rows, lines)
-    suffix = "; there are more: narrow it down, or raise --limit" if more else ""
+    suffix = f"; {more}" if more else ""
     console.note(f'nudge: {output.count(len(rows), "result")} for "{escape(query)}"{suffix}')
     if project is None and console.is_terminal and (note := _private_note()):
         console.note(escape(note))
@@ -131,14 +139,18 @@ def search(invocation: Invocation, query: str, project: str | None, full: bool, 
 
 @verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
 @_project_options
-@params.limit_option(30)
+@params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
     """Failures, commits and edits rank above reads, and new above old."""
     chosen = _chosen_project(project, all_projects)
     fields = {**project_params(chosen), **params.given(limit=limit)}
-    rows = invocation.client().call("nudge.recent_context", fields)
+    rows, more = _call_page(
+        invocation.client(), "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
+    )
     console = invocation.console
     console.result(rows, observations.table(console.pen, rows, project=chosen, show_projects=True))
+    if more:
+        console.note(more)
     if not rows and not console.as_json:
         console.note("nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects")
     return EXIT_OK
@@ -201,6 +213,8 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     if not result["sessions"] and not console.as_json:
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
+    if result.get("more"):
+        console.note(output.more_note(window.get("limit", limits.DEFAULT_HISTORY_LIMIT), limits.MAX_HISTORY_LIMIT))
     return EXIT_OK
 
 
@@ -209,13 +223,17 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
 
 @verb("sessions", "nudge sessions", "nudge sessions --project api --limit 50")
 @option("--project", metavar="NAME", help="Only of this project.", shell_complete=completion.projects)
-@params.limit_option(20)
+@params.limit_option(limits.DEFAULT_SESSIONS_LIMIT)
 def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
     """Sessions of every project, unless one is named; the newest first."""
     fields = {**project_params(project), **params.given(limit=limit)}
-    rows = invocation.client().call("nudge.sessions", fields)
+    rows, more = _call_page(
+        invocation.client(), "nudge.sessions", fields, limits.DEFAULT_SESSIONS_LIMIT, limits.MAX_SESSIONS_LIMIT
+    )
     console = invocation.console
     console.result(rows, observations.session_lines(console.pen, rows))
+    if more:
+        console.note(more)
     if console.as_json:
         return EXIT_OK
     if not rows and project is not None:

@@ -223,6 +223,13 @@ def align(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
         yield [*(pad(cell, width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
 
 
+def more_note(limit: int, most: int) -> str:
+    """What to say when a list was cut at `limit`; no list has more than `most`."""
+    if limit >= most:
+        return f"at most {most} are shown: narrow it down"
+    return f"there are more: narrow it down, or --limit {min(2 * limit, most)}"
+
+
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

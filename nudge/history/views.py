@@ -199,14 +199,15 @@ def file_history(
     paths: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The latest observations of a file, by session: the latest session first, its observations in order of time.
-    `paths` are its names in all clones, when there are several."""
+    `paths` are its names in all clones, when there are several. `more`: there are earlier ones."""
     window = _window(before, after)
-    rows = {row[1]: row for path in paths or [file_path] for row in _rows_of_path(connection, path, window, limit)}
+    rows = {row[1]: row for path in paths or [file_path] for row in _rows_of_path(connection, path, window, limit + 1)}
     latest = sorted(rows.values(), key=lambda row: (-row[2], -row[1]))[:limit]
     by_session: dict[str, list[Row]] = {}
     for row in latest:
         by_session.setdefault(row[0], []).insert(0, row)
-    return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()]}
+    more = {"more": True} if len(rows) > limit else {}
+    return {"file_path": file_path, "sessions": [_touches(connection, *item) for item in by_session.items()], **more}
 
 
 def _rows_of_path(connection: Connection, path: str, window: tuple[int, int], limit: int) -> list[Row]:

@@ -232,9 +232,11 @@ def _tool(operation: Operation) -> types.Tool:
 
 def _output_schema(operation: Operation) -> dict[str, Any]:
     """A failed call has `error` in place of the result, and some clients hold failures to the schema too: so nothing is
-    required."""
+    required. An array is put into an object, which also says when there are more than `limit`."""
     schema = schema_of(operation.result)
     properties = schema["properties"] if schema["type"] == "object" else {"result": {"type": schema["type"]}}
+    if "limit" in operation.params.model_fields:
+        properties["more"] = {"type": "boolean"}
     return {"type": "object", "properties": {**properties, "error": {"type": "object"}}}
 
 

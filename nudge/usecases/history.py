@@ -165,6 +165,7 @@ class Trace(BaseModel):
 class FileHistoryResult(BaseModel):
     file_path: str
     sessions: list[dict[str, Any]]
+    more: bool | None = None
 
 
 class Recorded(BaseModel):
@@ -221,14 +222,14 @@ async def search(app: App, params: Search, call: Call) -> Any:
             before=params.before,
             after=params.after,
             order_by=params.order_by,
-            limit=params.limit,
+            limit=params.limit + 1,
             offset=params.offset,
             now=now,
             hidden=projects.hidden(connection, private, here) if project is None else frozenset(),
         )
         return _without_here(rows, params.caller_context(call))
 
-    return await app.read(read)
+    return _page(await app.read(read), params.limit, call)
 
 
 async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
@@ -255,11 +256,11 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, _project(params, call))
         hidden = projects.hidden(connection, private, params.caller_project(call), project)
-        rows = recent_observations(connection, project=project, now=now, limit=params.limit, hidden=hidden)
+        rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
         return _without_here(rows, params.caller_context(call))
 
-    return await app.read(read)
+    return _page(await app.read(read), params.limit, call)
 
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
@@ -298,19 +299,27 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
             project=projects.find(connection, params.project),
             prefix=params.session,
             nonempty=params.nonempty,
-            limit=params.limit,
+            limit=params.limit + 1,
             offset=params.offset,
             hidden=projects.hidden(connection, private, params.caller_project(call)),
         )
         projects.Names(connection).show(rows)
         return rows
 
-    return await app.read(read)
+    return _page(await app.read(read), params.limit, call)
 
 
 async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
     """One page of the history; `next` is the `after` of the following one."""
     return await app.read(lambda connection: views.export(connection, params.after))
+
+
+def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, Any]] | dict[str, Any]:
+    """At most `limit` of the rows, of which one more was read. An agent is told that there are more, in the object that
+    MCP puts around an array; other doors have the bare array."""
+    if len(rows) <= limit:
+        return rows
+    return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
 
 
 def _project(params: Search | RecentContext, call: Call) -> str | None:

@@ -90,14 +90,31 @@ def test_an_error_is_searchable_text_and_purge_agrees(machine: Machine) -> None:
 
 
 def test_results_say_when_there_are_more(machine: Machine) -> None:
-    """And count in plain words."""
+    """To a person in a line, with the command; to an agent as `more`. And count in plain words."""
     machine.json("ls")
     for number in range(2):
         _ran(machine, str(machine.base), f"make {number}")
     _wait_until_stored(machine, 2)
-    few = machine.cli("search", "make", "--limit", "1").stderr
-    assert 'nudge: 1 result for "make"; there are more: narrow it down, or raise --limit' in few
+    more = "there are more: narrow it down, or --limit 2\n"
+    assert machine.cli("search", "make", "--limit", "1").stderr == f'nudge: 1 result for "make"; {more}'
     assert 'nudge: 2 results for "make"\n' in machine.cli("search", "make", "--limit", "2").stderr
+    assert len(machine.json("search", "make", "--limit", "1")) == 1
+    agent = machine.serve()
+    agent.initialize()
+    calls: dict[str, dict[str, Any]] = {"search": {"query": "make"}, "recent_context": {}, "sessions": {}}
+    for verb, (tool, fields) in zip(("search", "recent", "sessions"), calls.items(), strict=True):
+        words = ["make"] if verb == "search" else ["--all-projects"] if verb == "recent" else []
+        assert machine.cli(verb, *words, "--limit", "1").stderr.endswith(more)
+        assert more not in machine.cli(verb, *words, "--limit", "2").stderr
+        cut = agent.call(tool, **fields, project=None, limit=1)
+        assert (len(cut["result"]), cut["more"]) == (1, True)
+        assert "more" not in agent.call(tool, **fields, project=None, limit=2)
+    _edited(machine, str(machine.base), f"{machine.base}/a.py")
+    _edited(machine, str(machine.base), f"{machine.base}/a.py")
+    _wait_until_stored(machine, 4)
+    assert agent.call("file_history", file_path=f"{machine.base}/a.py", limit=1)["more"] is True
+    assert "more" not in agent.call("file_history", file_path=f"{machine.base}/a.py", limit=2)
+    assert machine.cli("history", f"{machine.base}/a.py", "--limit", "1").stderr == more
     refused = machine.cli("recent", "--limit", "0")
     assert refused.returncode == 2 and "1 or more" in refused.stderr
 

@@ -99,11 +99,11 @@ def test_search_ids(nudge: Nudge, server: Server) -> None:
 
 def test_search_full(nudge: Nudge, server: Server) -> None:
     """The matches are fetched whole, fifty at a time, in their order."""
-    server.answers["nudge.search"] = [{**FOUND[0], "id": number} for number in range(1, 61)]
+    server.answers["nudge.search"] = [{**FOUND[0], "id": number} for number in range(1, 62)]
     server.answers["nudge.get_observations"] = [FULL]
     outcome = nudge("search", "x", "--full", "--limit", "60", "--json")
     assert json.loads(outcome.out) == [FULL, FULL]
-    assert "there are more: narrow it down, or raise --limit" in outcome.err
+    assert "there are more: narrow it down, or --limit 100" in outcome.err
     assert [params["ids"] for op, params in server.calls if op == "nudge.get_observations"] == [
         list(range(1, 51)),
         list(range(51, 61)),
@@ -115,7 +115,7 @@ def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -
     del repo
     server.answers["nudge.search"] = []
     nudge("search", "q")
-    assert server.params == {"query": "q", "project": None, "context": {"project": "github.com/org/x"}}
+    assert server.params == {"query": "q", "project": None, "context": {"project": "github.com/org/x"}, "limit": 21}
     flags = (
         "--project",
         "web",
@@ -135,7 +135,7 @@ def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -
         "query": "q",
         "project": "web",
         "obs_type": "command",
-        "limit": 5,
+        "limit": 6,
         "order_by": "blended",
         "before": 200,
         "after": 100,
@@ -276,9 +276,10 @@ def test_sessions(nudge: Nudge, server: Server, somewhere: Path) -> None:
         f'd4f8a2b1  {when}  1h    api  codex  12 obs  "fix the login"',
         f"ffffffff  {when}  open  -    codex  1 obs",
     ]
-    assert server.params == {"project": None, "context": {"project": str(somewhere).casefold()}}
+    assert server.params == {"project": None, "context": {"project": str(somewhere).casefold()}, "limit": 21}
+    assert "there are more: narrow it down, or --limit 2" in nudge("sessions", "--limit", "1").err
     nudge("sessions", "--project", "api", "--limit", "3")
-    assert server.params == {"project": "api", "limit": 3}
+    assert server.params == {"project": "api", "limit": 4}
     server.answers["nudge.sessions"] = []
     assert "nudge connect" in nudge("sessions").err
     assert nudge("sessions", "--project", "nope").err.startswith("no session of nope is recorded")
@@ -478,7 +479,7 @@ def test_recent(nudge: Nudge, server: Server) -> None:
         nudge("recent", "--project", "api", "--limit", "3").out
         == "#42  2h ago  command_error  cargo test --all  (pinned)\n"
     )
-    assert server.params == {"project": "api", "limit": 3}
+    assert server.params == {"project": "api", "limit": 4}
     server.answers["nudge.recent_context"] = []
     assert "nudge connect" in nudge("recent").err
 
