@@ -27,16 +27,16 @@ from nudge.ipc.endpoint import Endpoint
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 45.0  # seconds; an upper bound on waiting for an event, never a pause
+TIMEOUT = 45.0  # seconds; an upper bound on waiting for an event, never a pause
 PORTS = range(20_000, 32_768)  # below the range that the kernel takes ports of outgoing connections from (Linux, macOS)
 
 
-def eventually(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+def eventually(condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> Any:
     """The first true value of `condition`; fails when it stays false."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     while not (value := condition()):
         if time.monotonic() > until:
-            raise AssertionError(f"not within {patience} s: {what}")
+            raise AssertionError(f"not within {timeout} s: {what}")
         time.sleep(0.005)
     return value
 
@@ -115,14 +115,14 @@ class Stdio:
         self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()
 
-    def receive(self, patience: float = PATIENCE) -> dict[str, Any]:
+    def receive(self, timeout: float = TIMEOUT) -> dict[str, Any]:
         """The next line from the server."""
         assert self.process.stdout is not None
-        until = time.monotonic() + patience
+        until = time.monotonic() + timeout
         while b"\n" not in self._buffer:
             ready, _, _ = select.select([self.process.stdout], [], [], max(until - time.monotonic(), 0))
             if not ready:
-                raise AssertionError(f"no answer on stdio within {patience} s")
+                raise AssertionError(f"no answer on stdio within {timeout} s")
             received = os.read(self.process.stdout.fileno(), 65_536)
             if not received:
                 raise AssertionError("the server closed its stdout")
@@ -163,7 +163,7 @@ class Stdio:
     def quit(self) -> int:
         """What a client does when it ends: close the pipe, wait."""
         self.close_stdin()
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(TIMEOUT)
         _close_streams(self.process)
         return code
 

@@ -153,7 +153,7 @@ class Starter:
 
     def hold(self) -> bool:
         """Take the start lock, unless a start is under way. When that is stuck there is a second lock, and so on, for
-        one starter each: of many whose patience ends together, one starts."""
+        one starter each: of many whose wait ends together, one starts."""
         if self._lock is not None:
             return True
         now = boot_seconds()

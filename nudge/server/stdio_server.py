@@ -97,15 +97,15 @@ class StdioServer:
         self._reader.start()
         self._writer.start()
 
-    async def finish(self, patience: float) -> None:
+    async def finish(self, timeout: float) -> None:
         """Stop reading, answer what was read, hand back to the pipe what could not be answered any more."""
         os.write(self._stop_reader, b"x")
         self._backlog.stop_waiting()
-        await asyncio.to_thread(self._reader.join, patience)
+        await asyncio.to_thread(self._reader.join, timeout)
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=patience)
+            await asyncio.wait(self._tasks, timeout=timeout)
         self._answers.put(None)
-        await asyncio.to_thread(self._writer.join, patience)
+        await asyncio.to_thread(self._writer.join, timeout)
         self._pipe.put_back(self._leftover)
 
     def _read(self) -> None:

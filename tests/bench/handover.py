@@ -17,7 +17,7 @@ from nudge.ipc import endpoint
 from tests.bench import budgets
 from tests.bench.report import Row, milliseconds
 from tests.bench.timing import Samples, ratio
-from tests.harness import PATIENCE, Machine, Stdio, eventually
+from tests.harness import TIMEOUT, Machine, Stdio, eventually
 
 _KILLS, _WAITING, _HANDOVERS, _PROXIES = 10, 20, 5, 3
 _HINT = {"component": "api", "key": "test"}
@@ -99,7 +99,7 @@ def _answers(machine: Machine) -> bool:
     if published is None or published.state != endpoint.READY or published.socket is None:
         return False
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(PATIENCE)
+        link.settimeout(TIMEOUT)
         link.connect(published.socket)
         link.sendall(b'{"hello":1}\n{"id":1,"op":"nudge.list_components","params":{}}\n')
         with link.makefile("rb") as answers:

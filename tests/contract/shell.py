@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.harness import PATIENCE, Machine
+from tests.harness import TIMEOUT, Machine
 
 _DONE = "\x1e"
 # The exit code of a command is still there for the one after it, which may be `echo $?`.
@@ -21,7 +21,7 @@ _PLAIN = {"NO_COLOR": "1", "COLUMNS": "200"}
 # it.
 _NUDGE = (
     "import sys; from nudge import limits; from nudge.__main__ import main; "
-    f"limits.HOOK_TIMEOUT = limits.INJECT_TIMEOUT = {PATIENCE}; sys.exit(main())"
+    f"limits.HOOK_TIMEOUT = limits.INJECT_TIMEOUT = {TIMEOUT}; sys.exit(main())"
 )
 
 
@@ -50,7 +50,7 @@ def run_in_bash(commands: Sequence[str], folder: Path, environ: Mapping[str, str
     os.close(terminal)
     shown = b"".join(_read(screen)).decode()
     os.close(screen)
-    shell.wait(PATIENCE)
+    shell.wait(TIMEOUT)
     return shown.replace("\r\n", "\n").split(_DONE)[:-1]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from nudge.limits import LEAVE_TIMEOUT
-from tests.harness import PATIENCE, Machine, Stdio, eventually, free_port, is_alive
+from tests.harness import TIMEOUT, Machine, Stdio, eventually, free_port, is_alive
 
 
 def test_ten_at_once_make_one_primary_and_nine_proxies(machine: Machine) -> None:
@@ -373,7 +373,7 @@ def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
     assert (unasked.ready().port, unasked.json("status")["owner"]) == (port, "detached")
     assert unasked.cli("set", "c", "k2", "v", "--global").returncode == 0
     assert "E_QUOTA" in unasked.cli("set", "c", "k3", "v", "--global").stderr
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
     asked = {"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components"}
     link.request("POST", "/", json.dumps(asked), {"Content-Type": "application/json"})
     assert link.getresponse().status == 200
@@ -468,6 +468,6 @@ def test_ctrl_c_on_serve_says_goodbye(machine: Machine) -> None:
     process = machine.spawn("serve", "--http-only", environ={})
     machine.ready()
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=PATIENCE)
+    _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     assert errors.endswith(b"\nGoodbye. Hints and history are kept; the next nudge command starts a server again.\n")

@@ -14,7 +14,7 @@ import pytest
 
 from nudge.ipc import endpoint
 from nudge.limits import MAX_LINE_BYTES
-from tests.harness import PATIENCE, Machine, eventually
+from tests.harness import TIMEOUT, Machine, eventually
 
 GOLDEN = Path(__file__).with_name("wire_v1.txt").read_text(encoding="utf-8").splitlines()
 
@@ -24,7 +24,7 @@ class Wire:
 
     def __init__(self, path: str) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(TIMEOUT)
         self.socket.connect(path)
         self.lines = self.socket.makefile("rb")
 
@@ -196,7 +196,7 @@ def test_a_long_path_is_served_over_loopback(tmp_path: Path) -> None:
 
 def _refuses_whoever_knows_no_token(port: int, machine: Machine) -> None:
     token = str(endpoint.read_token(machine.runtime))
-    with socket.create_connection(("127.0.0.1", port), PATIENCE) as link, link.makefile("rb") as lines:
+    with socket.create_connection(("127.0.0.1", port), TIMEOUT) as link, link.makefile("rb") as lines:
         link.sendall(b'{"nonce":"' + b"0" * 32 + b'"}\n')
         challenge = json.loads(lines.readline())
         assert token not in json.dumps(challenge)

@@ -30,7 +30,7 @@ from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
-from tests.harness import PATIENCE, Machine, Stdio, free_port
+from tests.harness import TIMEOUT, Machine, Stdio, free_port
 
 T = TypeVar("T")
 Params = Mapping[str, Any]
@@ -73,7 +73,7 @@ class Http:
     """A script that talks to PRIMARY over TCP."""
 
     def __init__(self, port: int | None, token: str | None) -> None:
-        self._link = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self._link = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)
         self._authorization = {"Authorization": f"Bearer {token}"} if token else {}
 
     @classmethod
@@ -348,7 +348,7 @@ def served() -> Iterator[Served]:
 
 
 def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE)
+    return asyncio.run_coroutine_threadsafe(work, loop).result(TIMEOUT)
 
 
 def _ports() -> Iterator[int]:

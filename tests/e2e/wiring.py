@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.e2e.clients import BIN, INSTALLED, Desk
 from tests.e2e.stub_model import StubModel
-from tests.harness import PATIENCE, ROOT
+from tests.harness import ROOT, TIMEOUT
 from tests.unit.history.payloads import kind_of
 
 PACKAGES = ("@openai/codex@0.166.0", "@google/gemini-cli@0.61.0", "opencode-ai@1.18.33")
@@ -175,7 +175,7 @@ def _ask_codex(desk: Desk) -> list[dict[str, Any]]:
             message = json.loads(line)
             answers[message.get("id")] = message.get("result")
         server.stdin.close()
-        server.wait(PATIENCE)
+        server.wait(TIMEOUT)
     return [answers[2], answers[3]]
 
 

@@ -35,7 +35,7 @@ from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_session
-from tests.harness import PATIENCE, ports
+from tests.harness import TIMEOUT, ports
 
 TOKEN = "0123456789abcdef" * 4
 
@@ -68,13 +68,13 @@ class Served:
         endpoint.publish(self.directory, self.endpoint)
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(TIMEOUT)
 
     def on_loop(self, work: Callable[[], _T]) -> _T:
         """Run something on the server's own thread."""
         done: concurrent.futures.Future[_T] = concurrent.futures.Future()
         self.loop.call_soon_threadsafe(lambda: done.set_result(work()))
-        return done.result(PATIENCE)
+        return done.result(TIMEOUT)
 
     def call(self, operation: str, **params: Any) -> Any:
         return self.run(self.app.execute(operation, params, Call()))
@@ -89,7 +89,7 @@ class Served:
         return self.app.session.log.size
 
     def tcp(self) -> Raw:
-        return Raw(socket.create_connection(("127.0.0.1", self.port), PATIENCE))
+        return Raw(socket.create_connection(("127.0.0.1", self.port), TIMEOUT))
 
     def wire_line(self) -> WireLine:
         self._lines.append(line := WireLine(self))
@@ -112,7 +112,7 @@ class Served:
             self.app.session.log.close()
         self.run(self.loop.shutdown_default_executor())
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         self.loop.close()
         ports().give_back(self.port)
         shutil.rmtree(self.directory)
@@ -238,7 +238,7 @@ class WireLine:
 
     def __init__(self, server: Served, hello: bytes = b'{"hello":1}\n') -> None:
         self.link = socket.socket(socket.AF_UNIX)
-        self.link.settimeout(PATIENCE)
+        self.link.settimeout(TIMEOUT)
         self.link.connect(server.socket)
         self._answers = self.link.makefile("rb")
         if hello:
@@ -291,8 +291,8 @@ class Line:
         self.send(line + b"\n")
         return self.receive()
 
-    def receive(self, patience: float = PATIENCE) -> dict[str, Any]:
-        return self.answers.get(timeout=patience)
+    def receive(self, timeout: float = TIMEOUT) -> dict[str, Any]:
+        return self.answers.get(timeout=timeout)
 
     def until(self, request_id: str, *others: int) -> list[dict[str, Any]]:
         """Send a good request; every answer until its own has come, and those to `others`."""
@@ -322,7 +322,7 @@ class Line:
         self._let_go()
         os.close(self.pipe.reader)
         os.close(self.pipe.writer)
-        self._collector.join(PATIENCE)
+        self._collector.join(TIMEOUT)
 
     def _let_go(self) -> None:
         raise NotImplementedError
@@ -339,7 +339,7 @@ class PrimaryLine(Line):
         self._stdio.start()
 
     def _let_go(self) -> None:
-        assert self._gone.wait(PATIENCE)
+        assert self._gone.wait(TIMEOUT)
         self._server.run(self._stdio.finish(1.0))
 
 
@@ -354,5 +354,5 @@ class ProxyLine(Line):
         self._thread.start()
 
     def _let_go(self) -> None:
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()

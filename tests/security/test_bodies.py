@@ -13,7 +13,7 @@ import pytest
 from nudge import limits
 from nudge.errors import INVALID_REQUEST, PARSE_ERROR
 from nudge.limits import MAX_BATCH, MAX_BODY_BYTES
-from tests.harness import PATIENCE
+from tests.harness import TIMEOUT
 from tests.security.doors import DOORS, Door, refusal_of, setting, still_serves
 from tests.security.served import TOKEN, Closed, Raw, Served, post, rpc, served
 
@@ -324,7 +324,7 @@ def test_slow_headers_end_the_connection(monkeypatch: pytest.MonkeyPatch, server
     waiting."""
     monkeypatch.setattr(limits, "TOKEN_TIMEOUT", 0.2)
     with server.tcp() as silent, server.tcp() as slow:
-        drip(slow, b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"x" * 10_000, PATIENCE)
+        drip(slow, b"POST / HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"x" * 10_000, TIMEOUT)
         assert silent.drained()
         with server.tcp() as honest:
             assert honest.ask(post("/", rpc("nudge.list_components", {}))).status == 200
@@ -336,7 +336,7 @@ def test_slow_bodies_end_the_connection(monkeypatch: pytest.MonkeyPatch, server:
     before = server.state()
     with server.tcp() as link:
         link.send(post("/", b"", Content_Length="100000"))
-        drip(link, padded(100_000), PATIENCE)
+        drip(link, padded(100_000), TIMEOUT)
         assert 408 in [reply.status for reply in replies_until_closed(link)]
     assert server.state() == before
 
@@ -346,7 +346,7 @@ def test_a_later_request_has_its_time_too(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(limits, "KEEPALIVE", 0.2)
     with served() as server, server.tcp() as link:
         assert link.ask(post("/", rpc("nudge.list_components", {}))).status == 200
-        drip(link, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"x" * 10_000, PATIENCE)
+        drip(link, b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"x" * 10_000, TIMEOUT)
         assert link.drained()
 
 

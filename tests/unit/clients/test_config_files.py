@@ -20,7 +20,7 @@ from nudge.clients.text_edit import Malformed, undo
 from nudge.errors import Invalid, StorageFailed
 
 from . import corpus
-from .conftest import tree
+from .homes import tree
 
 EXECUTABLE = Executable("/opt/my tools/nudge")
 ENTRY = EXECUTABLE.server_entry

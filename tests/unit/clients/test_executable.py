@@ -15,7 +15,7 @@ from nudge.clients import executable as executables
 from nudge.clients.executable import Executable, is_our_hook
 from nudge.errors import Invalid
 
-from .conftest import script
+from .homes import script
 
 SHELLS = [shell for shell in ("/bin/sh", "/bin/bash", "/usr/bin/zsh", "/usr/bin/fish") if os.path.exists(shell)]
 NAMES = ("nudge", "my nudge", "it's", 'a"b', "$HOME", "ü")

@@ -16,7 +16,7 @@ from nudge.clients.plan import Change, Ledger, Mark
 from nudge.errors import Invalid, StorageFailed
 
 from . import corpus
-from .conftest import tree
+from .homes import tree
 
 EVERY_CLIENT = pytest.mark.parametrize("client", registry.all_clients(), ids=lambda client: client.name)
 

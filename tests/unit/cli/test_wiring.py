@@ -16,8 +16,13 @@ from nudge.cli import app
 from nudge.clients import cursor, registry
 from nudge.clients.executable import Executable, guard_path
 from nudge.ipc import lock
+from tests.unit.clients.homes import empty_home, only_nudge_on_path, script, tree
 
-from .conftest import Outcome, script, tree
+
+class Outcome:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
 
 Nudge = Callable[..., Outcome]
 
@@ -40,6 +45,53 @@ else:
     del servers[name]
 open(path, "w").write(json.dumps(state, indent=2))
 """
+
+
+@pytest.fixture(autouse=True)
+def home(somewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In place of what other verbs get."""
+    return empty_home(somewhere.parent, monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def bin_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return only_nudge_on_path(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def executable(bin_directory: Path) -> str:
+    return str(bin_directory / "nudge")
+
+
+@pytest.fixture
+def nudge(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """`nudge connect` and `nudge disconnect`, run in this process."""
+
+    def run(name: str, *words: str) -> Outcome:
+        capsys.readouterr()
+        code = app.main([name, *words])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What somebody at a terminal will type, line by line."""
+    typed: list[str] = []
+
+    class Keyboard:
+        closed = False
+
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self) -> str:
+            return typed.pop(0) + "\n"
+
+    monkeypatch.setattr("sys.stdin", Keyboard())
+    return typed
 
 
 def install_claude(bin_directory: Path, code: str = CLAUDE) -> None:
