@@ -105,7 +105,7 @@ def _list_component(
 @option("--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number takes back (1).")
 @params.context_options
 def bump(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
-    """The credit goes to the variant that `nudge get` returns here."""
+    """The credit goes to the variant that `nudge get` returns here, or to the only one that there is."""
     component, key = plain.split_name(component, key)
     if key is None:
         raise Usage("missing KEY")

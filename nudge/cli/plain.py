@@ -420,9 +420,14 @@ def bump(
     env: Iterable[tuple[str, str]] = (),
     **where: str | None,
 ) -> int:
-    """Credit the hint that `get` returns here."""
-    params = {"component": component, "key": key, "delta": delta, "context": context_params(**where)}
-    result = invocation.client(env).call("nudge.bump", params)
+    """Credit the hint that `get` returns here; where none applies here, the only one there is, unless an option names
+    another place."""
+    params: dict[str, Any] = {"component": component, "key": key, "delta": delta}
+    place, env = context_params(**where), tuple(env)
+    is_named = bool(env) or any(value is not None for value in where.values())
+    if is_named:
+        params["context"] = place
+    result = invocation.client(env).call("nudge.bump", params, context=None if is_named else place)
     console = invocation.console
     console.result(result, [_bump_line(console.pen, output.hint_name(component, key), delta, result)])
     return EXIT_OK

@@ -101,12 +101,20 @@ class Client:
         self._autostart = autostart
 
     def call(
-        self, op: str, params: Mapping[str, Any], *, start: bool = True, timeout: float = limits.CALL_TIMEOUT
+        self,
+        op: str,
+        params: Mapping[str, Any],
+        *,
+        context: Mapping[str, Any] | None = None,
+        start: bool = True,
+        timeout: float = limits.CALL_TIMEOUT,
     ) -> Any:
         """Return the operation's result or raise its error; a lost answer is asked for again under the same key.
 
-        `timeout` is what one PRIMARY may take; more only for operations that are long by nature (backup, purge)."""
-        request = Request(op, params, {"door": "cli", "client": "cli", "env": {}})
+        `context` is where the caller is, for an operation that tells it from a context among its parameters. `timeout`
+        is what one PRIMARY may take; more only for operations that are long by nature (backup, purge)."""
+        caller = {"door": "cli", "client": "cli", "env": {}, **({"context": context} if context else {})}
+        request = Request(op, params, caller)
         give_up = boot_seconds() + limits.START_TIMEOUT
         while True:
             link = self._connect(start and self._autostart)

@@ -73,6 +73,21 @@ def test_a_hint_belongs_to_the_repo_on_its_host(machine: Machine) -> None:
     assert machine.cli("get", "api", "mine", "--repo", "git:two.example/x/api").returncode == 1
 
 
+def test_a_bump_credits_what_applies_here_else_the_only_one_there_is(machine: Machine) -> None:
+    """Without a context that is named. With two, none of which applies here, it is refused and names their scopes."""
+    here = _clone(machine.base / "here", "git@example.com:x/here.git")
+    there = _clone(machine.base / "there", "git@example.com:x/there.git")
+    machine.json("set", "shop", "test", "make", cwd=here)
+    assert machine.json("bump", "shop", "test", cwd=there)["hint"]["use_count"] == 1
+    assert machine.cli("bump", "shop", "test", "--repo", "git:x/there", cwd=there).returncode == 1
+    machine.json("set", "shop", "test", "tox", "--scope-repo", "git:x/other")
+    assert machine.json("bump", "shop", "test", cwd=here)["hint"]["use_count"] == 2
+    refused = machine.cli("bump", "shop", "test", cwd=there)
+    assert refused.returncode == 3 and "E_INVALID" in refused.stderr
+    assert "there is one for repo git:example.com/x/here" in refused.stderr
+    assert "there is one for repo git:x/other" in refused.stderr
+
+
 def test_an_error_is_searchable_text_and_purge_agrees(machine: Machine) -> None:
     """`nudge search 'No module named'` finds the failure; `purge --search` takes what the search found."""
     machine.json("ls")

@@ -39,6 +39,7 @@ class Server:
         self.answers: dict[str, Any] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.started: list[bool] = []
+        self.context: Any = None  # of the last call's envelope
         self.made_with: dict[str, Any] = {}
         self.endpoints: list[Endpoint | None] = [Endpoint()]
 
@@ -48,8 +49,9 @@ class Server:
         self.made_with = {"env": env, "port": port, "autostart": autostart}
         return self
 
-    def call(self, method: str, params: dict[str, Any], *, start: bool = True, **_: Any) -> Any:
+    def call(self, method: str, params: dict[str, Any], *, start: bool = True, context: Any = None, **_: Any) -> Any:
         self.calls.append((method, params))
+        self.context = context
         self.started.append(start)
         answer = self.answers[method]
         if isinstance(answer, BaseException):

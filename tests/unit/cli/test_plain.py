@@ -597,10 +597,12 @@ def test_set_a_directory_that_is_gone(nudge: Nudge, server: Server, somewhere: P
     ],
 )
 def test_bump(nudge: Nudge, server: Server, words: list[str], delta: int, line: str) -> None:
-    """Credit goes to what `get` gives here, so the context goes along; it may be taken back."""
+    """Credit goes to what `get` gives here, so where we are goes along; it may be taken back."""
     server.answers["nudge.bump"] = {"hint": HINT}
     assert nudge("bump", "http-proxy", "build", *words).out == line
-    assert server.params["delta"] == delta and "os" in server.params["context"]
+    assert server.params["delta"] == delta and "os" in server.context and "context" not in server.params
+    nudge("bump", "http-proxy", "build", *words, "--os", "windows")
+    assert server.params["context"]["os"] == "windows" and server.context is None
 
 
 def test_conflict_says_how_to_go_on(nudge: Nudge, server: Server) -> None:
