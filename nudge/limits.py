@@ -232,6 +232,10 @@ SHORT_NOTE_TTL, MID_NOTE_TTL = 6 * 3_600.0, 7 * 86_400.0  # seconds; a `long` no
 SHORT_NOTE_EXTENSION, MID_NOTE_EXTENSION = 3_600.0, 86_400.0  # seconds that a recall adds
 PROMOTION_RECALLS = 5  # that make a `mid` note `long`
 EXPIRING_SOON = 86_400.0  # seconds
+DEFAULT_RECALL_LIMIT, MAX_NOTES_LISTED = 10, 200
+MAX_BUDGET_TOKENS = 1_000_000
+MAX_BULK_NOTES = 1_000
+FORGOTTEN_SHOWN = 20  # notes that `forget` and `auto_consolidate` name
 MAX_CONSOLIDATED = 100  # notes in one consolidation
 SWEPT_NOTES = 500  # expired notes that one transaction moves to the archive
 

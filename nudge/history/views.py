@@ -63,6 +63,15 @@ def timeline(
 # One session
 
 
+def latest_prompt(connection: Connection, session_id: str) -> int | None:
+    """The id of the user's last prompt in a session."""
+    row = connection.execute(
+        "SELECT id FROM prompts WHERE session_id = ? AND source = 'user' ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def trace(
     connection: Connection, session_id: str, before: int | None = None, after: int | None = None
 ) -> dict[str, Any]:

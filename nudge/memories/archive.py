@@ -184,5 +184,5 @@ def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: rfc3339(value) if name in _TIMES else value
         for name, value in fields.items()
-        if name not in ("uid", "links")
+        if name not in ("uid", "links") and value not in (None, {})
     }

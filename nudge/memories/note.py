@@ -12,6 +12,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import Invalid
+from nudge.security.secrets import find_secret
 
 SHORT, MID, LONG = "short", "mid", "long"
 TIERS = (SHORT, MID, LONG)
@@ -166,6 +167,18 @@ def parse_id(value: object) -> int:
     if match is None:
         raise Invalid("must be a note's number, as 12 or m12", field="id")
     return int(match[1])
+
+
+def find_secret_in(draft: Draft) -> tuple[str, str] | None:
+    """The first field that looks like a secret, and its kind; None when there is none."""
+    texts = [
+        ("title", draft.title),
+        ("content", draft.content),
+        *((f"tags[{number}]", tag) for number, tag in enumerate(draft.tags)),
+        ("metadata", json.dumps(dict(draft.metadata), ensure_ascii=False) if draft.metadata else ""),
+    ]
+    findings = ((field, find_secret(text)) for field, text in texts if text)
+    return next(((field, kind) for field, kind in findings if kind), None)
 
 
 def check_title(value: object) -> str:

@@ -153,25 +153,36 @@ def _knows_client(info: Any) -> bool:
 
 
 def tool_answer(
-    message: Mapping[str, Any], result: Any, *, is_error: bool = False, encode: Callable[[Any], bytes] | None = None
+    message: Mapping[str, Any],
+    result: Any,
+    *,
+    is_error: bool = False,
+    encode: Callable[[Any], bytes] | None = None,
+    render: Callable[[Message], str | None] | None = None,
 ) -> Message:
     """The answer to a tool call. A result that is no object is wrapped into one: structured content must be one.
     Characters that a reader cannot see are escaped: stored text is untrusted.
 
-    `encode` makes the JSON text beside it, where there is something faster than the standard library."""
-    structured, text = visible_result(result, encode or _encode)
+    `encode` makes the JSON text beside it, where there is something faster than the standard library; `render` another
+    text than JSON."""
+    structured, text = visible_result(result, encode or _encode, render)
     envelope: Message = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if is_modern(message):
         envelope |= {"resultType": "complete", "_meta": {_SERVER_META: handshake()["server"]}}
     return {"jsonrpc": "2.0", "id": message["id"], "result": {**envelope, "structuredContent": structured}}
 
 
-def visible_result(result: Any, encode: Callable[[Any], bytes]) -> tuple[Message, str]:
-    """A tool's result as an object, and its JSON text; neither has an invisible or bidirectional character."""
+def visible_result(
+    result: Any, encode: Callable[[Any], bytes], render: Callable[[Message], str | None] | None = None
+) -> tuple[Message, str]:
+    """A tool's result as an object, and its text; neither has an invisible or bidirectional character."""
     structured = result if isinstance(result, dict) else {"result": result}
     text = encode(structured).decode()
     visible = escape_json(structured, text)
-    return (structured, text) if visible is structured else (visible, encode(visible).decode())
+    rendered = None if render is None else render(visible)
+    if rendered is not None:
+        return visible, rendered
+    return visible, text if visible is structured else encode(visible).decode()
 
 
 def _encode(value: Any) -> bytes:

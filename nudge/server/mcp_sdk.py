@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,7 +40,7 @@ from nudge.errors import (
 from nudge.limits import MAX_CLIENT_CHARS
 from nudge.server import mcp
 from nudge.server.jsonrpc import error_response, id_of
-from nudge.server.mcp_server import McpCaller
+from nudge.server.mcp_server import McpCaller, text_renderer
 from nudge.server.operations import OPERATIONS, Operation
 from nudge.server.schemas import schema_of
 from nudge.usecases.app import App
@@ -69,6 +69,7 @@ class _Turn:
 
     caller: McpCaller
     result: dict[str, Any] | None = None
+    render: Callable[[Mapping[str, Any]], str | None] | None = None
 
 
 class SdkServer:
@@ -118,7 +119,7 @@ class SdkServer:
             result = await serve_one(
                 self._server, _Exchange(request_id), method, params, connection=connection, lifespan_state=turn
             )
-            return result if turn.result is None else _fill(result, turn.result)
+            return result if turn.result is None else _fill(result, turn.result, turn.render)
         except (EnvNeeded, HandingOver, MCPError, ValidationError):
             raise
         except Exception:
@@ -148,6 +149,7 @@ class SdkServer:
         try:
             content = await self._app.execute(operation, params.arguments or {}, call)
             turn.result = content if isinstance(content, dict) else {"result": content}
+            turn.render = text_renderer(operation, params.arguments or {})
         except HandingOver:
             raise
         except NudgeError as error:
@@ -208,9 +210,11 @@ def _error_of(error: MCPError) -> dict[str, Any]:
     return {**fields, "data": {"reason": reason, **data}} if reason else fields
 
 
-def _fill(envelope: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+def _fill(
+    envelope: dict[str, Any], result: dict[str, Any], render: Callable[[Mapping[str, Any]], str | None] | None
+) -> dict[str, Any]:
     """Put a tool's result into the SDK's envelope: the SDK would copy it three times, on the event loop."""
-    structured, text = mcp.visible_result(result, strict_json.encode)
+    structured, text = mcp.visible_result(result, strict_json.encode, render)
     return {**envelope, "content": [{"type": "text", "text": text}], "structuredContent": structured}
 
 

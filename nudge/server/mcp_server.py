@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from nudge.errors import INTERNAL_ERROR, HandingOver, NudgeError
 from nudge.server import mcp
 from nudge.server.gc_tuning import freeze_imports
 from nudge.server.jsonrpc import error_response
+from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 
@@ -70,7 +72,8 @@ class McpServer:
         except Exception:
             _log.exception("a tool failed")
             return error_response(message["id"], INTERNAL_ERROR, "Internal error; the server's log has the details")
-        return mcp.tool_answer(message, result, encode=strict_json.encode)
+        render = text_renderer(tool.operation, tool.arguments)
+        return mcp.tool_answer(message, result, encode=strict_json.encode, render=render)
 
     def _load(self) -> asyncio.Task[SdkServer]:
         if self._loading is None:
@@ -82,6 +85,12 @@ class McpServer:
         from nudge.server.mcp_sdk import SdkServer
 
         return SdkServer(self._app)
+
+
+def text_renderer(operation: str, arguments: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str | None] | None:
+    """What makes the text block from a result, for operations whose text is not the JSON of it."""
+    as_text = OPERATIONS[operation].as_text
+    return None if as_text is None else lambda result: as_text(arguments, result)
 
 
 def _import_sdk() -> None:

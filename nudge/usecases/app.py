@@ -88,7 +88,7 @@ class App:
         self.calls += 1
         if call.once is not None and operation.effect != "read":
             call = replace(call, fingerprint=_fingerprint(name, params))
-        return await operation.run(self, _parse(operation.params, params), call)
+        return await operation.run(self, parse_params(operation.params, params), call)
 
     async def once(self, call: Call, change: Callable[[], Awaitable[Any]]) -> Any:
         """Make one change at a time; a call that was answered before gets the same answer and changes nothing."""
@@ -307,7 +307,8 @@ def _fingerprint(name: str, params: dict[str, Any]) -> str:
     return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
 
 
-def _parse(model: Any, params: dict[str, Any]) -> Any:
+def parse_params(model: Any, params: dict[str, Any]) -> Any:
+    """The parameters as a model; raises Invalid naming the first field that is wrong."""
     try:
         return model.model_validate(params)
     except ValidationError as error:

@@ -201,10 +201,12 @@ def tools(pipe: Stdio) -> list[dict[str, Any]]:
 
 
 def test_what_an_agent_needs_in_its_work_is_listed(tools: list[dict[str, Any]]) -> None:
-    """Four operations on hints and six on the history by default; the others stay callable, and `all` lists them."""
+    """Four operations on hints, six on the history and three on notes by default; the others stay callable, and `all`
+    lists them."""
     hints = {f"nudge_{method}" for method in ("get_hint", "set_hint", "query", "bump")}
     history = {"search", "get_observations", "timeline", "recent_context", "session_trace", "file_history"}
-    assert {tool["name"] for tool in tools} == hints | history
+    memories = {"memory_store", "memory_recall", "memory_get"}
+    assert {tool["name"] for tool in tools} == hints | history | memories
 
 
 def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:

@@ -71,13 +71,13 @@ ROUTES: dict[str, tuple[str, Any, dict[str, Any]]] = {  # path and query, body, 
         {"component": "api", "context": HERE},
     ),
     "nudge.export": (
-        _query("/api/v1/export", component="api", reveal=True),
+        _query("/api/v1/hints/export", component="api", reveal=True),
         None,
         {"component": "api", "reveal": True},
     ),
-    "nudge.export_page": (_query("/api/v1/export/page", component="api"), None, {"component": "api"}),
+    "nudge.export_page": ("/api/v1/hints/export/page", {"component": "api"}, {"component": "api"}),
     "nudge.import": (
-        "/api/v1/import",
+        "/api/v1/hints/import",
         {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"},
         {"payload": payload(web={"run": {"value": "go"}}), "mode": "skip"},
     ),
@@ -95,7 +95,7 @@ IN_PAGES = ("nudge.import_begin", "nudge.import_page", "nudge.import_commit")
 IN_MEMORY = [
     operation
     for operation in OPERATIONS.values()
-    if not operation.summary.startswith("History: ") and operation.name not in IN_PAGES
+    if not operation.summary.startswith(("History: ", "Notes: ")) and operation.name not in IN_PAGES
 ]
 
 
@@ -112,19 +112,24 @@ def test_a_route_gives_what_json_rpc_gives(script: Http, operation: Operation) -
 
 def test_an_import_in_pages(script: Http) -> None:
     """A transfer that REST began goes on through JSON-RPC; nothing is stored before its commit."""
-    begun = script.exchange("POST", "/api/v1/import/begin", {"header": {"schema_version": "1.0"}, "mode": "replace"})
+    begun = script.exchange(
+        "POST", "/api/v1/hints/import/begin", {"header": {"schema_version": "1.0"}, "mode": "replace"}
+    )
     transfer = begun.json["transfer"]
     for page, name in enumerate(("web", "db")):
         components = payload(**{name: {"run": {"value": "go"}}})["components"]
         params = {"transfer": transfer, "page": page, "components": components}
-        assert script.exchange("POST", "/api/v1/import/page", params).json == {"pages": page + 1, "hints": page + 1}
+        assert script.exchange("POST", "/api/v1/hints/import/page", params).json == {
+            "pages": page + 1,
+            "hints": page + 1,
+        }
     assert {entry["name"] for entry in script.call("nudge.list_components", {})["result"]["components"]} == {"api"}
     assert script.call("nudge.import_commit", {"transfer": transfer})["result"]["imported"] == 2
     assert {entry["name"] for entry in script.call("nudge.list_components", {})["result"]["components"]} == {
         "db",
         "web",
     }
-    assert script.exchange("POST", "/api/v1/import/commit", {"transfer": transfer}).status == 404
+    assert script.exchange("POST", "/api/v1/hints/import/commit", {"transfer": transfer}).status == 404
 
 
 REFUSED: dict[str, tuple[int, str, str, Any, str, dict[str, Any]]] = {
@@ -140,7 +145,7 @@ REFUSED: dict[str, tuple[int, str, str, Any, str, dict[str, Any]]] = {
     "a quota": (
         429,
         "POST",
-        "/api/v1/import",
+        "/api/v1/hints/import",
         {"payload": payload(web={f"k{n}": {"value": "x"} for n in range(MAX_HINTS)})},
         "nudge.import",
         {"payload": payload(web={f"k{n}": {"value": "x"} for n in range(MAX_HINTS)})},

@@ -201,7 +201,7 @@ def test_chunks_without_end_are_refused(server: Served) -> None:
 def test_rest_bodies_have_the_same_limits(server: Served) -> None:
     """PUT and POST below /api/v1 too, and an MCP message."""
     before = server.state()
-    for path in ("/api/v1/hints/c/k/bump", "/api/v1/import", "/mcp"):
+    for path in ("/api/v1/hints/c/k/bump", "/api/v1/hints/import", "/mcp"):
         with server.tcp() as link:
             assert link.ask(post(path, b" " * (MAX_BODY_BYTES + 1))).status == 413
     assert server.state() == before

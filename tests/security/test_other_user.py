@@ -117,7 +117,7 @@ def ask(method, path, token=""):
     shown = f"Authorization: Bearer {token}\\r\\n" if token else ""
     return status(link, f"{method} {path} HTTP/1.1\\r\\n{head}{shown}Content-Length: {len(body)}\\r\\n\\r\\n{body}")
 result = [ask("POST", "/"), ask("POST", "/mcp"), ask("POST", "/role"), ask("POST", "/member"),
-          ask("GET", "/api/v1/export"), ask("PUT", "/api/v1/hints/c/k"), ask("POST", "/", "0" * 64),
+          ask("GET", "/api/v1/hints/export"), ask("PUT", "/api/v1/hints/c/k"), ask("POST", "/", "0" * 64),
           ask("GET", "/health")]
 """
     assert as_stranger(code, port=served.ready().port) == [401] * 7 + [200]

@@ -1,0 +1,331 @@
+"""The use cases of notes: storing, finding, changing and linking them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nudge import limits
+from nudge.context import Context, is_project, project_of, resolve
+from nudge.errors import Invalid, SecretRejected, StorageFailed
+from nudge.history import views
+from nudge.memories import store as notes
+from nudge.memories import toon
+from nudge.memories.note import (
+    GLOBAL,
+    Draft,
+    Lifetimes,
+    Note,
+    check_relation,
+    find_secret_in,
+    parse_changes,
+    parse_draft,
+    parse_time,
+)
+from nudge.memories.store import Filter
+from nudge.usecases.app import App, parse_params
+from nudge.usecases.call import Call
+from nudge.usecases.history import InContext
+from nudge.usecases.memory_models import (
+    Bulk,
+    Filters,
+    Link,
+    ListMemories,
+    OneMemory,
+    Recall,
+    Resolve,
+    SearchMemories,
+    StoreMemory,
+    UpdateMemory,
+)
+from nudge.usecases.visibility import visible_to
+
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+_CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
+_ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
+_SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
+
+
+# Writing
+
+
+async def store(app: App, params: StoreMemory, call: Call) -> Any:
+    origin = Origin(call, await caller_namespace(params, call))
+    draft = await checked(app, [origin.draft(params, app.now())])
+    now, lifetimes = app.now(), lifetimes_of(app)
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        note, previous = notes.store(connection, origin.complete(connection, draft[0]), now, lifetimes)
+        shown = note.to_wire()
+        return {
+            **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
+            "potential_contradictions": notes.similar_titles(connection, note, now),
+            **({} if previous is None else {"previous": previous.to_wire()}),
+        }
+
+    return await app.write_once(call, write)
+
+
+async def bulk(app: App, params: Bulk, call: Call) -> Any:
+    """Store what is valid, all in one transaction, and say what is wrong with the rest."""
+    origin = Origin(call, await caller_namespace(params, call))
+    now, lifetimes = app.now(), lifetimes_of(app)
+    guard = app.session.settings.secret_guard
+    drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        stored = [notes.store(connection, origin.complete(connection, draft), now, lifetimes) for draft in drafts]
+        updated = sum(previous is not None for _, previous in stored)
+        ids = [note.id for note, _ in stored]
+        return {"created": len(stored) - updated, "updated": updated, "ids": ids, "errors": errors}
+
+    return await app.write_once(call, write)
+
+
+def _valid_drafts(
+    origin: Origin, items: Sequence[Mapping[str, Any]], now: float, guard: bool
+) -> tuple[list[Draft], list[dict[str, Any]]]:
+    drafts, errors = [], []
+    for index, item in enumerate(items):
+        try:
+            draft = origin.draft(parse_params(StoreMemory, dict(item)), now)
+            if guard:
+                refuse_secrets([draft])
+            drafts.append(draft)
+        except Invalid as error:
+            errors.append({"index": index, "error": error.message})
+    return drafts, errors
+
+
+async def update(app: App, params: UpdateMemory, call: Call) -> Any:
+    now, lifetimes = app.now(), lifetimes_of(app)
+    changes = parse_changes(params.model_dump(exclude={"id"}, exclude_none=True), now=now)
+    if not changes:
+        raise Invalid("name a field to change")
+    known = {name: changes.get(name, "") for name in ("title", "content")}
+    extra = {name: changes[name] for name in ("tags", "metadata") if name in changes}
+    await checked(app, [Draft(**known, **extra)])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        return {"memory": notes.update(connection, params.id, changes, now, lifetimes).to_wire()}
+
+    return await app.write_once(call, write)
+
+
+async def delete(app: App, params: OneMemory, call: Call) -> Any:
+    """For good: a deleted note is not in the archive."""
+    note = await app.write_once(call, lambda connection: notes.delete(connection, params.id, app.now()).id)
+    return {"deleted": True, "id": note}
+
+
+async def promote(app: App, params: OneMemory, call: Call) -> Any:
+    note = await app.write_once(call, lambda connection: notes.promote(connection, params.id, app.now()).id)
+    return {"promoted": True, "id": note}
+
+
+async def link(app: App, params: Link, call: Call) -> Any:
+    relation = check_relation(params.relation)
+    new = await app.write_once(
+        call, lambda connection: notes.link(connection, params.source_id, params.target_id, relation, app.now())
+    )
+    return {"linked": True, "new": new}
+
+
+async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
+    """The winner supersedes the loser and is touched; the loser falls to priority 1 and confidence 0.1."""
+    winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
+    await app.write_once(call, lambda connection: notes.resolve(connection, winner, loser, app.now(), lifetimes))
+    return {"resolved": True, "winner_id": winner, "loser_id": loser}
+
+
+# Reading
+
+
+async def recall(app: App, params: Recall, call: Call) -> Any:
+    """The notes that fit the words best. What is returned is touched, in one transaction; where nothing can be written,
+    it is returned all the same."""
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[notes.Match]:
+        return notes.recall(connection, params.context, visible.filter(connection, params), params.limit, now)
+
+    matches = await app.read(read)
+    chosen, tokens = _within_budget(matches, params.budget_tokens)
+    rows, more = fitting([match.note.to_wire(match.score.total) for match in chosen])
+    if params.touch and rows:
+        try:
+            ids = [row["id"] for row in rows]
+            await app.write_once(call, lambda connection: notes.touch(connection, ids, now, lifetimes))
+        except StorageFailed:
+            pass  # a full disk, or a database of a newer version
+    budget = {} if params.budget_tokens is None else {"tokens": tokens}
+    return {"memories": rows, "count": len(rows), "mode": "keyword", **budget, **({"more": True} if more else {})}
+
+
+async def search(app: App, params: SearchMemories, call: Call) -> Any:
+    now, visible = app.now(), await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[notes.Match]:
+        return notes.search(connection, params.query, visible.filter(connection, params), params.limit, now)
+
+    rows, more = fitting([match.note.to_wire(match.score.total) for match in await app.read(read)])
+    return {"results": rows, "count": len(rows), "query": params.query, **({"more": True} if more else {})}
+
+
+async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
+    """`more`: there are others behind these."""
+    now, visible = app.now(), await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[Note]:
+        return notes.listed(connection, visible.filter(connection, params), params.limit + 1, now, params.offset)
+
+    found = await app.read(read)
+    rows, cut = fitting([note.to_wire() for note in found[: params.limit]])
+    more = cut or len(found) > params.limit
+    return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
+
+
+async def get(app: App, params: OneMemory, _call: Call) -> Any:
+    now = app.now()
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        note = notes.get(connection, params.id, now)
+        return {"memory": note.to_wire(), "links": notes.links_of(connection, params.id)}
+
+    return await app.read(read)
+
+
+async def get_links(app: App, params: OneMemory, _call: Call) -> Any:
+    now = app.now()
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        notes.get(connection, params.id, now)
+        return {"links": notes.links_of(connection, params.id)}
+
+    return await app.read(read)
+
+
+def as_text(arguments: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    """The text block of a list of notes, as the caller's `format` says; None for JSON."""
+    chosen = arguments.get("format", "toon_compact")
+    return None if chosen == "json" else toon.dump(result, toon.FULL if chosen == "toon" else toon.COMPACT)
+
+
+def _within_budget(matches: Sequence[notes.Match], budget: int | None) -> tuple[list[notes.Match], int]:
+    """The best matches that fit into so many tokens, at least one; a long one does not keep out a shorter one after
+    it."""
+    chosen: list[notes.Match] = []
+    spent = 0
+    for match in matches:
+        cost = tokens_of(match.note)
+        if budget is None or not chosen or spent + cost <= budget:
+            chosen.append(match)
+            spent += cost
+    return chosen, spent
+
+
+def tokens_of(note: Note) -> int:
+    """Roughly, at four characters a token."""
+    return -(-(len(note.draft.title) + len(note.draft.content) + sum(map(len, note.draft.tags))) // 4)
+
+
+def fitting(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
+    """As many rows as one answer may hold, at least one; and whether that left any out."""
+    size, fit = 0, 0
+    for row in rows:
+        size += len(row["content"].encode()) + limits.KIB
+        if fit and size > limits.MAX_BODY_BYTES:
+            break
+        fit += 1
+    return list(rows[:fit]), fit < len(rows)
+
+
+# Who asks, and what it may see
+
+
+class Visible:
+    """What a caller may see: everything but private projects, unless it is in one or names it."""
+
+    def __init__(self, private: frozenset[str], here: str | None) -> None:
+        self._private, self._here = private, here
+
+    @classmethod
+    async def to(cls, app: App, call: Call) -> Visible:
+        return cls(visible_to(call, app.session.settings).private, await caller_namespace(InContext(), call))
+
+    def filter(self, connection: sqlite3.Connection, params: Filters) -> Filter:
+        namespace = params.namespace and notes.find_namespace(connection, params.namespace)
+        return Filter(
+            namespaces=(namespace,) if namespace else None,
+            tier=params.tier,
+            tags=tuple(params.tags or ()),
+            kind=params.kind,
+            since=None if params.since is None else parse_time(params.since, "since"),
+            until=None if params.until is None else parse_time(params.until, "until"),
+            min_priority=params.min_priority,
+            hidden=() if namespace else self.hidden(connection),
+        )
+
+    def hidden(self, connection: sqlite3.Connection) -> tuple[str, ...]:
+        return notes.private_namespaces(connection, self._private, self._here)
+
+
+class Origin:
+    """Where notes come from: what stands in for the fields that the caller left out."""
+
+    def __init__(self, call: Call, here: str | None) -> None:
+        self._here, self._call = here, call
+        asked = call.env_values(frozenset([SESSION_VARIABLE])) or {}
+        self._session = (asked.get(SESSION_VARIABLE) or "")[: limits.MAX_SESSION_ID_CHARS]
+
+    def draft(self, params: StoreMemory, now: float) -> Draft:
+        fields = params.model_dump(exclude={"context"}, exclude_none=True)
+        draft = parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source())
+        return replace(draft, namespace=self.namespace(draft.namespace))
+
+    def namespace(self, name: str) -> str:
+        """The caller's own repo may be called by its short name."""
+        return self._here if self._here and is_project(self._here, name.casefold()) else name
+
+    def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
+        """With client, session, prompt and repo, as far as they are known."""
+        prompt = views.latest_prompt(connection, self._session) if self._session else None
+        known = {"client": self._call.client, "session": self._session, "prompt": prompt, "repo": self._here}
+        return replace(draft, origin={name: value for name, value in known.items() if value})
+
+    def _source(self) -> str:
+        client = (self._call.client or "").casefold()
+        return _SOURCES.get(self._call.door) or ("claude" if client.startswith("claude") else "agent")
+
+
+async def caller_namespace(params: InContext, call: Call) -> str | None:
+    """The full identity of the repo where the caller is."""
+    context = Context.parse(params.context).merged(call.context)
+    known = context.project or (project_of(context.repo, None) if context.repo else None)
+    if known or not context.cwd:
+        return known
+    return (await asyncio.to_thread(resolve, context.cwd)).project
+
+
+def lifetimes_of(app: App) -> Lifetimes:
+    return Lifetimes.configured(app.session.settings.memories)
+
+
+async def checked(app: App, drafts: Sequence[Draft]) -> Sequence[Draft]:
+    """The drafts, unless one holds a secret. Long texts are searched on a thread: 64 KiB take 50 ms."""
+    if app.session.settings.secret_guard:
+        if sum(len(draft.content) for draft in drafts) <= _CHECKED_AT_ONCE:
+            refuse_secrets(drafts)
+        else:
+            await asyncio.to_thread(refuse_secrets, drafts)
+    return drafts
+
+
+def refuse_secrets(drafts: Iterable[Draft]) -> None:
+    for draft in drafts:
+        if (found := find_secret_in(draft)) is not None:
+            field, kind = found
+            raise SecretRejected(f"looks like a secret ({kind}); notes must not hold one", field=field, kind=kind)

@@ -1,0 +1,203 @@
+"""Parameters and results of the operations on notes. Limits that count bytes are checked by `nudge.memories.note`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from nudge import limits
+from nudge.errors import Invalid
+from nudge.memories.note import parse_id
+from nudge.usecases.hints import Params
+from nudge.usecases.history import InContext
+
+
+def _note_id(value: object) -> int:
+    try:
+        return parse_id(value)
+    except Invalid as error:
+        raise PydanticCustomError("note_id", "must be a note's number, as 12 or m12") from error
+
+
+NoteId = Annotated[
+    int,
+    BeforeValidator(_note_id),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^m?[1-9][0-9]{0,17}$"}]}
+    ),
+]
+Tier = Literal["short", "mid", "long"]
+Kind = Literal[
+    "note",
+    "decision",
+    "bugfix",
+    "feature",
+    "refactor",
+    "discovery",
+    "change",
+    "lesson",
+    "attempt",
+    "session_summary",
+]
+Source = Literal["user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system"]
+Relation = Literal["related_to", "supersedes", "contradicts", "derived_from"]
+Format = Annotated[Literal["json", "toon", "toon_compact"], Field(description="of the text block")]
+Priority = Annotated[int, Field(ge=limits.MIN_PRIORITY, le=limits.MAX_PRIORITY)]
+Confidence = Annotated[float, Field(ge=0, le=1)]
+Limit = Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)]
+Offset = Annotated[int, Field(ge=0, le=limits.MAX_SEARCH_OFFSET)]
+Time = Annotated[str, Field(description="RFC 3339")]
+
+
+class StoreMemory(InContext):
+    title: Annotated[str, Field(description="unique in its namespace: the same title updates")]
+    content: str
+    kind: Kind = "note"
+    tier: Annotated[Tier, Field(description="6 hours, 7 days, for good")] = "mid"
+    tags: list[str] | None = None
+    priority: Priority = limits.DEFAULT_PRIORITY
+    confidence: Confidence = 1.0
+    namespace: Annotated[str | None, Field(description="default: your repo")] = None
+    source: Source | None = None
+    expires_at: Time | None = None
+    ttl_secs: Annotated[int | None, Field(ge=1, le=limits.MAX_NOTE_TTL)] = None
+    metadata: dict[str, Any] | None = None
+
+
+class Filters(Params):
+    namespace: Annotated[str | None, Field(description="default: all")] = None
+    tier: Tier | None = None
+    kind: Kind | None = None
+    tags: Annotated[list[str] | None, Field(description="any of these")] = None
+    since: Time | None = None
+    until: Time | None = None
+    min_priority: Priority | None = None
+
+
+class Recall(Filters):
+    context: Annotated[str, Field(description="what you want to know, in any words")]
+    limit: Limit = limits.DEFAULT_RECALL_LIMIT
+    budget_tokens: Annotated[int | None, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] = None
+    touch: Annotated[bool, Field(description="count as used, which extends its life")] = True
+    format: Format = "toon_compact"
+
+
+class SearchMemories(Filters):
+    query: Annotated[str, Field(validation_alias=AliasChoices("query", "q"), description="all of these words")]
+    limit: Limit = limits.DEFAULT_SEARCH_LIMIT
+    format: Format = "toon_compact"
+
+
+class ListMemories(Filters):
+    limit: Limit = limits.DEFAULT_SEARCH_LIMIT
+    offset: Offset = 0
+    format: Format = "toon_compact"
+
+
+class OneMemory(Params):
+    id: NoteId
+
+
+class UpdateMemory(OneMemory):
+    """Only what is given changes."""
+
+    title: str | None = None
+    content: str | None = None
+    kind: Kind | None = None
+    tier: Tier | None = None
+    tags: list[str] | None = None
+    priority: Priority | None = None
+    confidence: Confidence | None = None
+    namespace: str | None = None
+    source: Source | None = None
+    expires_at: Time | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Link(Params):
+    source_id: NoteId
+    target_id: NoteId
+    relation: Relation = "related_to"
+
+
+class Resolve(Params):
+    winner_id: NoteId
+    loser_id: NoteId
+
+
+class Bulk(InContext):
+    memories: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_BULK_NOTES)]
+
+
+class Stored(BaseModel):
+    """`previous` is the note that was there under the same title."""
+
+    id: int
+    tier: str
+    namespace: str
+    kind: str
+    title: str
+    expires_at: str | None = None
+    potential_contradictions: list[int]
+    previous: dict[str, Any] | None = None
+
+
+class Memories(BaseModel):
+    memories: list[dict[str, Any]]
+    count: int
+    more: bool | None = None
+
+
+class Recalled(Memories):
+    mode: str
+    tokens: int | None = None
+
+
+class SearchedMemories(BaseModel):
+    results: list[dict[str, Any]]
+    count: int
+    query: str
+    more: bool | None = None
+
+
+class MemoryAndLinks(BaseModel):
+    memory: dict[str, Any]
+    links: list[dict[str, Any]]
+
+
+class MemoryResult(BaseModel):
+    memory: dict[str, Any]
+
+
+class Deleted(BaseModel):
+    deleted: bool
+    id: int
+
+
+class Promoted(BaseModel):
+    promoted: bool
+    id: int
+
+
+class Linked(BaseModel):
+    linked: bool
+    new: bool
+
+
+class Links(BaseModel):
+    links: list[dict[str, Any]]
+
+
+class Resolved(BaseModel):
+    resolved: bool
+    winner_id: int
+    loser_id: int
+
+
+class BulkStored(BaseModel):
+    created: int
+    updated: int
+    ids: list[int]
+    errors: list[dict[str, Any]]

@@ -1,0 +1,286 @@
+"""The use cases that tidy notes up: forgetting, consolidating, the archive, expiry, and what there is in all."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from nudge import limits
+from nudge.errors import Invalid, NudgeError
+from nudge.memories import archive
+from nudge.memories import store as notes
+from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params
+from nudge.usecases.memories import Visible, checked, fitting, lifetimes_of
+from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
+
+_DAY = 86_400.0
+_LOOK = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
+
+
+class Forget(Filters):
+    pattern: Annotated[str | None, Field(description="all of these words")] = None
+    dry_run: Annotated[bool, Field(description="only say what would go")] = False
+
+
+class Consolidate(Params):
+    ids: Annotated[list[NoteId], Field(min_length=2, max_length=limits.MAX_CONSOLIDATED)]
+    title: str
+    summary: Annotated[str, Field(description="content of the new note")]
+    namespace: Annotated[str | None, Field(description="default: that of the first")] = None
+    tier: Tier = "long"
+
+
+class AutoConsolidate(Params):
+    namespace: str | None = None
+    short_only: Annotated[bool, Field(description="only notes of the tier short")] = False
+    min_count: Annotated[int, Field(ge=2, le=limits.MAX_CONSOLIDATED)] = 3
+    dry_run: bool = False
+
+
+class ListArchive(Params):
+    namespace: str | None = None
+    limit: Limit = limits.DEFAULT_SEARCH_LIMIT
+    offset: Offset = 0
+    format: Format = "toon_compact"
+
+
+class PurgeArchive(Params):
+    older_than_days: Annotated[int | None, Field(ge=0, le=limits.MAX_RETENTION_DAYS)] = None
+
+
+class NoMemoryParams(Params):
+    pass
+
+
+class Forgotten(BaseModel):
+    """`memories` are the first of those that were meant."""
+
+    deleted: int
+    dry_run: bool
+    memories: list[dict[str, Any]]
+
+
+class Consolidated(BaseModel):
+    id: int
+    consolidated: int
+
+
+class AutoConsolidated(BaseModel):
+    groups: list[dict[str, Any]]
+    consolidated: int
+    dry_run: bool
+
+
+class Archived(BaseModel):
+    memories: list[dict[str, Any]]
+    count: int
+    more: bool | None = None
+
+
+class Restored(BaseModel):
+    restored: bool
+    memory: dict[str, Any]
+
+
+class Purged(BaseModel):
+    purged: int
+
+
+class ArchiveStats(BaseModel):
+    count: int
+    bytes: int
+    oldest: str | None
+    newest: str | None
+    by_reason: list[dict[str, Any]]
+
+
+class Swept(BaseModel):
+    expired_deleted: int
+
+
+class Stats(BaseModel):
+    total: int
+    by_tier: list[dict[str, Any]]
+    by_namespace: list[dict[str, Any]]
+    expiring_soon: int
+    links_count: int
+    archived: int
+    db_size_bytes: int
+
+
+class Namespaces(BaseModel):
+    namespaces: list[dict[str, Any]]
+
+
+class Capabilities(BaseModel):
+    tier: str
+    features: dict[str, bool]
+    tiers: dict[str, Any]
+    kinds: list[str]
+    relations: list[str]
+    formats: list[str]
+
+
+# Forgetting and consolidating
+
+
+async def forget(app: App, params: Forget, call: Call) -> Any:
+    """Move what every given filter means to the archive, where it can be restored from."""
+    if not any(value for name, value in params if name != "dry_run"):
+        raise Invalid("name what to forget: namespace, pattern, tier, kind, tags, since, until or min_priority")
+    now, visible = app.now(), await Visible.to(app, call)
+
+    def work(connection: sqlite3.Connection) -> dict[str, Any]:
+        where = visible.filter(connection, params)
+        gone = archive.forget(connection, where, params.pattern, now, dry_run=params.dry_run)
+        return {"deleted": len(gone), "dry_run": params.dry_run, "memories": _named(gone)}
+
+    return await (app.read(work) if params.dry_run else app.write_once(call, work))
+
+
+async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
+    """Put one note in the place of several, which go to the archive: all of it or nothing."""
+    ids = list(dict.fromkeys(params.ids))
+    if len(ids) < 2:
+        raise Invalid("must name at least 2 notes", field="ids")
+    now, lifetimes = app.now(), lifetimes_of(app)
+    given = {"title": params.title, "content": params.summary, "namespace": params.namespace, "tier": params.tier}
+    draft = parse_draft(given, now=now, source="consolidation")
+    await checked(app, [draft])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        namespace = params.namespace or notes.get(connection, ids[0], now).draft.namespace
+        whole = archive.consolidate(connection, ids, replace(draft, namespace=namespace), now, lifetimes)
+        return {"id": whole.id, "consolidated": len(ids)}
+
+    return await app.write_once(call, write)
+
+
+async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any:
+    """Put one long-term note in the place of each group of notes with the same first tag in a namespace."""
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
+    filters = Filters(namespace=params.namespace, tier="short" if params.short_only else None)
+
+    def work(connection: sqlite3.Connection) -> dict[str, Any]:
+        groups = archive.groups(connection, visible.filter(connection, filters), params.min_count, now)
+        shown: list[dict[str, Any]] = []
+        for namespace, tag, members in groups:
+            ids = [note.id for note in members]
+            group: dict[str, Any] = {"namespace": namespace, "tag": tag, "count": len(ids), "ids": ids}
+            if not params.dry_run:
+                draft = archive.consolidated_draft(namespace, tag, members, now)
+                group["id"] = archive.consolidate(connection, ids, draft, now, lifetimes).id
+            shown.append(group)
+        total = 0 if params.dry_run else sum(group["count"] for group in shown)
+        return {"groups": shown, "consolidated": total, "dry_run": params.dry_run}
+
+    return await (app.read(work) if params.dry_run else app.write_once(call, work))
+
+
+def _named(gone: list[Note]) -> list[dict[str, Any]]:
+    return [
+        {"id": note.id, "title": note.draft.title, "namespace": note.draft.namespace, "tier": note.draft.tier}
+        for note in gone[: limits.FORGOTTEN_SHOWN]
+    ]
+
+
+# The archive and expiry
+
+
+async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
+    visible = await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        hidden = () if params.namespace else visible.hidden(connection)
+        return archive.archived(connection, params.limit + 1, params.offset, namespace=params.namespace, hidden=hidden)
+
+    found = await app.read(read)
+    rows, cut = fitting(found[: params.limit])
+    more = cut or len(found) > params.limit
+    return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
+
+
+async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
+    now, lifetimes = app.now(), lifetimes_of(app)
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        return {"restored": True, "memory": archive.restore(connection, params.id, now, lifetimes).to_wire()}
+
+    return await app.write_once(call, write)
+
+
+async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
+    days = params.older_than_days
+    before = None if days is None else app.now() - days * _DAY
+    return {"purged": await app.write_once(call, lambda connection: archive.purge(connection, before))}
+
+
+async def archive_stats(app: App, _params: NoMemoryParams, _call: Call) -> Any:
+    return await app.read(archive.stats)
+
+
+async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    """Move every note whose time is over to the archive now, in portions that keep no other write waiting."""
+    total = 0
+    while True:
+        swept = await sweep(app, call)
+        total += swept
+        if swept < limits.SWEPT_NOTES:
+            return {"expired_deleted": total}
+
+
+async def sweep(app: App, call: Call) -> int:
+    """One portion of `gc`."""
+    now, keep = app.now(), bool(app.session.settings.memories.get("archive_on_gc", 1))
+    return await app.write(call, lambda connection: archive.sweep(connection, now, keep=keep))
+
+
+# What there is
+
+
+async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), await Visible.to(app, call)
+    return await app.read(lambda connection: notes.stats(connection, now, visible.hidden(connection)))
+
+
+async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    now, visible = app.now(), await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        return {"namespaces": notes.namespace_counts(connection, now, visible.hidden(connection))}
+
+    return await app.read(read)
+
+
+async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
+    """What this installation can do: retrieval by words, with no embeddings and no language model."""
+    lifetimes = lifetimes_of(app)
+    return {
+        "tier": "keyword",
+        "features": {
+            "keyword_search": True,
+            "semantic_search": False,
+            "query_expansion": False,
+            "auto_tagging": False,
+            "contradiction_analysis": False,
+        },
+        "tiers": dict(zip(TIERS, (lifetimes.short, lifetimes.mid, lifetimes.long), strict=True)),
+        "kinds": list(KINDS),
+        "relations": list(RELATIONS),
+        "formats": ["json", "toon", "toon_compact"],
+    }
+
+
+async def is_healthy(app: App) -> bool:
+    """Whether notes and their full-text index can be read, and written."""
+    try:
+        await app.read(lambda connection: connection.execute(_LOOK).fetchone())
+    except NudgeError:
+        return False
+    return app.database().reason is None
