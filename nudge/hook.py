@@ -193,7 +193,10 @@ class _Recording:
         """Send the event to PRIMARY, and return the exit code. An event that PRIMARY refuses for good is an error;
         whatever else goes wrong, it waits in the spool."""
         try:
-            self._primary.call("nudge.record", {"event": self._event}, self._event["event_id"], limits.HOOK_TIMEOUT)
+            event = self._event
+            result = self._primary.call("nudge.record", {"event": event}, event["event_id"], limits.HOOK_TIMEOUT)
+            if isinstance(result, dict) and isinstance(line := result.get("tell"), str):
+                self._print(line)
             return DONE
         except Invalid:
             raise
@@ -218,12 +221,15 @@ class _Recording:
         try:
             text = self._session_context() if spool.claim(self._directory, self._event["event_id"]) else ""
             if text.strip():
-                output = self._client.hook_output(text.rstrip("\n"), self._event["source_event"])
-                sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
-                sys.stdout.flush()
+                self._print(text.rstrip("\n"))
         except Exception as error:
             _fail(f"no context for this session ({type(error).__name__}); see: nudge inject")
         self._start_server_if_needed()
+
+    def _print(self, text: str) -> None:
+        output = self._client.hook_output(text, self._event["source_event"])
+        sys.stdout.buffer.write(output.encode("utf-8", "replace") + b"\n")
+        sys.stdout.flush()
 
     def _session_context(self) -> str:
         """The context from PRIMARY; without one, made here from what is stored: clients fire this event before they

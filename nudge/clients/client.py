@@ -57,6 +57,9 @@ class Home:
         return os.path.abspath(value) if value else None
 
 
+_PLAIN_OUTPUT = frozenset(("SessionStart", "UserPromptSubmit"))  # for which plain text reaches the model
+
+
 class Client:
     """One client. A subclass sets what is different from Claude Code, in whose words hook events are understood."""
 
@@ -174,8 +177,11 @@ class Client:
 
     def hook_output(self, text: str, event: str) -> str:
         """What a hook prints for an event (under the client's name for it), so that the model reads `text`."""
-        del event
-        return text
+        if event in _PLAIN_OUTPUT:
+            return text
+        import json
+
+        return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
 
 
 def text_of(source: Mapping[str, Any], name: str) -> str:

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
 _CAUSE = r"\w(?:Error|Exception)\b|(?i:\b(?:error|fatal|panic)\b[:\[ ])|(?i:\b(?:not found|no such|cannot|undefined)\b)"
+# In the output of a command whose exit code is not known or is that of a pipe's last command: it failed all the same.
+_FAILURE_MARKS = (
+    "No module named ",
+    "ommand not found",
+    "No such file or directory",
+    "file or directory not found",
+    "unrecognized argument",
+    "o such option",
+)
 _EXIT_CODE = r"\s*Exit code (\d{1,9})\b"
 PATH_NAMES = ("file_path", "notebook_path", "path")
 
@@ -184,6 +193,8 @@ def _read_command(call: ToolCall) -> Observation:
         return Observation(FAILURE, content, metadata=metadata)
     if by_git:
         return Observation(by_git.type, content, metadata=metadata | by_git.metadata)
+    if (code is None or "|" in command) and any(mark in printed for mark in _FAILURE_MARKS):
+        _add_error(printed, metadata)
     return Observation("command", content, metadata=metadata)
 
 

@@ -127,7 +127,28 @@ _MEMORIES = (
     "CREATE INDEX answers_time ON answers(answered_at)",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES)
+_FACTS = (
+    # One row for each session in which an answer worked.
+    """CREATE TABLE facts (
+        project TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, tool TEXT NOT NULL, error TEXT NOT NULL,
+        answer TEXT NOT NULL, session_id TEXT NOT NULL, failure_id INTEGER NOT NULL, success_id INTEGER NOT NULL,
+        timestamp INTEGER NOT NULL, PRIMARY KEY (project, kind, subject, answer, session_id)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX facts_failure ON facts(failure_id)",
+    "CREATE INDEX facts_success ON facts(success_id)",
+    # What is purged teaches nothing any more.
+    """CREATE TRIGGER facts_of_deleted AFTER DELETE ON observations BEGIN
+        DELETE FROM facts WHERE failure_id = old.id;
+        DELETE FROM facts WHERE success_id = old.id;
+    END""",
+    # In which sessions an invocation of a tool ran, of tools that a fact is about.
+    """CREATE TABLE invocations (
+        project TEXT NOT NULL, tool TEXT NOT NULL, head TEXT NOT NULL, session_id TEXT NOT NULL,
+        timestamp INTEGER NOT NULL, PRIMARY KEY (project, tool, head, session_id)
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS)
 LATEST = len(MIGRATIONS)
 
 

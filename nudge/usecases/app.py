@@ -21,6 +21,7 @@ from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, hide_secrets
+from nudge.history.facts import Facts
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
 from nudge.usecases.call import Call
@@ -69,6 +70,8 @@ class App:
         """Takes in what hooks left while nobody answered; how many events still wait."""
         self.history: Database | None = None
         """Where observations are kept; None: nowhere, and whoever asks is told."""
+        self.facts: Facts | None = None
+        """What was learned from outcomes; None until a command is recorded."""
         self.calls = 0
         self.last_error: str | None = None
         directory = None if session.log is None else os.path.dirname(session.log.path)

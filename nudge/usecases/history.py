@@ -169,9 +169,10 @@ class FileHistoryResult(BaseModel):
 
 
 class Recorded(BaseModel):
-    """`id` is null when the event was stored already, or repeats a recent one."""
+    """`id` is null when the event was stored already, or repeats a recent one. `tell`: a line for the agent."""
 
     id: int | None
+    tell: str | None = None
 
 
 class Pinned(BaseModel):

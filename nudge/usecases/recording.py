@@ -13,7 +13,7 @@ from nudge.errors import Invalid, NudgeError
 from nudge.history.digest import Digest
 from nudge.history.summary import settle
 from nudge.storage import spool
-from nudge.usecases import credit, history, inject
+from nudge.usecases import credit, history, inject, learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
@@ -38,6 +38,8 @@ async def record(app: App, params: history.Record, call: Call) -> Any:
     result = await history.record(app, params, call)
     if result["id"] is not None and app.history is not None:
         await credit.credit(app, app.history, params.event, context)
+        line = await learning.learn(app, app.history, params.event, result["id"])
+        return {**result, "tell": line} if line else result
     return result
 
 

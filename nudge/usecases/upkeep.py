@@ -13,7 +13,7 @@ from nudge import config, limits
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, Invalid, NudgeError
-from nudge.history import summary
+from nudge.history import facts, summary
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.storage import spool
@@ -89,6 +89,7 @@ class Upkeep:
                 if boot_seconds() >= next_sweep and self._database.reason is None:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())
+                    await self._database.write(lambda connection: facts.delete_old(connection, self._app.now()))
                 problem = None
             except HandingOver:
                 return

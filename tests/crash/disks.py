@@ -82,8 +82,8 @@ def full_disk_at_the_start() -> Figures:
 
 def forget_on_a_full_disk(hints: int = 60) -> Figures:
     """There is room for an endpoint but not for a new change log, and the old one is damaged: its hints are served from
-    memory. `stop --forget` cannot save them for `import --previous`: it says why and leaves the log as it was. With room
-    again the hints are back, and `stop --forget` forgets them."""
+    memory. `stop --forget` cannot save them for `import --previous`: it says why and leaves the log as it was. With
+    room again the hints are back, and `stop --forget` forgets them."""
     machine = Machine()
     os.mkdir(machine.runtime, 0o700)
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "nudge-test", machine.runtime]

@@ -64,8 +64,8 @@ def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None
 
 
 def killed_before_the_port(kills: int = 5) -> Figures:
-    """PRIMARY is killed each time between its two doors, when the socket answers and no port is published yet: nothing is
-    lost, no call fails, commands are answered, and the last server opens its port."""
+    """PRIMARY is killed each time between its two doors, when the socket answers and no port is published yet: nothing
+    is lost, no call fails, commands are answered, and the last server opens its port."""
     machine = Machine()
     try:
         primary, clients = start(machine, 2)

@@ -1,0 +1,319 @@
+"""What is known about a project from outcomes: which command, path or option does not work here, and what does.
+
+`Facts` is PRIMARY's memory of them: an offer is made without a look at the database. The functions at the end keep them
+in the tables `facts` (one row for each answer and session) and `invocations`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from nudge import limits
+from nudge.clock import ago
+from nudge.history.problems import MODULE, PATH, PROGRAM, Outcome, Problem, Trail, find_problem
+from nudge.history.shell import Simple, split_commands
+from nudge.text import quote, single_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from nudge.history.event import Connection
+
+Key = tuple[str, str]
+"""Kind and subject of a fact."""
+
+_COLUMNS = "project, kind, subject, tool, error, answer, session_id, failure_id, success_id, timestamp"
+_LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # before a fact is told at a session's start; 2 for the others
+
+
+@dataclass(slots=True)
+class Support:
+    """The sessions in which an answer worked."""
+
+    sessions: set[str] = field(default_factory=set)
+    success_id: int = 0
+    timestamp: float = 0.0
+
+    def add(self, session: str, success_id: int, timestamp: float) -> None:
+        self.sessions.add(session)
+        if timestamp >= self.timestamp:
+            self.success_id, self.timestamp = success_id, timestamp
+
+
+@dataclass(slots=True)
+class Fact:
+    """Something that does not work in a project, and the answers to it."""
+
+    kind: str
+    subject: str
+    tool: str
+    error: str
+    answers: dict[str, Support] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return self.kind, self.subject
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A fact with its best answer, as it is told."""
+
+    fact: Fact
+    answer: str
+    support: Support
+
+    def text(self, now: float) -> str:
+        """One line, without a command that is cut: a longer offer is told without its error, or not at all."""
+        subject, answer = quote(self.fact.subject, limits.MAX_TOLD_COMMAND), quote(self.answer, limits.MAX_TOLD_COMMAND)
+        if max(len(self.fact.subject), len(self.answer)) > limits.MAX_TOLD_COMMAND:
+            return ""
+        number = len(self.support.sessions)
+        sessions = "1 session" if number == 1 else f"{number} sessions"
+        failed = "does not exist here" if self.fact.kind == PATH else "fails here"
+        worked = f"what worked in {sessions}, last {ago(now - self.support.timestamp)}: {answer}"
+        worked += f" #{self.support.success_id}" if self.support.success_id else ""
+        error = "" if self.fact.kind == PATH else f" ({single_line(self.fact.error, limits.MAX_TOLD_ERROR)})"
+        whole = f"{subject} {failed}{error}; {worked}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{subject} {failed}; {worked}"
+
+
+@dataclass(slots=True)
+class Learned:
+    """What one command changes in the tables."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    invocations: list[tuple[Any, ...]] = field(default_factory=list)
+    withdrawn: list[tuple[str, str, str, str | None]] = field(default_factory=list)
+    """Project, kind, subject, and the answer; None: all of them."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.invocations or self.withdrawn)
+
+
+@dataclass(slots=True)
+class _Session:
+    trail: Trail = field(default_factory=Trail)
+    told: set[Key] = field(default_factory=set)
+
+
+class Facts:
+    """The facts of all projects, and the sessions that are being watched."""
+
+    def __init__(self) -> None:
+        self._projects: dict[str, dict[Key, Fact]] = {}
+        self._invocations: dict[tuple[str, str], dict[str, set[str]]] = {}
+        """Sessions in which an invocation of a tool ran, by project and tool; only of tools that a fact is about."""
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    # Learning
+
+    def observe(self, project: str, session: str, outcome: Outcome, timestamp: float) -> Learned:
+        """Take in a command's outcome, and return what is to be stored."""
+        learned = Learned()
+        if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
+            return learned
+        commands = split_commands(outcome.command)
+        problem = find_problem(outcome, commands)
+        self._withdraw(project, commands, problem, learned, succeeded=not outcome.error)
+        for lesson in self._session(session).trail.add(outcome, problem, commands):
+            fact = self._add_fact(project, lesson.problem)
+            ids = (lesson.failure_id, lesson.success_id)
+            fact.answers.setdefault(lesson.answer, Support()).add(session, lesson.success_id, timestamp)
+            learned.rows.append(
+                (project, *fact.key, fact.tool, fact.error, lesson.answer, session, *ids, int(timestamp))
+            )
+        self._count_invocations(project, session, commands, problem, int(timestamp), learned)
+        return learned
+
+    def _session(self, session: str) -> _Session:
+        watched = self._sessions.setdefault(session, _Session())
+        self._sessions.move_to_end(session)
+        if len(self._sessions) > limits.WATCHED_SESSIONS:
+            self._sessions.popitem(last=False)
+        return watched
+
+    def _add_fact(self, project: str, problem: Problem) -> Fact:
+        facts = self._projects.setdefault(project, {})
+        if problem.key not in facts and len(facts) >= limits.MAX_FACTS:
+            del facts[min(facts, key=lambda key: max(support.timestamp for support in facts[key].answers.values()))]
+        return facts.setdefault(problem.key, Fact(*problem.key, problem.tool, problem.error))
+
+    def _withdraw(
+        self, project: str, commands: list[Simple], problem: Problem | None, learned: Learned, *, succeeded: bool
+    ) -> None:
+        """A fact goes when what it calls broken works, an answer when it fails for such a reason itself."""
+        facts = self._projects.get(project, {})
+        for key, fact in list(facts.items()):
+            if problem is not None and problem.key[1] in fact.answers:
+                del fact.answers[problem.key[1]]
+                learned.withdrawn.append((project, *key, problem.key[1]))
+            if not fact.answers or (succeeded and any(_runs(fact, command) for command in commands)):
+                del facts[key]
+                learned.withdrawn.append((project, *key, None))
+
+    def _count_invocations(
+        self,
+        project: str,
+        session: str,
+        commands: list[Simple],
+        problem: Problem | None,
+        timestamp: int,
+        learned: Learned,
+    ) -> None:
+        tools = {fact.tool for fact in self._projects.get(project, {}).values() if fact.kind in _LEAST_SESSIONS}
+        for command in commands:
+            if command.tool not in tools or (problem is not None and problem.head == command.head):
+                continue
+            sessions = self._invocations.setdefault((project, command.tool), {}).setdefault(command.head, set())
+            if session not in sessions:
+                sessions.add(session)
+                learned.invocations.append((project, command.tool, command.head, session, timestamp))
+
+    # Telling
+
+    def offer(self, project: str, session: str, outcome: Outcome, now: float, cwd: str | None) -> Offer | None:
+        """What is known about this very failure; once in a session."""
+        if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
+            return None
+        problem = find_problem(outcome)
+        fact = self._projects.get(project, {}).get(problem.key) if problem is not None else None
+        told = self._session(session).told
+        if fact is None or fact.key in told:
+            return None
+        offer = self._best(project, fact, now)
+        if offer is None or not is_usable(offer, cwd):
+            return None
+        told.add(fact.key)
+        return offer
+
+    def at_start(self, project: str, now: float, cwd: str | None) -> list[Offer]:
+        """The few facts that a session should know before it starts, those of most sessions first."""
+        facts = self._projects.get(project, {}).values()
+        offers = [offer for fact in facts if (offer := self._best(project, fact, now)) and is_usable(offer, cwd)]
+        enough = [offer for offer in offers if len(offer.support.sessions) >= _LEAST_SESSIONS.get(offer.fact.kind, 2)]
+        return sorted(enough, key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
+
+    def known(self, project: str | None, now: float) -> list[tuple[str, Offer]]:
+        """Everything that is known, for people: of one project, or of all."""
+        names = [project] if project is not None else sorted(self._projects)
+        return [
+            (name, offer)
+            for name in names
+            for fact in self._projects.get(name, {}).values()
+            if (offer := self._best(name, fact, now))
+        ]
+
+    def forget(self, project: str, kind: str, subject: str) -> bool:
+        return self._projects.get(project, {}).pop((kind, subject), None) is not None
+
+    def _best(self, project: str, fact: Fact, now: float) -> Offer | None:
+        """Of several invocations of a tool the one that ran in most sessions, else the answer that helped in most."""
+        recent = {
+            answer: support
+            for answer, support in fact.answers.items()
+            if now - support.timestamp <= limits.FACT_SECONDS
+        }
+        if not recent:
+            return None
+        ran = self._invocations.get((project, fact.tool), {}) if fact.kind in _LEAST_SESSIONS else {}
+        answer = max(recent, key=lambda text: (len(recent[text].sessions), recent[text].timestamp))
+        others = {head: len(sessions) for head, sessions in ran.items() if head != fact.subject}
+        if answer in others:
+            common = max(others, key=lambda head: (others[head], -len(head)))
+            if others[common] > others[answer]:
+                merged = Support(set().union(*(support.sessions for support in recent.values())))
+                newest = max(recent.values(), key=lambda support: support.timestamp)
+                merged.success_id, merged.timestamp = newest.success_id, newest.timestamp
+                return Offer(fact, common, recent.get(common, merged))
+        return Offer(fact, answer, recent[answer])
+
+    # Loading
+
+    def add_row(self, row: Iterable[Any]) -> None:
+        project, kind, subject, tool, error, answer, session, _, success_id, timestamp = row
+        fact = self._projects.setdefault(project, {}).setdefault((kind, subject), Fact(kind, subject, tool, error))
+        fact.answers.setdefault(answer, Support()).add(session, success_id, timestamp)
+
+    def add_invocation(self, project: str, tool: str, head: str, session: str) -> None:
+        self._invocations.setdefault((project, tool), {}).setdefault(head, set()).add(session)
+
+
+def _runs(fact: Fact, command: Simple) -> bool:
+    """Whether a command that ended well is the one that the fact calls broken."""
+    if fact.kind == PATH:
+        return fact.subject in command.arguments
+    if fact.kind in _LEAST_SESSIONS:
+        return command.head == fact.subject
+    tool, _, option = fact.subject.partition(" ")
+    return command.tool == tool and option in {argument.split("=")[0] for argument in command.arguments}
+
+
+def is_usable(offer: Offer, cwd: str | None, which: Callable[[str], str | None] = shutil.which) -> bool:
+    """Whether the answer exists here, and what it replaces does not. Of a directory that is not on this machine
+    nothing is known."""
+    if cwd is None or not os.path.isdir(cwd):
+        return True
+    if offer.fact.kind == PATH:
+        return os.path.exists(os.path.join(cwd, offer.answer)) and not os.path.exists(
+            os.path.join(cwd, offer.fact.subject)
+        )
+    commands = split_commands(offer.answer)
+    program = commands[0].program if commands else ""
+    if "/" in program:
+        return os.path.exists(os.path.join(cwd, program))
+    below = (os.path.join(cwd, folder, program) for folder in (".venv/bin", "venv/bin", "node_modules/.bin"))
+    return which(program) is not None or any(map(os.path.exists, below))
+
+
+def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
+    """The command in a recorded event; None when it has none, or when nothing can be learned from it."""
+    if event.get("type") not in ("command", "command_error", "git_commit", "git_push"):
+        return None
+    metadata = event.get("metadata")
+    details: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
+    if details.get("interrupted") is True:
+        return None
+    error = "\n".join(str(details[name]) for name in ("cause", "error") if isinstance(details.get(name), str))
+    return Outcome(str(event.get("content") or ""), error, observation_id)
+
+
+# Tables
+
+
+def load(connection: Connection, project: str | None = None) -> Facts:
+    """The stored facts, of one project or of all."""
+    facts = Facts()
+    condition, values = (" WHERE project = ?", (project,)) if project is not None else ("", ())
+    for row in connection.execute(f"SELECT {_COLUMNS} FROM facts{condition}", values):  # noqa: S608 - constants
+        facts.add_row(row)
+    sql = f"SELECT project, tool, head, session_id FROM invocations{condition}"  # noqa: S608 - constants
+    for row in connection.execute(sql, values):
+        facts.add_invocation(*row)
+    return facts
+
+
+def store(connection: Connection, learned: Learned) -> None:
+    for project, kind, subject, answer in learned.withdrawn:
+        connection.execute(
+            "DELETE FROM facts WHERE project = ? AND kind = ? AND subject = ? AND (? IS NULL OR answer = ?)",
+            (project, kind, subject, answer, answer),
+        )
+    connection.executemany(
+        f"INSERT OR REPLACE INTO facts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
+        learned.rows,
+    )
+    connection.executemany("INSERT OR REPLACE INTO invocations VALUES (?, ?, ?, ?, ?)", learned.invocations)
+
+
+def delete_old(connection: Connection, now: float) -> int:
+    """Delete what is too old to be told."""
+    oldest = int(now - limits.FACT_SECONDS)
+    deleted = connection.execute("DELETE FROM facts WHERE timestamp < ?", (oldest,)).rowcount
+    connection.execute("DELETE FROM invocations WHERE timestamp < ?", (oldest,))
+    return int(deleted)
