@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.context import is_project
+from nudge.context import is_below, is_project
 from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.history_rows import ALWAYS_SHOWN, HistoryRows, Intent, Row
@@ -69,11 +69,13 @@ def build(
     now: float,
     source: str,
     hints: Sequence[dict[str, Any]],
+    branch: str | None = None,
+    cwd: str | None = None,
     cross_project: bool = True,
     private: frozenset[str] = frozenset(),
 ) -> Digest:
     """Compose the digest. `hints` are rows of name, value (None for a secret), score and reasons, best first. Without a
-    connection it has only those."""
+    connection it has only those. `branch` and `cwd` are the reader's: another branch or clone is named."""
     hint_section = _Section("Hints for here", _hint_lines(hints))
     sections: list[_Section] = []
     if connection is not None:
@@ -81,7 +83,7 @@ def build(
         names = projects.Names(connection)
         with suppress(Invalid):  # a name that several projects have: there are no rows of it
             project = projects.find(connection, project)
-        sections += _own_sections(rows, project, source, names) if project else []
+        sections += _own_sections(rows, project, source, names, _Here(branch, cwd)) if project else []
 
         def is_hidden(other: str) -> bool:
             return other == project or any(is_project(other, name) for name in private)
@@ -103,7 +105,23 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterable[_Line]:
         yield _Line(f"{_name(hint['name'])}: {value}{reason}", None, hint["name"], "hint", hint["score"], why)
 
 
-def _own_sections(rows: HistoryRows, project: str, source: str, names: projects.Names) -> list[_Section]:
+class _Here:
+    """Where the reader works."""
+
+    __slots__ = ("branch", "cwd")
+
+    def __init__(self, branch: str | None, cwd: str | None) -> None:
+        self.branch, self.cwd = branch, cwd
+
+    def differences(self, row: Row) -> Iterable[str]:
+        """The branch and clone of a row, where they are others."""
+        if row.branch not in (None, self.branch):
+            yield f"on {_name(str(row.branch))}"
+        if row.clone is not None and not is_below(self.cwd, row.clone):
+            yield f"in {quote_name(_tail(row.clone), limits.INJECTED_TEXT_CHARS)}"
+
+
+def _own_sections(rows: HistoryRows, project: str, source: str, names: projects.Names, here: _Here) -> list[_Section]:
     most = limits.RECOVERED_ROWS if source in RECOVERIES else limits.INJECTED_ROWS
     candidates = rows.of_project(project)
     intents = [
@@ -111,10 +129,14 @@ def _own_sections(rows: HistoryRows, project: str, source: str, names: projects.
         for place, intent in enumerate(rows.intents(candidates, limits.INJECTED_INTENTS))
     ]
     lines = [
-        _row_line(row, rows.now, None if row.type in ALWAYS_SHOWN else (place + 1) / most, "observation")
+        _row_line(row, rows.now, _rank(row, (place + 1) / most), "observation", here.differences(row))
         for place, row in enumerate(rows.choose(candidates, most))
     ]
     return [_Section("Recent Intents", intents), _Section(f"Recent ({_name(names.name(project))})", lines)]
+
+
+def _rank(row: Row, rank: float) -> float | None:
+    return None if row.type in ALWAYS_SHOWN else rank
 
 
 def _foreign_section(
@@ -124,7 +146,7 @@ def _foreign_section(
     most = limits.RECOVERED_FOREIGN if source in RECOVERIES else limits.INJECTED_FOREIGN
     chosen = rows.choose(rows.of_others(is_hidden), most)
     lines = [
-        _row_line(row, rows.now, (place + 2) / most, "foreign", names.name(row.project or "-"))
+        _row_line(row, rows.now, (place + 2) / most, "foreign", [f"[{_name(names.name(row.project or '-'))}]"])
         for place, row in enumerate(chosen)
     ]
     return _Section("Other projects", lines)
@@ -145,11 +167,11 @@ def _intent_line(place: int, intent: Intent, now: float) -> _Line:
     )
 
 
-def _row_line(row: Row, now: float, rank: float | None, kind: str, project: str = "") -> _Line:
+def _row_line(row: Row, now: float, rank: float | None, kind: str, place: Iterable[str]) -> _Line:
     age = ago(now - row.timestamp)
     parts = [f"#{row.id}", _brief(age), row.type, quote(_subject(row), limits.INJECTED_TEXT_CHARS), *_outcome(row)]
     parts += [f"x{row.times}"] if row.times > 1 else []
-    parts += [f"[{_name(project)}]"] if project else []
+    parts += place
     reason = f"{row.type} weighs {TYPES[row.type].digest:.2f}, recency {half_life(now - row.timestamp):.2f} ({age})"
     return _Line(" ".join(parts), rank, row.id, kind, row.score, reason)
 

@@ -26,6 +26,8 @@ class Row:
     """An observation. `times` counts those with the same subject, of which this is the newest."""
 
     __slots__ = (
+        "branch",
+        "clone",
         "content",
         "cwd",
         "id",
@@ -45,6 +47,8 @@ class Row:
         self.score = RECENCY * half_life(now - self.timestamp) + WEIGHT * TYPES[self.type].digest
         self.times = 1
         self.cwd: str | None = None
+        self.branch: str | None = None
+        self.clone: str | None = None
         self.metadata: dict[str, Any] = {}
 
     @property
@@ -126,7 +130,8 @@ class HistoryRows:
         return [Intent(ids[row[0]], row[1], row[2], actions[row[0]]) for row in rows_of_prompts][:most]
 
     def _add_details(self, rows: Sequence[Row]) -> None:
-        """Read what only chosen rows need: the session's directory, and the metadata of failures and commits."""
+        """Read what only chosen rows need: the session's directory, branch and clone, and the metadata of failures and
+        commits."""
         directories = self._mapping(
             "SELECT id, cwd FROM sessions WHERE id IN (SELECT value FROM json_each(?))",
             [row.session_id for row in rows],
@@ -135,6 +140,13 @@ class HistoryRows:
         metadata = self._mapping(
             "SELECT id, metadata FROM observations WHERE id IN (SELECT value FROM json_each(?))", ids
         )
+        places = self._connection.execute(
+            "SELECT id, branch, clone FROM observations WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps([row.id for row in rows]),),
+        )
+        by_id = {row.id: row for row in rows}
+        for identity, branch, clone in places:
+            by_id[identity].branch, by_id[identity].clone = branch, clone
         for row in rows:
             row.cwd = directories.get(row.session_id)
             row.metadata = json.loads(metadata.get(row.id, "{}"))

@@ -59,6 +59,8 @@ def digest_options(
     """The arguments of `digest.build` but the hints."""
     return {
         "project": context.project or project_of(context.repo, context.cwd),
+        "branch": context.branch,
+        "cwd": context.cwd,
         "session_id": session_id,
         "now": now,
         "source": source,

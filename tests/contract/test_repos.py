@@ -174,3 +174,7 @@ def test_a_file_has_one_history_in_all_clones_and_worktrees(machine: Machine) ->
     assert [session["session_id"] for session in outside["sessions"]] == [f"edit of {machine.base}/src/a.py"]
     shown = machine.cli("recent", cwd=second).stdout
     assert f"(on main, in {first})" in shown and f"in {second}" not in shown
+    told, *_ = machine.cli("inject", cwd=second).stdout.partition("## Other projects")
+    lines = [line.partition(' file_edit "src/a.py"')[2] for line in told.splitlines() if "file_edit" in line]
+    assert sorted(line.partition(" in ")[0] for line in lines) == ["", " on main", " on topic"]
+    assert sum(line.endswith(("/first", "/tree")) for line in lines) == 2
