@@ -236,8 +236,9 @@ class Machine:
         del self.environ["NUDGE_RUNTIME_DIR"]
         self.runtime = str(self.home / ".local/state/nudge" / paths.machine_tag())
 
-    def _prepare(self, environ: Mapping[str, str]) -> None:
-        """Store this machine's settings, since a server that a command starts takes none from its environment."""
+    def store_settings(self, environ: Mapping[str, str]) -> None:
+        """Store this machine's settings, since a server that a command or hook starts takes none from its
+        environment."""
         if self._prepared or environ.get("NUDGE_RUNTIME_DIR", self.runtime) != self.runtime:
             return
         self._prepared = True
@@ -256,7 +257,7 @@ class Machine:
         python: str = sys.executable,
     ) -> subprocess.Popen[bytes]:
         """`python`: of another installation."""
-        self._prepare(environ)
+        self.store_settings(environ)
         process = subprocess.Popen(
             [python, *NUDGE[1:], *arguments],
             stdin=stdin,
@@ -280,7 +281,7 @@ class Machine:
     def cli(
         self, *arguments: str, cwd: str | None = None, stdin: str = "", **environ: str
     ) -> subprocess.CompletedProcess[str]:
-        self._prepare(environ)
+        self.store_settings(environ)
         return subprocess.run(
             [*NUDGE, *arguments],
             input=stdin,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable
 
-from tests.e2e import agent, clients, wiring
+from nudge.server.mcp import choose_tools
+from tests.e2e import agent, clients, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -20,11 +23,12 @@ def claude_connects(desk: Desk) -> None:
 
 
 def inspector_lists_and_calls(desk: Desk) -> None:
-    """The inspector lists the tools and calls them; what it set is there for the next process."""
+    """The inspector lists the default tools, has nothing to say against their schemas, and calls them; what it set is
+    there for the next process."""
     inspect = ("mcp-inspector", "--cli", "nudge", "serve", "--method")
-    listed = desk.run(*inspect, "tools/list")
-    names = [tool["name"] for tool in json.loads(listed[: listed.rindex("}") + 1])["tools"]]
-    assert "nudge_get_hint" in names and len(names) == 10
+    listed = desk.execute(*inspect, "tools/list", "--strict")
+    assert [tool["name"] for tool in json.loads(listed.stdout)["tools"]] == choose_tools("default")
+    assert listed.returncode == 0 and listed.stderr == "", listed.stderr
     hint = ("--tool-arg", "component=api", "--tool-arg", "key=test")
     desk.run(*inspect, "tools/call", "--tool-name", "nudge_set_hint", *hint, "--tool-arg", "value=pytest -q")
     assert "pytest -q" in desk.run(*inspect, "tools/call", "--tool-name", "nudge_get_hint", *hint)
@@ -45,7 +49,9 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     inspector_lists_and_calls,
     two_clients_share,
     agent.recorded_and_told,
+    agent.hooks_are_cheap,
     *wiring.CHECKS,
+    two_days.two_days,
 )
 
 
@@ -55,8 +61,9 @@ def run(check: Callable[[Desk], None]) -> bool:
     try:
         check(Desk(machine))
         verdict = "ok"
-    except AssertionError as error:
-        verdict = f"FAILED {error}"
+    except Exception as error:
+        traceback.print_exc()
+        verdict = f"FAILED {type(error).__name__}: {error}"
     finally:
         machine.close()
     print(f"{check.__name__:32} {time.monotonic() - began:6.1f} s  {verdict}", flush=True)
@@ -64,9 +71,12 @@ def run(check: Callable[[Desk], None]) -> bool:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="checks whose name contains this")
+    only = parser.parse_args().only
     clients.install()
     wiring.install()
-    results = [run(check) for check in CHECKS]
+    results = [run(check) for check in CHECKS if only in check.__name__]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 

@@ -36,15 +36,21 @@ class Desk:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         machine.use_default_directory()
+        machine.store_settings({})
         self.project = machine.base / "project"
         self.project.mkdir()
         scripts = Path(sys.executable).parent
         self.environ = {**machine.environ, "PATH": f"{BIN}:{scripts}:{os.environ['PATH']}", "DISABLE_AUTOUPDATER": "1"}
 
-    def run(self, *command: str) -> str:
-        done = subprocess.run(
+    def run(self, *command: str, cwd: str | None = None) -> str:
+        """All that the command printed, whatever its exit code."""
+        done = self.execute(*command, cwd=cwd)
+        return done.stdout + done.stderr
+
+    def execute(self, *command: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             command,
-            cwd=self.project,
+            cwd=cwd or self.project,
             env=self.environ,
             capture_output=True,
             text=True,
@@ -52,4 +58,3 @@ class Desk:
             check=False,
             stdin=subprocess.DEVNULL,
         )
-        return done.stdout + done.stderr

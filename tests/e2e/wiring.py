@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.e2e import claude
 from tests.e2e.clients import BIN, INSTALLED, Desk
 from tests.e2e.stub_model import StubModel
 from tests.harness import ROOT, TIMEOUT
@@ -262,6 +263,26 @@ def the_plugin_is_valid(desk: Desk) -> None:
     assert "nudge serve - ✔ Connected" in listed, listed
 
 
+def the_plugin_works(desk: Desk) -> None:
+    """Its hooks run from the plugin's own directory and record, its server answers, and `nudge connect` sees it and
+    does not wire a second set."""
+    desk.run("claude", "plugin", "marketplace", "add", str(ROOT / "plugin"))
+    desk.run("claude", "plugin", "install", "nudge@nudge")
+    settings = desk.machine.home / ".claude/settings.json"
+    before = settings.read_bytes()
+    assert "already connected by the plugin nudge@nudge" in desk.run("nudge", "connect", "claude-code", "--yes")
+    assert settings.read_bytes() == before
+    name = "mcp__plugin_nudge_nudge__nudge_set_hint"
+    hint = {"component": "api", "key": "test", "value": "make check"}
+    first = claude.run(desk, "first", [claude.bash("echo by-the-plugin"), {"name": name, "input": hint}])
+    assert first.answer(1)["hint"]["value"] == "make check", first.results
+    trace = json.loads(desk.run("nudge", "trace", "last", "--json"))
+    seen = [row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]]
+    assert sorted(seen) == ["command", "mcp_call", "session_end", "session_start"], seen
+    second = claude.run(desk, "second")
+    assert "api/test" in second.told and "by-the-plugin" in second.told, second.told
+
+
 CHECKS: tuple[Callable[[Desk], None], ...] = (
     claude_code_is_wired,
     codex_is_wired,
@@ -270,4 +291,5 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     opencode_is_wired,
     opencode_runs_the_plugin,
     the_plugin_is_valid,
+    the_plugin_works,
 )

@@ -1,0 +1,155 @@
+"""Runs of the real Claude Code against a scripted model."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.clients import Desk
+from tests.harness import ROOT, TIMEOUT, eventually, free_port
+
+Step = Mapping[str, Any]
+"""A tool call that the model makes: its name and input."""
+
+
+def bash(command: str) -> Step:
+    return {"name": "Bash", "input": {"command": command, "description": "run"}}
+
+
+def tool(name: str, **arguments: Any) -> Step:
+    """One of Nudge's tools, as `nudge connect` wires the server."""
+    return {"name": f"mcp__nudge__{name}", "input": arguments}
+
+
+class Run:
+    """What one run left: the requests that the model was sent, and what Claude Code wrote."""
+
+    def __init__(self, folder: Path, output: str) -> None:
+        self.folder, self.output = folder, output
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """In order, those of the conversation: Claude Code also asks small things without any tool."""
+        count = len(list(self.folder.glob("request-*.json")))
+        bodies = [json.loads((self.folder / f"request-{number}.json").read_text()) for number in range(count)]
+        return [body for body in bodies if body.get("tools")]
+
+    @property
+    def told(self) -> str:
+        """Every text that the model read before it did anything."""
+        return "\n".join(_texts(self.requests[0]["messages"]))
+
+    @property
+    def results(self) -> list[str]:
+        """What each tool call gave the model."""
+        blocks = [block for message in self.requests[-1]["messages"] for block in _blocks(message)]
+        return ["\n".join(_texts(block["content"])) for block in blocks if block.get("type") == "tool_result"]
+
+    def answer(self, number: int = -1) -> Any:
+        """The object that a call of one of Nudge's tools gave the model. Text of a hook may follow it."""
+        return json.JSONDecoder().raw_decode(self.results[number])[0]
+
+    @property
+    def debug(self) -> str:
+        """Claude Code's own log: what it says of hooks and servers."""
+        return (self.folder / "debug.log").read_text(errors="replace")
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
+
+def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return content if isinstance(content, list) else []
+
+
+def _texts(node: Any) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, list):
+        for item in node:
+            yield from _texts(item)
+    elif isinstance(node, dict):
+        for name in ("text", "content"):
+            if name in node:
+                yield from _texts(node[name])
+
+
+def run(
+    desk: Desk, name: str, steps: Sequence[Step] = (), *, cwd: str | None = None, settings: Path | None = None
+) -> Run:
+    """Ask for something in `cwd`; the model plays the steps, then says that it is done."""
+    with _started(desk, name, steps, cwd, settings) as (process, folder):
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, output[-2_000:] + errors[-2_000:]
+    return Run(folder, output)
+
+
+def interrupt(desk: Desk, name: str, steps: Sequence[Step], marker: Path, *, cwd: str) -> Run:
+    """Press Ctrl-C once a step has made `marker`."""
+    with _started(desk, name, steps, cwd, None) as (process, folder):
+        eventually(marker.exists, "the agent is at work")
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=TIMEOUT)
+    return Run(folder, output)
+
+
+@contextmanager
+def _started(
+    desk: Desk, name: str, steps: Sequence[Step], cwd: str | None, settings: Path | None
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    folder = desk.machine.base / name
+    with _model(folder, steps) as port:
+        command = ["claude", "-p", "please do it", "--dangerously-skip-permissions"]
+        command += ["--output-format", "stream-json", "--verbose", "--include-hook-events"]
+        command += ["--debug-file", str(folder / "debug.log")]
+        command += ["--settings", str(settings)] if settings else []
+        environ = {
+            "IS_SANDBOX": "1",
+            "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            command,
+            cwd=cwd or desk.project,
+            env={**desk.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        )
+        try:
+            yield process, folder
+        finally:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _model(folder: Path, steps: Sequence[Step]) -> Iterator[int]:
+    folder.mkdir()
+    port = free_port()
+    script = folder / "steps.json"
+    script.write_text(json.dumps(list(steps)))
+    command = [sys.executable, str(ROOT / "tests/e2e/scripted_model.py"), str(port), str(script), str(folder)]
+    with subprocess.Popen(command) as process:
+        eventually(lambda: _listens(port), "the scripted model listens")
+        try:
+            yield port
+        finally:
+            process.kill()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
