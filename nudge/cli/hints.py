@@ -15,6 +15,7 @@ from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, op
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.errors import NotFound
+from nudge.ipc.client import Client
 from nudge.text import escape
 
 _VALUE = {"section": "Value"}
@@ -92,7 +93,7 @@ def _list_component(
     if explain or value_only:
         raise Usage("missing KEY")
     fields = {"component": component, "context": plain.context_params(**where)}
-    result = invocation.client(env).call("nudge.list_components", fields)
+    result = _fetch_component(invocation.client(env), fields)
     if not result.get("hints"):
         raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
     console = invocation.console
@@ -195,10 +196,10 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         advice = "no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan"
     else:
         fields = {"component": component, "context": plain.context_params(**where)}
-        result = client.call("nudge.list_components", fields)
+        result = _fetch_component(client, fields)
         parent, key = plain.split_name(component)
         if key is not None and not result["hints"]:
-            result = client.call("nudge.list_components", {**fields, "component": parent})
+            result = _fetch_component(client, {**fields, "component": parent})
             result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
         console.result(result, _hint_lines(console.pen, result["hints"]))
         advice = f"{escape(component)} has no hints; list the components with: nudge ls"
@@ -208,6 +209,15 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         if note := result.get("note"):
             console.note(escape(note))
     return EXIT_OK
+
+
+def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:
+    """A component with all its hints, which may take several calls."""
+    result: dict[str, Any] = client.call("nudge.list_components", fields)
+    while result.pop("more", False):
+        page = client.call("nudge.list_components", {**fields, "offset": len(result["hints"])})
+        result = {**page, "hints": [*result["hints"], *page["hints"]]}
+    return result
 
 
 def _component_lines(pen: Pen, components: list[dict[str, Any]]) -> Iterator[str]:
@@ -241,7 +251,7 @@ def _hint_lines(pen: Pen, entries: list[dict[str, Any]]) -> Iterator[str]:
 
 def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> int:
     client, console = invocation.client(), invocation.console
-    entries = client.call("nudge.list_components", {"component": component}).get("hints")
+    entries = _fetch_component(client, {"component": component}).get("hints")
     if not entries:
         raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
     hints = output.count(len(entries), "hint")

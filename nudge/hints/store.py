@@ -223,10 +223,11 @@ class HintStore:
         return (yield from search(self._index, now, filters, context or Context(), most))
 
     def list_components(
-        self, now: float, component: object = None, context: Context | None = None
+        self, now: float, component: object = None, context: Context | None = None, offset: int = 0
     ) -> Generator[None, None, dict[str, Any]]:
         """Everything there is, whatever the context, which only marks what applies; of a list of components it says how
-        many hints apply in each."""
+        many hints apply in each. Hints beyond what fits into one answer are left out: `more`, from the `offset` that is
+        as many as were listed."""
         if component is None:
             live = [hint for hint in self._index if hint.live_at(now)]
             if context is None:
@@ -238,8 +239,12 @@ class HintStore:
             return {"components": [{**row, "eligible_count": eligible[row["name"]]} for row in _count(live)]}
         held = [hint for hint in self._index.component(parse_name(component, "component")) if hint.live_at(now)]
         held.sort(key=lambda hint: hint.identity)
-        hints = []
-        for hint in held:
+        hints: list[dict[str, Any]] = []
+        room = limits.PAGE_BYTES
+        for hint in held[offset:]:
+            room -= hint.weight
+            if room < 0 and hints:
+                return {"components": _count(held), "hints": hints, "more": True}
             hints.append(_list_entry(hint, context or Context()))
             yield
         return {"components": _count(held), "hints": hints}

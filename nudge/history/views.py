@@ -320,13 +320,20 @@ _JSON_FIELDS = ("summary", "metadata", "items")
 
 
 def export(connection: Connection, after: str | None = None, limit: int = limits.EXPORT_PAGE) -> dict[str, Any]:
-    """One page of all rows, and `next`: what to pass as `after` for the following page, None at the end."""
+    """One page of all rows, and `next`: what to pass as `after` for the following page, None at the end. A page has as
+    many rows as fit into one answer, and at least one."""
     kind, start = _parse_position(after)
     table, columns = _EXPORTED[kind]
-    rows = connection.execute(
-        f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit)
-    ).fetchall()
-    next_page = f"{kind}:{rows[-1][0]}" if len(rows) == limit else _next_kind(kind)
+    rows: list[Row] = []
+    room = limits.PAGE_BYTES
+    cursor = connection.execute(f"SELECT {columns} FROM {table} WHERE id > ? ORDER BY id LIMIT ?", (start, limit))
+    for row in cursor:
+        room -= sum(len(value) for value in row if isinstance(value, str))
+        if room < 0 and rows:
+            break
+        rows.append(row)
+    is_cut = room < 0 or len(rows) == limit
+    next_page = f"{kind}:{rows[-1][0]}" if is_cut else _next_kind(kind)
     return {"rows": [_exported(kind, columns.split(", "), row) for row in rows], "next": next_page}
 
 

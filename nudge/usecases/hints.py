@@ -70,6 +70,7 @@ class DeleteHint(Name):
 class ListComponents(Params):
     component: str | None = None
     context: ContextParam = None
+    offset: Annotated[int, Field(ge=0, description="hints of the component to pass over")] = 0
 
 
 class Bump(Name):
@@ -103,6 +104,7 @@ class DeleteResult(BaseModel):
 class ComponentList(BaseModel):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
+    more: bool | None = None
     note: str | None = None
 
 
@@ -214,5 +216,5 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
     context = None
     if params.component is not None or params.context is not None:
         context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
-    result = await app.in_slices(store.list_components(app.now(), params.component, context))
+    result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset))
     return await _with_previous_note(app, result)

@@ -23,10 +23,11 @@ _now = time.monotonic
 @dataclass(eq=False)
 class StagedImport:
     """The checked hints of an import's pages, in a file without a name: readable by its owner only, and gone with the
-    process."""
+    process. Secrets stay in memory: their values never touch the disk."""
 
     mode: str
     file: IO[bytes]
+    secret_hints: list[Incoming] = field(default_factory=list)
     pages: int = 0
     hints: int = 0
     seen: set[Identity] = field(default_factory=set)
@@ -36,8 +37,9 @@ class StagedImport:
     def append(self, incoming: list[Incoming]) -> None:
         """Blocks: for a worker thread."""
         self.file.seek(0, os.SEEK_END)
+        self.secret_hints += [one for one in incoming if one.hint.secret]
         try:
-            self.file.write(b"".join(_line(one) for one in incoming))
+            self.file.write(b"".join(_line(one) for one in incoming if not one.hint.secret))
             self.file.flush()
         except OSError as error:
             raise StorageFailed(f"the page was not stored: {error.strerror}; nothing was imported") from None
@@ -46,10 +48,12 @@ class StagedImport:
 
     def read(self) -> Iterator[Incoming]:
         self.file.seek(0)
-        return (Incoming.from_record(json.loads(line)) for line in self.file)
+        yield from (Incoming.from_record(json.loads(line)) for line in self.file)
+        yield from self.secret_hints
 
     def close(self) -> None:
         self.file.close()
+        self.secret_hints.clear()
 
 
 @dataclass(eq=False)

@@ -532,6 +532,22 @@ def test_list_one_component_whatever_the_context() -> None:
     }
 
 
+def test_a_full_component_is_listed_in_parts() -> None:
+    """An answer stays below what a call may carry: `more`, and the rest from an offset. Nothing is left out."""
+    store = new_store()
+    for number in range(limits.MAX_HINTS_PER_COMPONENT):
+        put(store, "a", f"k{number:03}", "x" * 8_000)
+    keys: list[str] = []
+    has_more = True
+    while has_more:
+        page = finish(store.list_components(NOW, "a", offset=len(keys)))
+        assert 0 < len(json.dumps(page)) < limits.MAX_BODY_BYTES
+        assert page["components"] == [{"name": "a", "hint_count": limits.MAX_HINTS_PER_COMPONENT}]
+        keys += [entry["key"] for entry in page["hints"]]
+        has_more = page.get("more", False)
+    assert keys == [f"k{number:03}" for number in range(limits.MAX_HINTS_PER_COMPONENT)]
+
+
 def test_env_names() -> None:
     """Only the variables that scopes ask for, everywhere or at one place."""
     store = new_store()

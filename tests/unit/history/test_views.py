@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
 import pytest
 
+from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history import store, summary, views
 from nudge.history.purge import Conditions, purge_observations
@@ -232,6 +234,22 @@ def test_an_export_page_by_page_holds_everything_once() -> None:
     assert kinds == ["session"] + ["prompt"] * 2 + ["observation"] * 6 + ["injection"]
     assert [row["id"] for row in told if row["kind"] == "observation"] == [1, 2, 3, 4, 5, 6]
     assert told[0]["summary"]["intent"] == "Fix the login bug"
+
+
+def test_an_export_page_stays_below_what_a_call_may_carry() -> None:
+    """However large the rows are, and at least one row a page."""
+    connection = empty()
+    for number in range(300):
+        error = "e" * 15_000
+        store.record(connection, event("command_error", f"{number} " + "x" * 4_000, metadata={"error": error}))
+    ids: list[int] = []
+    place: str | None = "observation:0"
+    while place is not None and place.startswith("observation"):
+        page = views.export(connection, place)
+        assert 0 < len(json.dumps(page)) < limits.MAX_BODY_BYTES
+        ids += [row["id"] for row in page["rows"]]
+        place = page["next"]
+    assert ids == list(range(1, 301))
 
 
 @pytest.mark.parametrize("place", ["nonsense", "observation:", "observation:x", "observation:" + "9" * 30])

@@ -213,6 +213,25 @@ def test_what_is_staged_leaves_no_file(tmp_path: Path) -> None:
     run(tmp_path, work)
 
 
+def test_secrets_of_an_import_in_pages_stay_in_memory(tmp_path: Path) -> None:
+    """Neither the staged pages nor the change log has the value, and the hint is imported all the same."""
+
+    async def work(server: Server) -> None:
+        secret = components(1, "secret", "hunter22-hunter22", meta={"sensitivity": "secret"})
+        transfer = await server.stage(components(2), secret)
+        file = server.app.transfers.staged_import(transfer).file
+        file.seek(0)
+        assert file.read().count(b"\n") == 2
+        file.seek(0)
+        assert b"hunter22" not in file.read()
+        assert (await server.call("import_commit", transfer=transfer))["imported"] == 3
+        assert b"hunter22" not in (tmp_path / paths.CHANGE_LOG).read_bytes()
+        hint = (await server.call("get_hint", component="secret0", key="k0000"))["hint"]
+        assert hint["value"] == "hunter22-hunter22"
+
+    run(tmp_path, work)
+
+
 def full_disk(self: Rewrite, records: Any) -> None:
     del self, records
     raise StorageFailed("the disk is full")
