@@ -56,6 +56,9 @@ MAX_TRANSFERS = 8  # imports and exports in pages at once
 MAX_STAGED_HINTS = 20_000  # of one import in pages; some may be skipped, so more than MAX_HINTS
 APPENDED_HINTS = 50  # the most that one change appends to the log; for more the whole log is written
 MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
+# seconds that a worker thread keeps the interpreter while the event loop waits for it; Python's own are 5 ms, and a
+# turn of the loop asks several times
+SWITCH_INTERVAL = 0.001
 HINTS_PER_SLICE = 500  # hints handled before the event loop gets its turn
 CHARS_PER_SLICE = 8 * KIB  # or so much text of theirs
 FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 512  # hints whose texts a regex searches at once

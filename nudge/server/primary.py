@@ -99,6 +99,7 @@ class Primary:
             _log.warning("config.toml sets what is no setting: %s", ", ".join(self._settings.unknown))
         for warning in filter(None, (self._session.warning, *self._settings.warnings)):
             _log.warning("%s", warning)
+        sys.setswitchinterval(limits.SWITCH_INTERVAL)
         return asyncio.run(self._main())
 
     async def _main(self) -> bool:

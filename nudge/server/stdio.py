@@ -7,7 +7,7 @@ import select
 import sys
 
 from nudge.ipc import protocol
-from nudge.limits import KIB, MAX_STDIO_LINE_BYTES
+from nudge.limits import KIB, MAX_STDIO_LINE_BYTES, SWITCH_INTERVAL
 from nudge.strict_json import JsonError, decode
 
 TYPE_CHECKING = False
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from nudge.server.mcp import StdioClient
 
 _CHUNK = 65_536
-_SWITCH = sys.getswitchinterval()
 _EARLY_SWITCH = 0.0005  # seconds
 _EARLY_PAUSE = 0.005  # seconds between an answer and the next request of its client
 _EARLY_BYTES = 16 * KIB  # written before the server is there: with one answer more, what a pipe holds
@@ -127,7 +126,7 @@ class EarlyReader:
         self._thread.join()
         os.close(self._stop_reader)
         os.close(self._stop_writer)
-        sys.setswitchinterval(_SWITCH)
+        sys.setswitchinterval(SWITCH_INTERVAL)
         self.pipe.put_back(self._waiting)
 
     def _read(self) -> None:

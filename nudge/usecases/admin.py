@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 
 
 class NoParams(Params):
@@ -20,14 +20,14 @@ class Stop(Params):
     forget: bool = False
 
 
-class Status(BaseModel):
+class Status(Result):
     model_config = ConfigDict(extra="allow")
 
     role: str
     pid: int
 
 
-class Stopping(BaseModel):
+class Stopping(Result):
     stopping: bool
     pid: int
 

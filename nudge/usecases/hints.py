@@ -27,8 +27,13 @@ _VALUE = (
 )
 
 
+# Both are built when they are first used: there are a hundred, and a server that takes over has no time for them.
 class Params(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
+
+
+class Result(BaseModel):
+    model_config = ConfigDict(defer_build=True)
 
 
 class Name(Params):
@@ -79,29 +84,29 @@ class Bump(Name):
     scope: dict[str, Any] | None = None
 
 
-class HintResult(BaseModel):
+class HintResult(Result):
     hint: dict[str, Any]
     note: str | None = None
 
 
-class GetResult(BaseModel):
+class GetResult(Result):
     hint: dict[str, Any]
     match_explain: dict[str, Any]
 
 
-class QueryResult(BaseModel):
+class QueryResult(Result):
     hints: list[dict[str, Any]]
     more: bool | None = None
     why_not: list[dict[str, Any]] | None = None
     note: str | None = None
 
 
-class DeleteResult(BaseModel):
+class DeleteResult(Result):
     deleted: bool
     previous: dict[str, Any] | list[dict[str, Any]]
 
 
-class ComponentList(BaseModel):
+class ComponentList(Result):
     components: list[dict[str, Any]]
     hints: list[dict[str, Any]] | None = None
     more: bool | None = None

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, RootModel, WithJsonSchema
+from pydantic import AfterValidator, Field, RootModel, WithJsonSchema
 
 from nudge import limits
 from nudge.context import Context, is_below, project_of, resolve
@@ -23,7 +23,7 @@ from nudge.storage.sqlite import match_texts, scrub
 from nudge.text import to_unicode
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 from nudge.usecases.visibility import visible_to
 
 _T = TypeVar("_T")
@@ -146,13 +146,13 @@ class ObservationList(RootModel[list[dict[str, Any]]]):
     pass
 
 
-class Around(BaseModel):
+class Around(Result):
     anchor: dict[str, Any]
     before: list[dict[str, Any]]
     after: list[dict[str, Any]]
 
 
-class Trace(BaseModel):
+class Trace(Result):
     session_id: str
     project: str | None
     started_at: int
@@ -162,26 +162,26 @@ class Trace(BaseModel):
     injections: list[dict[str, Any]]
 
 
-class FileHistoryResult(BaseModel):
+class FileHistoryResult(Result):
     file_path: str
     sessions: list[dict[str, Any]]
     more: bool | None = None
 
 
-class Recorded(BaseModel):
+class Recorded(Result):
     """`id` is null when the event was stored already, or repeats a recent one. `tell`: a line for the agent."""
 
     id: int | None
     tell: str | None = None
 
 
-class Pinned(BaseModel):
+class Pinned(Result):
     pinned: bool
     ids: list[int]
     missing: list[int]
 
 
-class Purged(BaseModel):
+class Purged(Result):
     """`total` and `counts` are observations; `prompts` and `injections` are their copies, which are deleted too."""
 
     total: int
@@ -196,12 +196,12 @@ class Purged(BaseModel):
     backups: list[str] | None = None
 
 
-class BackedUp(BaseModel):
+class BackedUp(Result):
     path: str
     bytes: int
 
 
-class ExportPage(BaseModel):
+class ExportPage(Result):
     rows: list[dict[str, Any]]
     next: str | None
 

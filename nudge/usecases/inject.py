@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.context import Context
@@ -15,7 +15,7 @@ from nudge.history import digest, store
 from nudge.history.digest import Digest
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import ContextParam, Params
+from nudge.usecases.hints import ContextParam, Params, Result
 from nudge.usecases.inject_offline import digest_options, hint_rows
 from nudge.usecases.visibility import visible_to
 
@@ -28,7 +28,7 @@ class Inject(Params):
     note: Annotated[bool, Field(description="keep it for the session's trace, when a session is given")] = True
 
 
-class Injection(BaseModel):
+class Injection(Result):
     text: str
     items: list[dict[str, Any]]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import AliasChoices, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.memories.note import parse_id
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 from nudge.usecases.history import InContext
 
 
@@ -131,7 +131,7 @@ class Bulk(InContext):
     memories: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_BULK_NOTES)]
 
 
-class Stored(BaseModel):
+class Stored(Result):
     """`previous` is the note that was there under the same title."""
 
     id: int
@@ -144,7 +144,7 @@ class Stored(BaseModel):
     previous: dict[str, Any] | None = None
 
 
-class Memories(BaseModel):
+class Memories(Result):
     memories: list[dict[str, Any]]
     count: int
     more: bool | None = None
@@ -155,48 +155,48 @@ class Recalled(Memories):
     tokens: int | None = None
 
 
-class SearchedMemories(BaseModel):
+class SearchedMemories(Result):
     results: list[dict[str, Any]]
     count: int
     query: str
     more: bool | None = None
 
 
-class MemoryAndLinks(BaseModel):
+class MemoryAndLinks(Result):
     memory: dict[str, Any]
     links: list[dict[str, Any]]
 
 
-class MemoryResult(BaseModel):
+class MemoryResult(Result):
     memory: dict[str, Any]
 
 
-class Deleted(BaseModel):
+class Deleted(Result):
     deleted: bool
     id: int
 
 
-class Promoted(BaseModel):
+class Promoted(Result):
     promoted: bool
     id: int
 
 
-class Linked(BaseModel):
+class Linked(Result):
     linked: bool
     new: bool
 
 
-class Links(BaseModel):
+class Links(Result):
     links: list[dict[str, Any]]
 
 
-class Resolved(BaseModel):
+class Resolved(Result):
     resolved: bool
     winner_id: int
     loser_id: int
 
 
-class BulkStored(BaseModel):
+class BulkStored(Result):
     created: int
     updated: int
     ids: list[int]

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.errors import Invalid, NudgeError
@@ -15,7 +15,7 @@ from nudge.memories import store as notes
 from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 from nudge.usecases.memories import Visible, checked, fitting, lifetimes_of
 from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
 
@@ -58,7 +58,7 @@ class NoMemoryParams(Params):
     pass
 
 
-class Forgotten(BaseModel):
+class Forgotten(Result):
     """`memories` are the first of those that were meant."""
 
     deleted: int
@@ -66,33 +66,33 @@ class Forgotten(BaseModel):
     memories: list[dict[str, Any]]
 
 
-class Consolidated(BaseModel):
+class Consolidated(Result):
     id: int
     consolidated: int
 
 
-class AutoConsolidated(BaseModel):
+class AutoConsolidated(Result):
     groups: list[dict[str, Any]]
     consolidated: int
     dry_run: bool
 
 
-class Archived(BaseModel):
+class Archived(Result):
     memories: list[dict[str, Any]]
     count: int
     more: bool | None = None
 
 
-class Restored(BaseModel):
+class Restored(Result):
     restored: bool
     memory: dict[str, Any]
 
 
-class Purged(BaseModel):
+class Purged(Result):
     purged: int
 
 
-class ArchiveStats(BaseModel):
+class ArchiveStats(Result):
     count: int
     bytes: int
     oldest: str | None
@@ -100,11 +100,11 @@ class ArchiveStats(BaseModel):
     by_reason: list[dict[str, Any]]
 
 
-class Swept(BaseModel):
+class Swept(Result):
     expired_deleted: int
 
 
-class Stats(BaseModel):
+class Stats(Result):
     total: int
     by_tier: list[dict[str, Any]]
     by_namespace: list[dict[str, Any]]
@@ -114,11 +114,11 @@ class Stats(BaseModel):
     db_size_bytes: int
 
 
-class Namespaces(BaseModel):
+class Namespaces(Result):
     namespaces: list[dict[str, Any]]
 
 
-class Capabilities(BaseModel):
+class Capabilities(Result):
     tier: str
     features: dict[str, bool]
     tiers: dict[str, Any]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.errors import Invalid, NudgeError
@@ -16,7 +16,7 @@ from nudge.storage import spool
 from nudge.usecases import credit, history, inject, learning
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 
 _log = logging.getLogger(__name__)
 _BATCH = 200  # spooled events that are taken in together
@@ -26,7 +26,7 @@ class RecordMany(Params):
     events: Annotated[list[dict[str, Any]], Field(max_length=limits.MAX_EVENTS_AT_ONCE)]
 
 
-class RecordedMany(BaseModel):
+class RecordedMany(Result):
     recorded: int
     known: int
     refused: list[dict[str, Any]]

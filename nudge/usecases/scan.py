@@ -5,13 +5,13 @@ from __future__ import annotations
 import posixpath
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.hints.model import Hint
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 
 ADDED_BY = "nudge scan"
 CONFIDENCE = 0.4  # a manifest is a guess: what a user or an agent sets counts for more
@@ -31,7 +31,7 @@ class Scan(Params):
     unread: Annotated[list[str], Field(default_factory=list, max_length=limits.MAX_UNREAD_MANIFESTS)]
 
 
-class ScanResult(BaseModel):
+class ScanResult(Result):
     added: list[dict[str, Any]]
     updated: list[dict[str, Any]]
     removed: list[dict[str, Any]]

@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.errors import Invalid, QuotaExceeded
@@ -15,7 +15,7 @@ from nudge.hints import import_export
 from nudge.hints.model import Decision, Hint
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 from nudge.usecases.staging import StagedImport
 
 Mode = Literal["merge", "replace", "skip"]
@@ -30,7 +30,7 @@ class Export(Params):
     reveal: Reveal = False
 
 
-class ExportResult(BaseModel):
+class ExportResult(Result):
     payload: dict[str, Any]
 
 
@@ -40,7 +40,7 @@ class ExportPage(Params):
     cursor: Annotated[str | None, Field(description="`next` of the page before; left out for the first")] = None
 
 
-class ExportPageResult(BaseModel):
+class ExportPageResult(Result):
     schema_version: str
     created_at: str
     session_id: str
@@ -53,7 +53,7 @@ class Import(Params):
     mode: Mode = "merge"
 
 
-class ImportResult(BaseModel):
+class ImportResult(Result):
     imported: int
     skipped: int
     removed: int
@@ -65,7 +65,7 @@ class ImportBegin(Params):
     mode: Mode = "merge"
 
 
-class ImportBeginResult(BaseModel):
+class ImportBeginResult(Result):
     transfer: str
 
 
@@ -75,7 +75,7 @@ class ImportPage(Params):
     components: dict[str, Any]
 
 
-class ImportPageResult(BaseModel):
+class ImportPageResult(Result):
     pages: int
     hints: int
 

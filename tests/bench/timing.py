@@ -33,7 +33,8 @@ def ratio(samples: Samples, subject: str, baseline: str) -> float:
 def seconds_of(command: Sequence[str], environ: Mapping[str, str], cwd: str) -> float:
     """From spawn to exit; a command that fails measures nothing and ends the run."""
     began = time.perf_counter()
-    subprocess.run(command, env=dict(environ), cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+    quiet = subprocess.DEVNULL
+    subprocess.run(command, env=dict(environ), cwd=cwd, stdin=quiet, stdout=quiet, stderr=quiet, check=True)
     return time.perf_counter() - began
 
 
