@@ -10,14 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nudge import limits
 from nudge.memories.note import LONG, MID, Note
 
 BASE = 10.0
-_SCALE = 0.1
+_SCALE = 0.05
 _PRIORITY, _ACCESS, _CONFIDENCE, _RECENCY = 0.5 * _SCALE, 0.1 * _SCALE, 2.0 * _SCALE, 1.0 * _SCALE
 _MOST_ACCESSES = 50
 _TIER = {LONG: 3.0 * _SCALE, MID: 1.0 * _SCALE}
-_KIND = {"decision": 0.1, "lesson": 0.1, "bugfix": 0.05, "discovery": 0.05}
+_KIND = {"decision": 1.0 * _SCALE, "lesson": 1.0 * _SCALE, "bugfix": 0.5 * _SCALE, "discovery": 0.5 * _SCALE}
+MOST_BESIDE_TEXT = (
+    _PRIORITY * limits.MAX_PRIORITY
+    + _ACCESS * _MOST_ACCESSES
+    + _CONFIDENCE
+    + _RECENCY
+    + max(_TIER.values())
+    + max(_KIND.values())
+)
 _DAY = 86_400.0
 
 

@@ -18,9 +18,10 @@ from typing import Any
 from nudge import limits
 from nudge.context import is_project
 from nudge.errors import Conflict, Invalid, NotFound
-from nudge.memories import query as queries
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.scoring import Score, score
+from nudge.memories.query import Words, words_of
+from nudge.memories.retrieval import Condition, best_matches
+from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Score, score
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
@@ -29,7 +30,6 @@ _COLUMNS = (
 _LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 _CANDIDATES = 200  # best matches by text that the other factors may reorder
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
-_WEIGHTS = "bm25(notes_fts, 2.0, 1.0, 1.5)"  # title, content, tags
 _TITLE_WORDS = 6  # of a title, the longest ones, by which similar titles are looked for
 
 Connection = sqlite3.Connection
@@ -269,7 +269,7 @@ def matching(connection: Connection, where: Filter, pattern: str | None, now: fl
     parts, values = where.where(now)
     if pattern is not None:
         parts.append("n.id IN (SELECT rowid FROM notes_fts WHERE notes_fts MATCH ?)")
-        values.append(queries.match_all(pattern))
+        values.append(Words.parse(pattern, all_needed=True).expression())
     rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {' AND '.join(parts)} ORDER BY n.id", values)
     return [_note(row) for row in rows]
 
@@ -282,17 +282,17 @@ def expired(connection: Connection, now: float, limit: int) -> list[Note]:
 
 def search(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
     """Return the notes that have all the words, ranked without regard to their tier."""
-    return _ranked(connection, queries.match_all(text), where, limit, now, with_tier=False)
+    return _ranked(connection, Words.parse(text, all_needed=True), where, limit, now)
 
 
 def recall(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
     """Return the notes that have any of the words, ranked. The caller touches what it returns."""
-    return _ranked(connection, queries.match_any(text), where, limit, now, with_tier=True)
+    return _ranked(connection, Words.parse(text, all_needed=False), where, limit, now)
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
     """Return the ids of notes in the namespace whose titles have most of this one's words."""
-    words = queries.words_of(note.draft.title)
+    words = words_of(note.draft.title)
     if not words:
         return []
     rows = connection.execute(
@@ -301,7 +301,7 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
         (_similar_query(words), note.draft.namespace, note.id, now),
     )
     needed = _most_of(words)
-    shared = [(len(set(words) & set(queries.words_of(title))), note_id) for note_id, title in rows]
+    shared = [(len(set(words) & set(words_of(title))), note_id) for note_id, title in rows]
     return [note_id for count, note_id in shared if count >= needed][:limit]
 
 
@@ -316,20 +316,17 @@ def _similar_query(words: Sequence[str]) -> str:
     return f"title : ({' OR '.join(f'({group})' for group in groups)})"
 
 
-def _ranked(
-    connection: Connection, match: str, where: Filter, limit: int, now: float, *, with_tier: bool
-) -> list[Match]:
-    parts, values = where.where(now)
-    rows = connection.execute(
-        f"SELECT {_WEIGHTS}, {_COLUMNS} FROM notes_fts JOIN notes n ON n.id = notes_fts.rowid"
-        f" WHERE notes_fts MATCH ? AND {' AND '.join(parts)} ORDER BY {_WEIGHTS}, n.id LIMIT ?",
-        (match, *values, max(_CANDIDATES, limit)),
-    ).fetchall()
-    best = -rows[0][0] if rows else 0.0
-    matches = [
-        Match(note, score(note, now, text=-rank / best if best else 0.0, with_tier=with_tier))
-        for rank, note in ((row[0], _note(row[1:])) for row in rows)
-    ]
+def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now: float) -> list[Match]:
+    condition = Condition(*where.where(now), where.namespaces)
+    found = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
+    if not found:
+        return []
+    best = found[0][1] or 1.0
+    texts = {note_id: text / best for note_id, text in found}
+    # What the other factors cannot lift among the first is not worth reading.
+    least = texts[found[:limit][-1][0]] - MOST_BESIDE_TEXT / BASE
+    notes = get_many(connection, [note_id for note_id, text in texts.items() if text >= least], now).values()
+    matches = [Match(note, score(note, now, text=texts[note.id], with_tier=not words.all_needed)) for note in notes]
     return sorted(matches, key=lambda match: (-match.score.total, -match.note.updated_at, match.note.id))[:limit]
 
 

@@ -84,7 +84,8 @@ _MEMORIES = (
         kind TEXT NOT NULL, title TEXT NOT NULL, content TEXT NOT NULL, tags TEXT NOT NULL, priority INTEGER NOT NULL,
         confidence REAL NOT NULL, source TEXT NOT NULL, access_count INTEGER NOT NULL DEFAULT 0,
         created_at REAL NOT NULL, updated_at REAL NOT NULL, last_accessed_at REAL, expires_at REAL,
-        metadata TEXT NOT NULL, origin TEXT NOT NULL
+        metadata TEXT NOT NULL, origin TEXT NOT NULL,
+        namespace_key TEXT GENERATED ALWAYS AS (hex(namespace)) VIRTUAL
     )""",
     # Several attempts may have one goal, which is their title.
     "CREATE UNIQUE INDEX notes_title ON notes(title, namespace) WHERE kind <> 'attempt'",
@@ -105,20 +106,25 @@ _MEMORIES = (
     )""",
     "CREATE INDEX archived_notes_namespace ON archived_notes(namespace, archived_at)",
     "CREATE INDEX archived_notes_time ON archived_notes(archived_at)",
+    # `namespace_key` is one word whatever the namespace is: a search in one repo reads only that repo's entries.
     f"""CREATE VIRTUAL TABLE notes_fts USING fts5(
-        title, content, tags, content='notes', content_rowid='id', tokenize='{TOKENIZER}'
+        title, content, tags, namespace_key, content='notes', content_rowid='id', tokenize='{TOKENIZER}'
     )""",
+    # A title mostly repeats words of the content, which therefore count twice: no column needs more weight.
+    "INSERT INTO notes_fts(notes_fts, rank) VALUES ('rank', 'bm25(1.0, 1.0, 1.0, 0.0)')",
     """CREATE TRIGGER notes_inserted AFTER INSERT ON notes BEGIN
-        INSERT INTO notes_fts(rowid, title, content, tags) VALUES (new.id, new.title, new.content, new.tags);
+        INSERT INTO notes_fts(rowid, title, content, tags, namespace_key)
+        VALUES (new.id, new.title, new.content, new.tags, hex(new.namespace));
     END""",
     """CREATE TRIGGER notes_deleted AFTER DELETE ON notes BEGIN
-        INSERT INTO notes_fts(notes_fts, rowid, title, content, tags)
-        VALUES ('delete', old.id, old.title, old.content, old.tags);
+        INSERT INTO notes_fts(notes_fts, rowid, title, content, tags, namespace_key)
+        VALUES ('delete', old.id, old.title, old.content, old.tags, hex(old.namespace));
     END""",
-    """CREATE TRIGGER notes_updated AFTER UPDATE OF title, content, tags ON notes BEGIN
-        INSERT INTO notes_fts(notes_fts, rowid, title, content, tags)
-        VALUES ('delete', old.id, old.title, old.content, old.tags);
-        INSERT INTO notes_fts(rowid, title, content, tags) VALUES (new.id, new.title, new.content, new.tags);
+    """CREATE TRIGGER notes_updated AFTER UPDATE OF title, content, tags, namespace ON notes BEGIN
+        INSERT INTO notes_fts(notes_fts, rowid, title, content, tags, namespace_key)
+        VALUES ('delete', old.id, old.title, old.content, old.tags, hex(old.namespace));
+        INSERT INTO notes_fts(rowid, title, content, tags, namespace_key)
+        VALUES (new.id, new.title, new.content, new.tags, hex(new.namespace));
     END""",
     # Results of recent writes by their `once` key, in the transaction of the write: a repeated call gets the same.
     """CREATE TABLE answers (

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import guard, handover, hostile, observations, queries, report, starts, throughput
+from tests.bench import guard, handover, hostile, observations, queries, report, retrieval, starts, throughput
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -25,6 +25,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "find": observations.finding,
     "find-large": observations.finding_large,
     "guard": guard.recall,
+    "retrieval": retrieval.recall,
 }
 
 

@@ -1,0 +1,134 @@
+"""The keyword retriever: which notes have the words of a query, and how well they match by FTS5's bm25.
+
+A second retriever would stand beside it: `best_matches` returns ids with text scores, and only this module and the
+schema know about FTS5.
+
+bm25 takes up to 15 us a row, and an ordinary word is in one of fifty notes. So in a large store the notes with a rare
+word of the query are scored, and those with two of its frequent words; only when these are few, the newest of those
+with any word.
+"""
+
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nudge.memories.query import Words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nudge.memories.store import Connection
+
+_MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
+_LARGE = 1_000  # notes
+_MOST_SCORED = 500  # notes of a large store that one query scores
+_FEW = 50  # scored notes, of which the best need not be the best of all
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a match must meet beside its words: SQL on the table `n` with its values, and the namespaces it names."""
+
+    sql: Sequence[str]
+    values: Sequence[Any]
+    namespaces: tuple[str, ...] | None = None
+
+
+def best_matches(
+    connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int
+) -> list[tuple[int, float]]:
+    """Return the ids of at most `limit` best matches with their text scores, best first."""
+    scope = _scope(condition.namespaces)
+    whole = _Query(words.expression())
+    if not _is_large(connection, condition.namespaces):
+        return _scored(connection, scope, whole, condition, limit)
+    found: dict[int, float] = {}
+    if not words.all_needed and (telling := _telling(connection, scope, words)):
+        found |= _scored(connection, scope, telling, condition, limit)
+    if len(found) < max(needed, _FEW):
+        found |= _scored(connection, scope, _newest(connection, scope, words), condition, limit)
+    if len(found) < needed:  # too few of what was scored meet the condition
+        return _scored(connection, scope, whole, condition, limit)
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+
+def text_scores(connection: Connection, words: Words, ids: Sequence[int]) -> dict[int, float]:
+    """Return the text scores of those notes that match."""
+    rows = (
+        connection.execute(f"SELECT rowid, -rank {_MATCHING} AND rowid = ?", (words.expression(), note_id)).fetchone()
+        for note_id in ids
+    )
+    return {row[0]: row[1] for row in rows if row is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """An FTS5 expression, and the lowest id that is looked at."""
+
+    expression: str
+    lowest_id: int = 0
+
+
+def _scored(
+    connection: Connection, scope: str, query: _Query, condition: Condition, limit: int
+) -> list[tuple[int, float]]:
+    # CROSS JOIN keeps the full-text index first: it yields rows by rank until the limit.
+    return connection.execute(
+        "SELECT f.rowid, -f.rank FROM notes_fts AS f CROSS JOIN notes AS n ON n.id = f.rowid"
+        f" WHERE notes_fts MATCH ? AND f.rowid >= ? AND {' AND '.join(condition.sql)} ORDER BY f.rank LIMIT ?",
+        (f"{scope}({query.expression})", query.lowest_id, *condition.values, limit),
+    ).fetchall()
+
+
+def _scope(namespaces: tuple[str, ...] | None) -> str:
+    """A namespace is indexed as one word, its bytes in hex; bm25 gives that column no weight."""
+    if namespaces is None:
+        return ""
+    keys = " OR ".join(f'"{namespace.encode().hex()}"' for namespace in namespaces)
+    return f"namespace_key : ({keys}) AND "
+
+
+def _is_large(connection: Connection, namespaces: tuple[str, ...] | None) -> bool:
+    marks = ", ".join("?" * len(namespaces or ()))
+    where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
+    beyond = f"SELECT 1 FROM notes {where} LIMIT 1 OFFSET {_LARGE}"
+    return connection.execute(beyond, namespaces or ()).fetchone() is not None
+
+
+def _newest(connection: Connection, scope: str, words: Words) -> _Query:
+    """The query for the newest of all matches."""
+    oldest = connection.execute(
+        f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT 1 OFFSET ?",
+        (f"{scope}({words.expression()})", _MOST_SCORED - 1),
+    ).fetchone()
+    return _Query(words.expression(), oldest[0] if oldest else 0)
+
+
+def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
+    """The query for notes with a rare word, or with two frequent ones. No word is in it twice: bm25 would count it
+    twice."""
+
+    def count(expression: str) -> int:
+        found = connection.execute(f"SELECT count(*) {_MATCHING}", (f"{scope}({expression})",))
+        return int(found.fetchone()[0])
+
+    rare, frequent, room = [], [], _MOST_SCORED
+    for number, term in sorted((count(term), term) for term in words.terms()):
+        if number <= room // 2:
+            rare.append(term)
+            room -= number
+        else:
+            frequent.append(term)
+    together = next((pairs for pairs in _pairs(frequent) if count(pairs) <= room), None)
+    parts = [*rare, *([together] if together else [])]
+    return _Query(" OR ".join(parts)) if parts else None
+
+
+def _pairs(terms: Sequence[str]) -> Iterator[str]:
+    """Expressions for two or more of the terms, which are given rarest first; each for fewer notes than the last."""
+    if len(terms) >= 4:
+        yield f"(({terms[0]} OR {terms[2]}) AND ({terms[1]} OR {terms[3]}))"
+    for most in range(2, len(terms) + 1):
+        yield f"({' AND '.join(terms[:most])})"

@@ -1,0 +1,140 @@
+"""Which notes a query finds in small and in large stores, and by what they are ranked."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from nudge.errors import Invalid
+from nudge.memories import retrieval, scoring, store
+from nudge.memories.note import TIERS, Draft, Lifetimes
+from nudge.memories.query import Words, words_of
+from nudge.memories.store import Filter
+from nudge.storage import migrations
+
+NOW = 1_800_000_000.0
+HERE, THERE = "github.com/acme/api", "github.com/acme/api-docs"
+
+
+@pytest.fixture
+def notes() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrations.migrate(connection)
+        yield connection
+
+
+@pytest.fixture
+def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every store is large, and few notes may be scored."""
+    monkeypatch.setattr(retrieval, "_LARGE", 0)
+    monkeypatch.setattr(retrieval, "_MOST_SCORED", 20)
+    monkeypatch.setattr(retrieval, "_FEW", 5)
+
+
+def add(notes: sqlite3.Connection, title: str, content: str = "text", **fields: object) -> int:
+    draft = Draft(title=title, content=content, **fields)  # type: ignore[arg-type]
+    return store.store(notes, draft, NOW, Lifetimes())[0].id
+
+
+def found(notes: sqlite3.Connection, text: str, where: Filter | None = None, limit: int = 10) -> list[int]:
+    return [match.note.id for match in store.recall(notes, text, where or Filter(), limit, NOW)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("How many days did it take?", ["many", "days", "take"]),
+        ("what is it", ["what", "is", "it"]),
+        ("Python's 3 threads", ["python", "3", "threads"]),
+        ('NEAR("x" y) OR title:z*', ["near", "title"]),
+    ],
+)
+def test_the_words_of_a_query(text: str, words: list[str]) -> None:
+    """Stop words and letters that an apostrophe cut off are left out, unless there is nothing else; syntax is words."""
+    assert words_of(text) == words
+
+
+def test_a_query_without_words_is_refused() -> None:
+    """Punctuation finds nothing, and says so."""
+    with pytest.raises(Invalid):
+        Words.parse("?!", all_needed=False)
+
+
+def test_other_factors_move_a_note_by_less_than_a_tenth_of_the_text_score() -> None:
+    """Otherwise random priorities and tiers would drown the text."""
+    assert scoring.MOST_BESIDE_TEXT < scoring.BASE / 10
+
+
+def test_priority_and_tier_cannot_put_a_worse_match_first(notes: sqlite3.Connection) -> None:
+    """A note with both words stands before one with one of them, whatever their priorities and tiers are."""
+    best = add(notes, "Deploy key", "the staging deploy key is in the vault", tier="short", priority=1, confidence=0.1)
+    add(notes, "Deploys", "every deploy is logged", tier="long", priority=10, kind="decision")
+    for number in range(20):
+        add(notes, f"Note {number}", "something else")
+    assert found(notes, "staging deploy")[0] == best
+
+
+@pytest.mark.usefixtures("bounded")
+def test_a_large_store_finds_what_has_a_rare_word_or_two_frequent_ones(notes: sqlite3.Connection) -> None:
+    """Old notes among hundreds that share a word with the query come first when they match it better."""
+    rare = add(notes, "Old", "the xylophone is in the cellar")
+    pair = add(notes, "Pair", "a deploy of the server")
+    for number in range(300):
+        add(notes, f"Deploy {number}", "about one deploy")
+        add(notes, f"Server {number}", "about one server")
+    assert set(found(notes, "xylophone server deploy")[:2]) == {rare, pair}
+
+
+@pytest.mark.usefixtures("bounded")
+def test_of_equal_matches_a_large_store_returns_the_newest(notes: sqlite3.Connection) -> None:
+    """A word that every note has tells nothing: the newest ones are looked at."""
+    ids = [add(notes, f"Number {number}", "about a deploy") for number in range(200)]
+    assert set(found(notes, "deploy")) <= set(ids[-20:])
+    assert len(found(notes, "deploy")) == 10
+
+
+@pytest.mark.usefixtures("bounded")
+def test_filters_do_not_lose_matches_in_a_large_store(notes: sqlite3.Connection) -> None:
+    """When what was scored does not meet the filter, all matches are scored."""
+    wanted = [add(notes, f"Tagged {number}", "about a deploy", tags=("old",)) for number in range(3)]
+    for number in range(200):
+        add(notes, f"Number {number}", "about a deploy")
+    assert sorted(found(notes, "deploy", Filter(tags=("old",)))) == wanted
+
+
+@pytest.mark.usefixtures("bounded")
+def test_a_namespace_is_searched_on_its_own(notes: sqlite3.Connection) -> None:
+    """What other repos have, even one whose name begins alike, neither appears nor uses up the room."""
+    here = [add(notes, f"Here {number}", "about a deploy", namespace=HERE) for number in range(5)]
+    for number in range(200):
+        add(notes, f"There {number}", "about a deploy", namespace=THERE)
+    assert sorted(found(notes, "deploy", Filter(namespaces=(HERE,)))) == here
+
+
+def test_a_note_that_moves_is_found_in_its_new_namespace(notes: sqlite3.Connection) -> None:
+    """The index follows the namespace."""
+    moved = add(notes, "Deploys", "about a deploy", namespace=HERE)
+    store.update(notes, moved, {"namespace": THERE}, NOW, Lifetimes())
+    assert found(notes, "deploy", Filter(namespaces=(HERE,))) == []
+    assert found(notes, "deploy", Filter(namespaces=(THERE,))) == [moved]
+    notes.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('integrity-check', 1)")
+
+
+@pytest.mark.usefixtures("bounded")
+def test_a_note_that_answers_is_found_in_a_large_store(notes: sqlite3.Connection) -> None:
+    """Notes that have every word of a query are among its first ten, though few matches are scored."""
+    chance = random.Random(1)
+    # Word k is about k times as rare as the first, as in real texts.
+    words = [f"word{number}" for number in range(1, 400)]
+    weights = [1 / number for number in range(1, 400)]
+    queries = [" ".join(dict.fromkeys(chance.choices(words[20:], weights[20:], k=4))) for _ in range(50)]
+    answers = [add(notes, f"Answer {number}", query) for number, query in enumerate(queries)]
+    for number in range(600):
+        text = " ".join(chance.choices(words, weights, k=15))
+        add(notes, f"Note {number}", text, tier=chance.choice(TIERS), priority=chance.randint(1, 10))
+    missed = [query for query, answer in zip(queries, answers, strict=True) if answer not in found(notes, query)]
+    assert not missed
