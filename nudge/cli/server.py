@@ -418,7 +418,8 @@ _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"
 @option(
     "--fix",
     is_flag=True,
-    help="Apply the safe fixes: modes of our own files, leftovers of dead servers. Asks before it restores a backup.",
+    help="Apply the safe fixes: modes of our own files, leftovers of dead servers, the script that hooks run. Asks "
+    "before it restores a backup.",
 )
 @yes_option
 def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:

@@ -40,6 +40,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     files.check_disk,
     clients.check_memory_tools,
     clients.check_wiring,
+    clients.check_hook_script,
 )
 
 

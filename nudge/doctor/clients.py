@@ -7,15 +7,16 @@ import os
 import re
 from collections.abc import Iterator
 
-from nudge.clients import registry
+from nudge.clients import executable, registry
 from nudge.clients.client import Client, Home
 from nudge.clients.entries import HOOK, OUR_NAMES, Entry, is_our_plugin
 from nudge.clients.executable import GUARD
-from nudge.doctor.model import Finding, Snapshot, edit_command, ok, warn
+from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 
 _TOOLS = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|serena|byterover|server-memory"
 _IN_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS})(?![a-z0-9])", re.IGNORECASE)
 # Not in a command: `memory` may be a limit there.
+_SCRIPT = re.compile(rf"""['"]?(.*[/\\]{GUARD})(?=['"\s]|$)""")  # in the command line of a hook
 _IN_NAME = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS}|memory)(?![a-z0-9])", re.IGNORECASE)
 
 
@@ -48,6 +49,27 @@ def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
             yield ok("wiring", f"{title} starts it as {next(iter(by_name))}")
     if not ours:
         yield ok("wiring", "no client here starts it yet; for Claude Code: nudge connect claude-code")
+
+
+def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
+    """Hooks run a script of ours. Without it nothing is recorded, and some clients do not say so."""
+    scripts: dict[str, Client] = {}
+    for client, entry in _entries(snapshot):
+        if entry.kind == HOOK and (match := _SCRIPT.match(entry.command)) is not None:
+            scripts.setdefault(match.group(1), client)
+    for path, client in scripts.items():
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            yield ok("hooks", f"{client.title} runs {path}")
+            continue
+        problem = "cannot be run" if os.path.lexists(path) else "does not exist"
+        message = f"{path}, which hooks of {client.title} run, {problem}: nothing is recorded"
+        is_current = path == executable.guard_path(snapshot.environ)
+        yield fail("hooks", message, f"nudge connect {client.name}", _install_script if is_current else None)
+
+
+def _install_script() -> str:
+    executable.install_guard(executable.find())
+    return f"wrote {executable.guard_path()}"
 
 
 def _entries(snapshot: Snapshot) -> Iterator[tuple[Client, Entry]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nudge.doctor import clients
+from nudge.doctor import clients, fix
 from nudge.doctor.model import Snapshot
 
 from .conftest import Make, levels, only
@@ -133,3 +133,36 @@ def test_every_client_is_checked(make: Make, tmp_path: Path) -> None:
         f"${{EDITOR:-vi}} {tmp_path / name}"
         for name in (".codex/hooks.json", ".cursor/mcp.json", ".config/zed/settings.json")
     ]
+
+
+@pytest.mark.parametrize("state", ["gone", "not executable", "there"])
+def test_the_script_that_hooks_run_exists(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """A client's settings name a script in the data directory; where it cannot be run, `--fix` writes it again."""
+    data = tmp_path / "my data"
+    monkeypatch.setenv("NUDGE_RUNTIME_DIR", str(data))
+    data.mkdir(mode=0o700)
+    script = data / "nudge-hook"
+    if state != "gone":
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o700 if state == "there" else 0o600)
+    hook = {"hooks": [{"type": "command", "command": f"'{script}' record"}]}
+    write(tmp_path / ".claude/settings.json", {"hooks": {"SessionStart": [hook], "Stop": [hook]}})
+    snapshot = make(environ={"NUDGE_RUNTIME_DIR": str(data)})
+    found = only(clients.check_hook_script(snapshot))
+    if state == "there":
+        assert found.level == "ok"
+        return
+    assert found.level == "fail" and found.fix == "nudge connect claude-code" and "Claude Code" in found.message
+    assert fix([found]) == [("hooks", f"wrote {script}")]
+    assert only(clients.check_hook_script(snapshot)).level == "ok" and "record" in script.read_text()
+
+
+def test_a_script_in_another_place_is_for_connect_to_write(make: Make, tmp_path: Path) -> None:
+    """`--fix` writes only the script of this installation's data directory. Without hooks nothing is said."""
+    assert list(clients.check_hook_script(make())) == []
+    hook = {"hooks": [{"type": "command", "command": f"{tmp_path}/old/nudge-hook", "args": ["record"]}]}
+    write(tmp_path / ".claude/settings.json", {"hooks": {"Stop": [hook]}})
+    found = only(clients.check_hook_script(make()))
+    assert found.level == "fail" and found.repair is None
