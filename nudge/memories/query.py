@@ -43,10 +43,11 @@ class Words:
     all_needed: bool
 
     @classmethod
-    def parse(cls, text: str, *, all_needed: bool) -> Self:
+    def parse(cls, text: str, *, all_needed: bool, field: str = "query") -> Self:
+        """`field` is what an error calls the text."""
         words = words_of(text)
         if not words:
-            raise Invalid("must contain a word", field="query")
+            raise Invalid("must contain a word", field=field)
         return cls(tuple(words), all_needed)
 
     def terms(self) -> list[str]:

@@ -269,7 +269,7 @@ def matching(connection: Connection, where: Filter, pattern: str | None, now: fl
     parts, values = where.where(now)
     if pattern is not None:
         parts.append("n.id IN (SELECT rowid FROM notes_fts WHERE notes_fts MATCH ?)")
-        values.append(Words.parse(pattern, all_needed=True).expression())
+        values.append(Words.parse(pattern, all_needed=True, field="pattern").expression())
     rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {' AND '.join(parts)} ORDER BY n.id", values)
     return [_note(row) for row in rows]
 
@@ -287,7 +287,7 @@ def search(connection: Connection, text: str, where: Filter, limit: int, now: fl
 
 def recall(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
     """Return the notes that have any of the words, ranked. The caller touches what it returns."""
-    return _ranked(connection, Words.parse(text, all_needed=False), where, limit, now)
+    return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:

@@ -23,6 +23,7 @@ from nudge.server import jsonrpc, rest
 from nudge.server.http_connections import Connection, Listener, plain
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
+from nudge.usecases import memory_upkeep
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, Door
 
@@ -38,6 +39,7 @@ _NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %b\r\nServer: nudge\r\n%b\r\n"
 )
+_OPEN = ("/health", rest.HEALTH)  # without the token
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
 _CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
 
@@ -65,6 +67,7 @@ class PublicDoor:
             "/": {"POST": self._jsonrpc},
             "/mcp": {"POST": self._answer_mcp},
             "/health": {"GET": _health},
+            rest.HEALTH: {"GET": self._database_health},
             rest.OPENAPI: {"GET": _openapi},
         }
         self._listener: Listener | None = None
@@ -107,9 +110,9 @@ class PublicDoor:
         if target[:1] != "/" or request.version.major != 1:
             raise _Refused(400, "not a request that this server understands")
         path = target.partition("?")[0]
-        if self._auth and path != "/health" and not shows_token(headers.get("Authorization", ""), self._token()):
+        if self._auth and path not in _OPEN and not shows_token(headers.get("Authorization", ""), self._token()):
             raise _Refused(401, _NO_TOKEN, **{"WWW-Authenticate": "Bearer"})
-        if not connection.authenticated and (path != "/health" or not self._auth):
+        if not connection.authenticated and (path not in _OPEN or not self._auth):
             connection.authenticate()
         handlers = self._routes.get(path) or dict.fromkeys(rest.match(path), self._rest)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)
@@ -118,7 +121,7 @@ class PublicDoor:
         if handler is None:
             allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
             raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
-        if (request.method in ("POST", "PUT") or request.body_exists) and path != "/health":
+        if (request.method in ("POST", "PUT") or request.body_exists) and path not in _OPEN:
             _check_json(headers)
         return handler
 
@@ -143,7 +146,7 @@ class PublicDoor:
         except JsonError as error:
             return _json(jsonrpc.error_response(None, error.code, error.message))
         except Invalid as error:
-            return _json({"error": error.to_wire()}, rest.status_of(error))
+            return _json(rest.error_body(error), rest.status_of(error))
         return _JsonResponse(answer) if answer is not None else web.Response(status=204, headers={"Server": "nudge"})
 
     async def _answer_mcp(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -166,11 +169,16 @@ class PublicDoor:
         try:
             body = await _read_body(request)
             params = rest.params(operation, named, query, await strict_json.decode_any(body) if body else None)
-            return _json(await self._app.execute(operation.name, params, _call_of(request.headers)))
+            result = await self._app.execute(operation.name, params, _call_of(request.headers))
+            return _json(result, rest.success_of(operation))
         except HandingOver:
             raise
         except NudgeError as error:
-            return _json({"error": error.to_wire()}, rest.status_of(error))
+            return _json(rest.error_body(error), rest.status_of(error))
+
+    async def _database_health(self, _request: web.BaseRequest) -> web.StreamResponse:
+        is_healthy = await memory_upkeep.is_healthy(self._app)
+        return _json({"status": "ok" if is_healthy else "error", "service": "nudge"}, 200 if is_healthy else 503)
 
 
 # Who may come in
@@ -246,7 +254,7 @@ def _too_large() -> _Refused:
 
 
 async def _health(_request: web.BaseRequest) -> web.StreamResponse:
-    return _json({"status": "ok", "name": "nudge", "version": __version__, "role": "PRIMARY"})
+    return _json({"status": "healthy", "name": "nudge", "version": __version__, "role": "PRIMARY"})
 
 
 async def _openapi(_request: web.BaseRequest) -> web.StreamResponse:

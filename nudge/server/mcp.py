@@ -291,13 +291,23 @@ class StdioClient:
 
 @lru_cache(maxsize=1)
 def _tools() -> dict[str, Any]:
-    """By name, in the order of the table of operations: `operation`, `group`, `listed`, and the `tool` itself."""
+    """By name, in the order of the table of operations: `operation`, `group`, `listed`, `own_text` and the `tool`."""
     return {entry["tool"]["name"]: entry for entry in handshake()["tools"]}
 
 
 def find_operation(tool: str) -> str | None:
     """The operation behind a tool's name; the operation's own name will do, with dots or underscores."""
     return _operations().get(tool.replace(".", "_"))
+
+
+def has_own_text(operation: str) -> bool:
+    """Whether the text of this operation's answer is not the JSON of its result; PRIMARY makes it."""
+    return operation in _with_own_text()
+
+
+@lru_cache(maxsize=1)
+def _with_own_text() -> frozenset[str]:
+    return frozenset(entry["operation"] for entry in _tools().values() if entry["own_text"])
 
 
 @lru_cache(maxsize=1)

@@ -20,6 +20,7 @@ from nudge.server.mcp import (
     StdioClient,
     ToolCall,
     cancelled_id,
+    has_own_text,
     is_notification,
     read_tool_call,
     tool_answer,
@@ -143,6 +144,8 @@ class Proxy:
             self._cancel(message)
         else:
             tool = read_tool_call(message)
+            if tool is not None and has_own_text(tool.operation):
+                tool = None
             op, params = (protocol.MCP, line) if tool is None else (tool.operation, tool.arguments)
             request = Request(op, params, self._caller(message))
             self._pending[request.id] = _Pending(message, tool, request)

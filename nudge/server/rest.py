@@ -1,11 +1,12 @@
 """REST: `/api/v1/...`, made from the table of operations, and the OpenAPI document that describes it.
 
-`match` finds the operation behind a path, `params` reads its parameters, `status_of` gives an error its HTTP status.
+`match` finds the operation behind a path, `params` reads its parameters, `success_of` and `status_of` give the HTTP
+status of a result and of an error, `error_body` the body of an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -13,10 +14,16 @@ from urllib.parse import parse_qsl, unquote
 from nudge import __version__, strict_json
 from nudge.errors import Invalid, NudgeError
 from nudge.server.operations import OPERATIONS, Operation
+from nudge.server.rest_examples import EXAMPLES, REFUSALS
 from nudge.server.schemas import schema_of
 
 PREFIX = "/api/v1/"
 OPENAPI = "/api/v1/openapi.json"
+HEALTH = "/api/v1/health"
+
+_CREATED = frozenset(f"nudge.memory_{name}" for name in ("store", "link", "consolidate"))
+_ALSO_AS_QUERY = {"nudge.memory_recall": ("GET", "/api/v1/recall")}  # beside the route in the table
+_LIST_BODY = {"nudge.memory_bulk": "memories"}  # a list as the body is this parameter
 
 _STATUS = {
     "E_NOT_FOUND": 404,
@@ -32,6 +39,23 @@ def status_of(error: NudgeError) -> int:
     return _STATUS.get(error.reason, 400)
 
 
+def success_of(operation: Operation) -> int:
+    return 201 if operation.name in _CREATED else 200
+
+
+def error_body(error: NudgeError) -> dict[str, Any]:
+    """The error object, with its sentence as `error` beside it for whoever looks for that."""
+    return {"error": error.message, **error.to_wire()}
+
+
+def routes() -> Iterator[tuple[str, str, Operation]]:
+    """Method, path and operation of every route."""
+    for operation in OPERATIONS.values():
+        yield (*operation.route, operation)
+        if operation.name in _ALSO_AS_QUERY:
+            yield (*_ALSO_AS_QUERY[operation.name], operation)
+
+
 def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
     """By method, the operations that serve this path, each with the names in it.
 
@@ -39,8 +63,7 @@ def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
     """
     parts = path.split("/")
     matched: dict[str, tuple[Operation, dict[str, str]]] = {}
-    for operation in OPERATIONS.values():
-        method, template = operation.route
+    for method, template, operation in routes():
         names = template.split("/")
         if len(names) != len(parts) or not all(n == p or n[:1] == "{" for n, p in zip(names, parts, strict=True)):
             continue
@@ -53,6 +76,8 @@ def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
 
 def params(operation: Operation, named: Mapping[str, str], query: str, body: object) -> dict[str, Any]:
     """One parameter object from path, query string and body; where they disagree, the path wins."""
+    if isinstance(body, list) and operation.name in _LIST_BODY:
+        body = {_LIST_BODY[operation.name]: body}
     if body is not None and not isinstance(body, dict):
         raise Invalid("must be a JSON object", field="body")
     properties = _properties(operation)
@@ -86,9 +111,9 @@ def _parse(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
 def openapi() -> dict[str, Any]:
     """The document that describes every route, its parameters and its answer."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS.values():
-        verb, template = operation.route
-        paths.setdefault(template, {})[verb.lower()] = _describe(operation)
+    for verb, template, operation in routes():
+        paths.setdefault(template, {})[verb.lower()] = _describe(verb, template, operation)
+    paths[HEALTH] = {"get": _HEALTH}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Nudge", "version": __version__},
@@ -98,25 +123,59 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _describe(operation: Operation) -> dict[str, Any]:
-    verb, template = operation.route
+def _describe(verb: str, template: str, operation: Operation) -> dict[str, Any]:
     schema = schema_of(operation.params)
+    example = EXAMPLES.get(operation.name, {})
+    is_main = (verb, template) == operation.route
     described: dict[str, Any] = {
-        "operationId": operation.tool,
+        "operationId": operation.tool if is_main else f"{operation.tool}_{verb.lower()}",
         "summary": operation.summary,
         "parameters": [
-            _parameter(name, field, schema, template)
+            {**_parameter(name, field, schema, template), **({"example": example[name]} if name in example else {})}
             for name, field in schema.get("properties", {}).items()
             if verb in ("GET", "DELETE") or f"{{{name}}}" in template
         ],
         "responses": {
-            "200": {"description": "done", "content": {"application/json": {"schema": schema_of(operation.result)}}},
-            "default": {"description": 'refused: {"error": {code, message, data}}'},
+            str(success_of(operation)): _response("done", schema_of(operation.result)),
+            **{str(status): _response(_REFUSED[status], _ERROR) for status in REFUSALS.get(operation.name, ())},
+            "default": _response("refused", _ERROR),
         },
     }
     if verb in ("POST", "PUT"):
-        described["requestBody"] = {"content": {"application/json": {"schema": _body_schema(schema, template)}}}
+        body: dict[str, Any] = {"schema": _body_schema(schema, template)}
+        if operation.name in _LIST_BODY:
+            body["schema"] = {"anyOf": [body["schema"], schema["properties"][_LIST_BODY[operation.name]]]}
+        if example:
+            body["example"] = {name: value for name, value in example.items() if f"{{{name}}}" not in template}
+        described["requestBody"] = {"content": {"application/json": body}}
     return described
+
+
+def _response(description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+_REFUSED = {400: "a parameter is wrong", 404: "there is no such thing", 409: "the title is taken"}
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {"type": "string"},
+        "code": {"type": "integer"},
+        "message": {"type": "string"},
+        "data": {"type": "object"},
+    },
+    "required": ["error", "code", "message", "data"],
+}
+_HEALTH = {
+    "operationId": "health",
+    "summary": "Server: whether notes and their full-text index can be read and written. Needs no token.",
+    "security": [],
+    "parameters": [],
+    "responses": {
+        status: _response(meaning, {"type": "object", "properties": {"status": {"type": "string", "const": said}}})
+        for status, meaning, said in (("200", "they can", "ok"), ("503", "they cannot", "error"))
+    },
+}
 
 
 def _body_schema(schema: Mapping[str, Any], template: str) -> dict[str, Any]:

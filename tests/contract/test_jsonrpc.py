@@ -225,7 +225,7 @@ def test_without_the_token_there_is_only_the_health(server: Served, stranger: Ht
 
 def test_anybody_may_ask_for_the_health(stranger: Http) -> None:
     """/health says that it is up, its name, version and role, and nothing else."""
-    expected = {"status": "ok", "name": "nudge", "version": __version__, "role": "PRIMARY"}
+    expected = {"status": "healthy", "name": "nudge", "version": __version__, "role": "PRIMARY"}
     assert stranger.exchange("GET", "/health").json == expected
 
 

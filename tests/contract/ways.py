@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 from unittest import mock
+from urllib.parse import quote, urlencode
 
 from nudge.__main__ import main
 from nudge.cli.app import VERBS
@@ -27,6 +28,7 @@ from nudge.ipc import endpoint
 from nudge.server.http import PublicDoor
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
+from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_in_memory
@@ -46,10 +48,11 @@ class Way(Protocol):
 
 
 class InProcess:
-    """The application itself, with nothing in front of it."""
+    """The application itself, with nothing in front of it; `database` is where notes and the history are."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: Database | None = None) -> None:
         self.app = App(open_in_memory(Settings({"max_hints": MAX_HINTS})), OPERATIONS)
+        self.app.history = database
 
     def call(self, operation: str, params: Params) -> Outcome:
         try:
@@ -105,6 +108,34 @@ class Http:
         self._link.close()
 
 
+class Rest:
+    """A script that uses the REST routes."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def call(self, operation: str, params: Params) -> Outcome:
+        verb, template = OPERATIONS[operation].route
+        path = template.format_map({name: quote(str(value), safe="") for name, value in params.items()})
+        rest_of = {name: value for name, value in params.items() if f"{{{name}}}" not in template}
+        if verb in ("GET", "DELETE"):
+            texts = {name: _query_text(value) for name, value in rest_of.items()}
+            reply = self._http.exchange(verb, f"{path}?{urlencode(texts)}")
+        else:
+            reply = self._http.exchange(verb, path, rest_of)
+        if reply.status in (200, 201):
+            return {"result": reply.json}
+        body = reply.json
+        assert body.pop("error") == body["message"]
+        return {"error": body}
+
+
+def _query_text(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 class Mcp:
     """An agent on stdio."""
 
@@ -114,7 +145,10 @@ class Mcp:
     def call(self, operation: str, params: Params) -> Outcome:
         result = self.stdio.tool(operation.replace(".", "_"), **params)
         told = result["structuredContent"]
-        assert json.loads(result["content"][0]["text"]) == told
+        text = result["content"][0]["text"]
+        as_text = None if result.get("isError") else OPERATIONS[operation].as_text
+        rendered = None if as_text is None else as_text(params, told)
+        assert (json.loads(text) == told) if rendered is None else (text == rendered), (text, rendered)
         if not result.get("isError"):
             return {"result": told}
         error = dict(told["error"])
@@ -332,9 +366,9 @@ class Served:
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def served(database: Database | None = None) -> Iterator[Served]:
     """A real HTTP server in a thread of this process, so that a test can reach what is behind it."""
-    app, token, loop = InProcess().app, secrets.token_hex(), asyncio.new_event_loop()
+    app, token, loop = InProcess(database).app, secrets.token_hex(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     door = PublicDoor(app, McpServer(app), lambda: token)

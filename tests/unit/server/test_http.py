@@ -214,7 +214,7 @@ def test_head_is_get_without_its_body() -> None:
         head, get = await client.reply(head_only=True), await client.reply()
         return head[0], head[1]["content-length"] == get[1]["content-length"], json.loads(get[2])["status"]
 
-    assert run(session) == (200, True, "ok")
+    assert run(session) == (200, True, "healthy")
 
 
 def test_while_refusing_a_call_may_come_back() -> None:
