@@ -12,9 +12,9 @@ from nudge.errors import StorageFailed
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-def read_owned(path: str) -> bytes | None:
-    """Return the content of a regular file that only this user can write; None for anything else (a link, another
-    owner, a named pipe)."""
+def read_owned(path: str, limit: int = 65_536) -> bytes | None:
+    """Return up to `limit` bytes of a regular file that only this user can write; None for anything else (a link,
+    another owner, a named pipe)."""
     try:
         fd = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
@@ -22,7 +22,7 @@ def read_owned(path: str) -> bytes | None:
     with open(fd, "rb") as file:
         status = os.fstat(fd)
         ours = sys.platform == "win32" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-        return file.read(65_536) if ours and stat.S_ISREG(status.st_mode) else None
+        return file.read(limit) if ours and stat.S_ISREG(status.st_mode) else None
 
 
 class NotRegular(OSError):

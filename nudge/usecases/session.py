@@ -288,7 +288,7 @@ class PreviousSession:
         if self._path is None or stat is None or time.time() - stat.st_mtime > PREVIOUS_OFFERED:
             return []
         if self._state != (stat.st_mtime_ns, stat.st_size):
-            self._identities = _identities_in(files.read_owned(self._path))
+            self._identities = _identities_in(files.read_owned(self._path, stat.st_size))
             self._state = (stat.st_mtime_ns, stat.st_size)
         return self._identities
 

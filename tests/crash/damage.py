@@ -175,7 +175,7 @@ class _Recorder:
 
 def _removed_while_recording(names: str, rounds: int) -> Figures:
     """Remove files of the database while events are recorded; kill the server; count."""
-    acknowledged = 0
+    acknowledged = refused = 0
     for _ in range(rounds):
         machine = Machine()
         try:
@@ -199,10 +199,10 @@ def _removed_while_recording(names: str, rounds: int) -> Figures:
             missing = {f"recorded {number}" for number in recorder.acknowledged} - _stored(machine)
             assert not missing, f"{len(missing)} of {len(recorder.acknowledged)} acknowledged events are lost"
             assert not [finding for finding in _findings(machine).get("history", ()) if finding["level"] == "fail"]
-            acknowledged += len(recorder.acknowledged)
+            acknowledged, refused = acknowledged + len(recorder.acknowledged), refused + len(recorder.refused)
         finally:
             machine.close()
-    return {"rounds": rounds, "acknowledged": acknowledged, "lost": 0, "reported": rounds}
+    return {"rounds": rounds, "acknowledged": acknowledged, "refused": refused, "lost": 0, "reported": rounds}
 
 
 def removed_database(rounds: int = 3) -> Figures:

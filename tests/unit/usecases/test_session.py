@@ -65,6 +65,18 @@ def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
     assert keys_of_the_next(tmp_path) == ["flag"]
 
 
+def test_hints_of_a_large_previous_session_are_known_too(tmp_path: Path) -> None:
+    """Whoever finds nothing is told of them, however large their export is."""
+    opened = session.open_session(str(tmp_path), sources(tmp_path))
+    assert opened.log is not None
+    for number in range(50):
+        decision = opened.store.decide_set(opened.clock.now(), "api", f"k{number}", "x" * 2_000, {})
+        opened.log.append(decision.change.to_record())
+    opened.log.close()
+    assert session.forget(str(tmp_path), SETTINGS) == 50
+    assert len(session.PreviousSession(str(tmp_path)).identities()) == 50
+
+
 def test_between_two_sessions_there_is_none_to_forget(tmp_path: Path) -> None:
     """What outlived a session is not one: neither a second --forget nor the next start takes the last session's place
     with it."""
