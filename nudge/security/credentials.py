@@ -78,6 +78,7 @@ _LOGIN_PROGRAMS = {
     **dict.fromkeys(("u", "--user", "U", "--proxy-user"), frozenset(("curl", "wget"))),
     **dict.fromkeys(("a", "--auth"), frozenset(("http", "https", "xh", "xhs"))),
 }
+_DOCUMENTED_PASSWORD = "(?i)(?:pass(?:w(?:or)?d)?|word|pwd?|secret|%[0-9a-f]{2})+\\Z"
 _COMMAND_CHARS = 200  # searched backwards from an option for its command
 _patterns: dict[str, re.Pattern[str]] = {}
 
@@ -92,8 +93,8 @@ def is_literal(match: re.Match[str]) -> bool:
 
 
 def is_url_password(match: re.Match[str]) -> bool:
-    """Except `http://user:pass@host`, which is how documentation writes it."""
-    return is_literal(match) and match["secret"].lower() not in ("pass", "passwd", "password", "pw", "pwd", "secret")
+    """Except `http://user:pass@host` and `user:pass%40word@host`, which is how documentation writes it."""
+    return is_literal(match) and not _matches(_DOCUMENTED_PASSWORD, match["secret"])
 
 
 def _is_assigned(match: re.Match[str]) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from nudge.security.secrets import find_secret, redact
 from tests.bench import budgets, guard_samples
@@ -13,6 +16,7 @@ from tests.harness import Machine
 from tests.unit.security.benign_corpus import BENIGN
 
 _TOKENS = 6  # of each kind
+_REPLAY = Path(__file__).parent / "data" / "replay.jsonl.gz"
 
 
 def recall(_machine: Machine) -> Iterator[Row]:
@@ -36,7 +40,19 @@ def recall(_machine: Machine) -> Iterator[Row]:
     for name, count in hits.items():
         share = 100 * count / tries[name]
         yield Row("guard", f"tokens {name}", share, budgets.GUARD_RECALL, "%", f"{tries[name]} tokens", at_least=True)
-    alarms = [text for text in BENIGN if find_secret(text) is not None]
-    yield Row(
-        "guard", "false alarms", 100 * len(alarms) / len(BENIGN), budgets.FALSE_ALARMS, "%", f"{len(BENIGN)} texts"
-    )
+    yield _false_alarms("false alarms", BENIGN)
+    yield _false_alarms("false alarms, agents' commands", _agents_commands())
+
+
+def _agents_commands() -> list[str]:
+    """The commands of 135 real runs of an agent."""
+    with gzip.open(_REPLAY, "rt", encoding="utf-8") as lines:
+        events = [json.loads(line) for line in lines]
+    return [event["tool_input"]["command"] for event in events if event.get("tool_name") == "Bash"]
+
+
+def _false_alarms(name: str, texts: Sequence[str]) -> Row:
+    alarms = [text for text in texts if find_secret(text) is not None]
+    for text in alarms:
+        print(f"guard: {find_secret(text)} in {text[:200]!r}", file=sys.stderr)
+    return Row("guard", name, 100 * len(alarms) / len(texts), budgets.FALSE_ALARMS, "%", f"{len(texts)} texts")

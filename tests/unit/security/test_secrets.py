@@ -103,6 +103,25 @@ def test_no_false_alarm_on_ordinary_hints() -> None:
     assert not alarms
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "API_KEY=\nexport PATH=/usr/local/bin:/opt/Tools2024/bin",
+        "API_KEY=\nAbCd1234efgh5678ijkl",
+        "OPENAI_API_KEY=\n\nDATABASE_URL=postgres://localhost/app",
+        "htpasswd --password path/to/file",
+        "nudge-test --password ./secrets/db_pass2024",
+        "ghp_xxxx",
+        "export GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+        "sk-xxxxxxxxxxxxxxxxxxxxxxxx",
+        "url = 'http://user%40name:pass%40word@host:8080'",
+    ],
+)
+def test_an_empty_key_a_path_and_a_mask_are_no_credentials(text: str) -> None:
+    """An empty `API_KEY=` does not take the next line; a path to a password is none; nor is a mask or an example."""
+    assert find_secret(text) is None and redact(text) == text
+
+
 def test_ordinary_hints_are_not_touched_by_redaction() -> None:
     """Redaction leaves text without credentials as it is, to the byte."""
     assert [redact(text) for text in BENIGN] == list(BENIGN)
