@@ -36,7 +36,8 @@ _ENVELOPE = frozenset(("jsonrpc", "id", "method", "params"))
 
 @lru_cache(maxsize=1)
 def handshake() -> dict[str, Any]:
-    """The package data: `initialize`, `discover`, `list` (results without their tools), `versions` and `tools`."""
+    """The package data: `initialize`, `discover`, `list` (results without their tools), `prompts`, `versions` and
+    `tools`."""
     with open(HANDSHAKE, encoding="utf-8") as file:
         data: dict[str, Any] = json.load(file)
     data["server"]["version"] = __version__
@@ -204,7 +205,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators
 
 
 def answer_handshake(message: Any, tools: str) -> Message | None:
-    """The answer to `initialize`, `server/discover`, `tools/list` or `ping`; None when it is the SDK's to give.
+    """The answer to `initialize`, `server/discover`, `tools/list`, `prompts/list` or `ping`; None when it is the SDK's
+    to give.
 
     `tools` is the choice of what to list: see `choose_tools`."""
     method = message.get("method") if isinstance(message, dict) else None
@@ -247,6 +249,14 @@ def _list_tools(params: Message, tools: str) -> Message | None:
     return {**handshake()["list"], **listed, "_meta": {_SERVER_META: handshake()["server"]}}
 
 
+def _list_prompts(params: Message, _tools: str) -> Message | None:
+    """Clients ask at their start whether there are prompts: the SDK need not be loaded for that."""
+    if not _is_listing(params):
+        return None
+    prompts: Message = handshake()["prompts"]
+    return {**prompts, "_meta": {_SERVER_META: handshake()["server"]}} if params else {"prompts": prompts["prompts"]}
+
+
 def _is_listing(params: Message) -> bool:
     return not params or _is_modern_only(params)
 
@@ -260,7 +270,13 @@ def _ping(params: Message, _tools: str) -> Message | None:
     return None if params else {}
 
 
-_HANDSHAKE = {"initialize": _initialize, "server/discover": _discover, "tools/list": _list_tools, "ping": _ping}
+_HANDSHAKE = {
+    "initialize": _initialize,
+    "server/discover": _discover,
+    "tools/list": _list_tools,
+    "prompts/list": _list_prompts,
+    "ping": _ping,
+}
 
 
 class StdioClient:

@@ -1,5 +1,5 @@
-"""What PRIMARY does for the history in the background: takes in the spool, deletes what has outlived its retention, and
-notices when the database file was moved."""
+"""What PRIMARY does for the database in the background: takes in the spool, deletes what has outlived its retention,
+archives notes whose time is over, and notices when the file was moved."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.storage import spool
 from nudge.storage.database import Database
-from nudge.usecases import recording
+from nudge.usecases import memory_upkeep, recording
 from nudge.usecases.app import App
+from nudge.usecases.call import Call
 
 _log = logging.getLogger(__name__)
 _POLL = 1.0  # seconds between two looks into the spool
@@ -89,6 +90,7 @@ class Upkeep:
                 if boot_seconds() >= next_sweep and self._database.reason is None:
                     next_sweep = boot_seconds() + _SWEEP_INTERVAL
                     await self._retention.sweep(self._app.now())
+                    await memory_upkeep.gc(self._app, memory_upkeep.NoMemoryParams(), Call())
                     await self._database.write(lambda connection: facts.delete_old(connection, self._app.now()))
                 problem = None
             except HandingOver:

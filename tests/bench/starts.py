@@ -121,7 +121,7 @@ def primary(machine: Machine) -> Iterator[Row]:
 
 class _PrimaryServer(StdioServer):
     def _note_memory(self, client: Stdio) -> None:
-        client.request("prompts/list")  # answered by the SDK
+        client.request("resources/list")  # answered by the SDK
         self._machine.ready()
         super()._note_memory(client)
 

@@ -107,12 +107,13 @@ def test_an_envelope_must_be_whole(pipe: Stdio) -> None:
 
 
 def test_the_instructions_are_short(pipe: Stdio) -> None:
-    """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query, and those of
-    the history."""
+    """Every session pays for them: under 1,000 characters, naming the tools to get, set, bump and query, to store and
+    recall, and those of the history."""
     told = modern(pipe, "server/discover")["result"]["instructions"]
     assert len(told) < 1_000
     assert {"nudge_get_hint", "nudge_set_hint", "nudge_bump", "nudge_query"} <= set(re.findall(r"nudge_\w+", told))
     assert {"search", "recent_context", "file_history", "session_trace"} <= set(re.findall(r"\w+", told))
+    assert {"memory_store", "memory_recall"} <= set(re.findall(r"memory_\w+", told))
 
 
 # What is said to a message
@@ -123,7 +124,7 @@ def test_a_ping_is_answered(pipe: Stdio) -> None:
     assert pipe.request("ping")["result"] == {}
 
 
-@pytest.mark.parametrize("method", ["resources/list", "prompts/list", "nudge.get_hint", "fly"])
+@pytest.mark.parametrize("method", ["resources/list", "nudge.get_hint", "fly"])
 def test_an_unknown_method_is_refused_and_never_ignored(pipe: Stdio, method: str) -> None:
     """-32601 in both protocols: a client that waits for an answer must get one."""
     assert pipe.request(method)["error"]["code"] == -32601

@@ -129,6 +129,13 @@ def test_tools_list(app: App, sdk: SdkServer, version: str, tools: str) -> None:
     assert without_sdk(app, message, caller(version, tools)) == by_sdk(sdk, message, caller(version, tools))
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_prompts_list(app: App, sdk: SdkServer, version: str) -> None:
+    """In either era."""
+    message = request("prompts/list", {}, version, "list")
+    assert without_sdk(app, message, caller(version)) == by_sdk(sdk, message, caller(version))
+
+
 def test_discover_and_ping(app: App, sdk: SdkServer) -> None:
     """What the newer era opens with, and what the older one keeps a connection alive with."""
     for message in (
@@ -144,7 +151,8 @@ def test_discover_and_ping(app: App, sdk: SdkServer) -> None:
     [
         ("server/discover", {}, "2025-11-25"),
         ("ping", {}, MODERN),
-        ("prompts/list", {}, "2025-11-25"),
+        ("prompts/get", {"name": "recall-first"}, "2025-11-25"),
+        ("prompts/list", {"cursor": "x"}, "2025-11-25"),
         ("resources/list", {}, MODERN),
         ("nonsense", {}, "2025-11-25"),
         ("tools/list", {"cursor": "x"}, "2025-11-25"),
@@ -273,6 +281,9 @@ def test_primary_and_proxy_answer_alike(machine: Machine) -> None:
         ("tools/call", {"name": "nope"}),
         ("tools/call", {"name": "nudge_query", "arguments": []}),
         ("prompts/list", {}),
+        ("prompts/get", {"name": "recall-first", "arguments": {"namespace": "api"}}),
+        ("prompts/get", {"name": "nope"}),
+        ("resources/list", {}),
     ]
     for version in ("2025-06-18", MODERN):
         for method, params in calls:

@@ -318,3 +318,22 @@ def test_private_notes_stay_private(machine: Machine) -> None:
     assert outside.call("memory_recall", context="friday", namespace="payroll")["count"] == 1
     outside.quit()
     inside.quit()
+
+
+def test_the_prompts_say_how_to_use_notes(machine: Machine) -> None:
+    """`recall-first` has eight rules, for one namespace on request; `memory-workflow` names every tool for notes. A
+    prompt or an argument that there is none of is refused."""
+    agent = connected(machine)
+    prompts = agent.request("prompts/list")["result"]["prompts"]
+    assert [prompt["name"] for prompt in prompts] == ["recall-first", "memory-workflow"]
+
+    def text(name: str, **arguments: str) -> str:
+        result = agent.request("prompts/get", {"name": name, "arguments": arguments})["result"]
+        return str(result["messages"][0]["content"]["text"])
+
+    assert re.findall(r"^\d", text("recall-first"), re.MULTILINE) == list("12345678")
+    assert "namespace 'api'" in text("recall-first", namespace="api") and "namespace" not in text("recall-first")
+    assert all(f"- {OPERATIONS[name].tool}(" in text("memory-workflow") for name in NOTES)
+    for params in ({"name": "nope"}, {"name": "recall-first", "arguments": {"colour": "red"}}):
+        assert agent.request("prompts/get", params)["error"]["code"] == -32602
+    agent.quit()
