@@ -60,6 +60,7 @@ def name_stranger(machine: Machine, pid: int, *, port: int | None = None) -> Non
 
 def test_status_of_a_clients_server(machine: Machine) -> None:
     """Who owns it, since when, how long the session lasts, who is connected and how much is in it."""
+    began = time.monotonic()
     client = machine.serve()
     client.initialize()
     machine.ready()
@@ -67,6 +68,7 @@ def test_status_of_a_clients_server(machine: Machine) -> None:
     proxy.initialize()
     proxy.call("nudge_set_hint", component="c", key="k", value="v", meta={"scope": {}})
     status = machine.json("status")
+    assert 0 <= status["uptime"] <= time.monotonic() - began
     assert (status["role"], status["pid"], status["owner"], status["client"]) == (
         "PRIMARY",
         client.pid,
@@ -75,7 +77,7 @@ def test_status_of_a_clients_server(machine: Machine) -> None:
     )
     assert (status["version"], status["hints"], status["durability"]) == (__version__, 1, "process")
     assert status["spool"] == {"files": 0, "bytes": 0, "dropped": 0} and status["history"]["read_only"] is None
-    assert status["last_error"] is None and status["log_bytes"] > 100 and 0 <= status["uptime"] < 60
+    assert status["last_error"] is None and status["log_bytes"] > 100
     assert [(member["client"], member["pid"]) for member in status["members"]] == [("test", proxy.pid)]
     session = status["session"]
     assert session["grace"] == limits.SESSION_GRACE and 0 <= session["age"] < 60 and session["read_only"] is None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from nudge import limits
 from tests.security.served import Served
 
 BEAT = 0.001
@@ -18,8 +20,7 @@ class Heartbeat:
     """`worst` is the longest time between two beats, in seconds.
 
     Time in which this whole process did not run is nobody's fault here: a busy machine takes it. So each gap counts as
-    the
-    processor time that passed in it, whichever thread used it up, and at most as the wall clock says.
+    the processor time that passed in it, whichever thread used it up, and at most as the wall clock says.
     """
 
     def __init__(self) -> None:
@@ -44,6 +45,7 @@ def listening(server: Served) -> Iterator[Heartbeat]:
     for it."""
     heart = Heartbeat()
     gc.disable()
+    sys.setswitchinterval(limits.SWITCH_INTERVAL)  # as PRIMARY does
     beating = asyncio.run_coroutine_threadsafe(heart.beat(), server.loop)
     try:
         yield heart

@@ -266,7 +266,7 @@ HOSTILE = {
 def test_no_hostile_message_stops_other_threads(body: bytes) -> None:
     """Whatever a mebibyte consists of, a worker thread that decodes it holds the interpreter for under 20 ms at a
     time."""
-    assert min(longest_gap(body) for _ in range(3)) < 0.020
+    assert any(longest_gap(body) < 0.020 for _ in range(3))
 
 
 @pytest.mark.parametrize("unit", [b'\\"', b'"\\', b'"]",', b"[", b"[],", b'{"":', b" ", b"1"])
@@ -282,4 +282,4 @@ def test_no_small_message_is_expensive(unit: bytes) -> None:
             pass
         return time.process_time() - began
 
-    assert min(once() for _ in range(5)) < 0.020
+    assert any(once() < 0.020 for _ in range(5))

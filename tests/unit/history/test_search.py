@@ -236,9 +236,9 @@ def test_search_costs_little_more_than_the_index_alone() -> None:
     """At 50,000 rows, with the caller's project as a filter, the median stays near that of the bare full-text query."""
     connection = many(50_000)
     bare = "SELECT rowid FROM observations_fts WHERE observations_fts MATCH ? ORDER BY rank LIMIT 20"
-    ratios = [
+    ratios = (
         median(lambda word: search_observations(connection, word, project="app"))
         / median(lambda word: connection.execute(bare, (word,)).fetchall())
         for _ in range(3)
-    ]
-    assert min(ratios) <= 1.5
+    )
+    assert any(ratio <= 1.5 for ratio in ratios)

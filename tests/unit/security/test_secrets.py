@@ -320,8 +320,7 @@ def test_hostile_text_costs_no_more_than_ordinary_text() -> None:
         "docker compose up api  # token budget, secret name, password prompt, key=on, https://host/x -u me\n"
     )
     base = min(_seconds(ordinary) for _ in range(5))
-    slow = {unit: cost for unit in REPEATED if (cost := min(_seconds(_fill(unit)) for _ in range(5)) / base) > 12}
-    assert slow == {}
+    assert [unit for unit in REPEATED if not _takes_at_most(12 * base, _fill(unit))] == []
 
 
 GROWING = (
@@ -341,12 +340,17 @@ GROWING = (
 def test_cost_grows_with_the_text_and_no_faster(unit: str) -> None:
     """Sixteen times the text takes about sixteen times as long; a square law would show as 256."""
     small = min(_seconds(_fill(unit)) for _ in range(5))
-    assert min(_seconds(_fill(unit, 16)) for _ in range(5)) < small * 64 + 0.001
+    assert _takes_at_most(small * 64 + 0.001, _fill(unit, 16))
 
 
 def _fill(unit: str, times: int = 1) -> str:
     size = limits.MAX_VALUE_BYTES * times
     return (unit * (size // len(unit) + 1))[:size]
+
+
+def _takes_at_most(seconds: float, text: str) -> bool:
+    """In the best of some rounds: a busy machine can stretch one of them, hardly all."""
+    return any(_seconds(text) <= seconds for _ in range(5))
 
 
 def _seconds(text: str) -> float:
