@@ -74,6 +74,29 @@ def test_status_tells_of_a_removed_database(machine: Machine) -> None:
     assert "removed" in machine.cli("doctor").stdout
 
 
+def test_a_backup_of_a_damaged_database_fails(machine: Machine) -> None:
+    """It exits with an error that names `nudge restore`, and leaves no file that looks like a backup; `doctor` offers
+    the newest backup that can be used."""
+    client = machine.serve()
+    client.initialize()
+    for number in range(400):
+        client.call("record", event={**recorded(number), "metadata": {"error": f"{number} " * 400}})
+    machine.cli("backup", str(machine.base / "sound.db"))
+    kept = machine.json("backup")["path"]
+    assert client.quit() == 0
+    database = Path(config.database_file(machine.environ))
+    with database.open("r+b") as file:
+        file.seek(database.stat().st_size // 2)
+        file.write(b"\xa5" * 8_192)
+    target = machine.base / "copy.db"
+    failed = machine.cli("backup", str(target))
+    assert failed.returncode == 3 and "damaged" in failed.stderr and "nudge restore" in failed.stderr
+    assert not target.exists()
+    machine.cli("stop")
+    checked = machine.cli("doctor")
+    assert checked.returncode == 3 and f"fix: nudge restore {kept}" in " ".join(checked.stdout.split())
+
+
 def recorded(number: int) -> dict[str, Any]:
     event = {"event_id": f"e{number}", "session_id": "s", "timestamp": 1_794_000_000 + number, "type": "command"}
     return {**event, "client": "unknown", "cwd": "/", "project": "p", "content": f"recorded {number}", "metadata": {}}

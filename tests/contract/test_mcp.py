@@ -390,3 +390,18 @@ def test_invisible_characters_are_escaped_in_every_result(machine: Machine, char
     assert hint["value"]["data"] == {"note": "a" + char.encode("unicode_escape").decode() + "b"}
     assert char not in result["content"][0]["text"]
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    event = {"event_id": "e1", "session_id": "s", "timestamp": 1_794_000_000, "type": "command", "client": "unknown"}
+    shown = {"cwd": "/", "project": "p", "content": f"make {char}x", "metadata": {"error": f"a{char}b"}}
+    client.call("record", event={**event, **shown})
+    for tool, arguments in (
+        ("nudge_query", {"component": "api"}),
+        ("nudge_export", {}),
+        ("search", {"query": "make", "project": None}),
+        ("get_observations", {"ids": [1]}),
+        ("recent_context", {"project": None}),
+        ("session_trace", {"session_id": "s"}),
+        ("nudge_get_hint", {"component": f"a{char}pi", "key": "k"}),
+    ):
+        told = client.tool(tool, **arguments)
+        assert char not in json.dumps(told, ensure_ascii=False), tool
+        assert told["structuredContent"] not in ({}, {"result": []}), tool

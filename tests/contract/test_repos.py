@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.contract.repos import git
 from tests.harness import Machine, eventually
 
@@ -102,6 +104,16 @@ def test_an_error_is_searchable_text_and_purge_agrees(machine: Machine) -> None:
     assert whole["metadata"]["command"] == "make test" and whole["metadata"]["error"] == error
     assert machine.json("purge", "--search", "No module named", "--confirm")["total"] == 1
     assert machine.json("search", "No module named") == [] and len(machine.json("search", "make")) == 1
+
+
+@pytest.mark.parametrize("error", [" " * 20_000 + "boom", "boom" + "\n" * 20_000, "boom".center(40_000)])
+def test_an_error_with_blanks_at_its_ends_is_recorded(machine: Machine, error: str) -> None:
+    """However many: the event is not lost, and its text is found."""
+    machine.json("ls")
+    fields: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "make test"}, "error": error}
+    _record(machine, str(machine.base), "s1", "PostToolUseFailure", **fields)
+    _wait_until_stored(machine, 1)
+    assert [row["obs_type"] for row in machine.json("search", "boom")] == ["command_error"]
 
 
 def test_results_say_when_there_are_more(machine: Machine) -> None:

@@ -237,6 +237,33 @@ def test_primary_alone_just_exits(machine: Machine) -> None:
     assert [name for name in os.listdir(machine.runtime) if name.endswith(".sock")] == []
 
 
+@pytest.mark.parametrize("end", ["EOF", "SIGTERM", "SIGINT"])
+def test_primary_told_to_end_alone_is_gone_soon(machine: Machine, end: str) -> None:
+    """With nobody else connected it is gone in well under 0.3 s, in which Python starts twenty times on a quiet
+    machine: Claude Code escalates to SIGKILL. What it acknowledged is there for the next one."""
+
+    def ending(number: int) -> float:
+        client = machine.serve()
+        client.initialize()
+        machine.ready()
+        client.call("nudge_set_hint", component="c", key=str(number), value="v", meta={"scope": {}})
+        start = time.perf_counter()
+        if end == "EOF":
+            client.close_stdin()
+        else:
+            os.kill(client.pid, getattr(signal, end))
+        client.process.wait(TIMEOUT)
+        return time.perf_counter() - start
+
+    def bare_start(_: int) -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        return time.perf_counter() - start
+
+    assert min(map(ending, range(3))) < 10 * min(map(bare_start, range(5)))
+    assert [machine.json("get", "c", str(number))["hint"]["value"] for number in range(3)] == ["v"] * 3
+
+
 def test_a_detached_server_ends_when_idle(make_machine: Callable[..., Machine]) -> None:
     """A detached PRIMARY without members and requests ends by itself."""
     machine = make_machine(NUDGE_IDLE_EXIT="0.5")

@@ -65,6 +65,16 @@ def repo(tmp_path: Path) -> str:
     return clone(tmp_path / "minerva" / "http-proxy", branch="dev")
 
 
+def test_export_piped_into_import_prints_one_line(desk: Machine) -> None:
+    """`nudge export | nudge import -`: what is here already is only counted, and nothing changes."""
+    for key in ("build", "test"):
+        desk.json("set", "--global", "api", key, f"make {key}")
+    before = desk.json("export")
+    done = desk.cli("import", "-", stdin=desk.cli("export").stdout)
+    assert done.stdout == "✔ imported 0 hints, skipped 2 (already here)\n" and not done.stderr
+    assert desk.json("export")["payload"]["components"] == before["payload"]["components"]
+
+
 def test_a_warm_start(make_machine: Callable[..., Machine], repo: str) -> None:
     """An agent that opens a repo finds the command that a person left there, with why; it runs it and credits it."""
     machine = make_machine()

@@ -331,7 +331,8 @@ def test_a_server_that_cannot_prove_itself_is_not_talked_to(run: Run, generation
 
 
 def test_a_proof_is_good_for_one_connection(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the server's own proof, nor a client's from another connection, nor a call without one opens the door."""
+    """Neither the server's own proof, nor a client's from another connection or for another port, nor a call without
+    one opens the door."""
     monkeypatch.setattr(limits, "PROOF_TIMEOUT", 60.0)
 
     async def test(wire: Wire) -> None:
@@ -346,6 +347,10 @@ def test_a_proof_is_good_for_one_connection(run: Run, monkeypatch: pytest.Monkey
             assert (await other.ask({"nonce": "n"}))["proof"] != challenge["proof"]
             assert "proof is wrong" in (await other.ask({"proof": proof}))["error"]["message"]
             assert await other.receive() is None
+        other = await wire.dial(port)
+        nonce = (await other.ask({"nonce": "n"}))["nonce"]
+        relayed = protocol.proof(TOKEN, "client", "n", nonce, port + 1, "gen")
+        assert "proof is wrong" in (await other.ask({"proof": relayed}))["error"]["message"]
         other = await wire.dial(port)
         await other.ask({"nonce": "n"})
         assert "proof is wrong" in (await other.ask(call))["error"]["message"]
