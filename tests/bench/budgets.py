@@ -20,5 +20,6 @@ CALL_IN_HANDOVER = 0.5  # seconds
 LEAVING = 1.5  # seconds from end of file to the end of the process
 LOOP_HELD = 20.0  # milliseconds
 FAILED = 0.0
+STARTS = 1.0  # servers, however many wait for one
 GUARD_RECALL = 95.0  # % of formatted tokens that the secret guard finds, at least
 FALSE_ALARMS = 0.2  # % of everyday commands

@@ -17,9 +17,10 @@ from nudge.ipc import endpoint
 from tests.bench import budgets
 from tests.bench.report import Row, milliseconds
 from tests.bench.timing import Samples, ratio
+from tests.crash import starters
 from tests.harness import TIMEOUT, Machine, Stdio, eventually
 
-_KILLS, _WAITING, _HANDOVERS, _PROXIES = 10, 20, 5, 3
+_KILLS, _WAITING, _STARTERS, _HANDOVERS, _PROXIES = 10, 20, 40, 5, 3
 _HINT = {"component": "api", "key": "test"}
 _GET = {"name": "nudge_get_hint", "arguments": _HINT}
 
@@ -79,6 +80,8 @@ def killed(machine: Machine) -> Iterator[Row]:
     failed = sum(len(calls.failures) for calls in (through_proxy, through_many, through_cli))
     yield Row("kill", "calls that failed", failed, budgets.FAILED, "", f"{3 * _KILLS} kills")
     yield Row("kill", "acknowledged writes that were lost", lost, budgets.FAILED, "", f"{3 * _KILLS} writes")
+    starts = starters.waiting_proxies(_STARTERS)["starts"]
+    yield Row("kill", f"servers that {_STARTERS} waiting PROXYs start", starts, budgets.STARTS, "")
 
 
 def _core_start() -> float:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from nudge.context import project_name
 from nudge.storage import migrations
 from nudge.storage.sqlite import open_writable
 
@@ -23,7 +24,7 @@ Row = tuple[Any, ...]
 
 DAYS = 80  # less than the shortest retention
 PROJECTS = tuple(
-    f"{name}-{kind}"
+    f"github.com/acme/{name}-{kind}"
     for kind in ("api", "web", "worker", "infra")
     for name in ("shop", "billing", "search", "auth", "mail")
 )
@@ -198,7 +199,7 @@ class _Past:
 
     def _session(self, size: int, before: int) -> dict[str, list[Row]]:
         project, identity = self._project(), f"{self._chance.getrandbits(128):032x}"
-        cwd = f"/home/dev/work/{project}"
+        cwd = f"/home/dev/work/{project_name(project)}"
         prompts: list[Row] = []
         rows: list[Row] = []
         for number in range(size):
@@ -211,7 +212,7 @@ class _Past:
             else:
                 rows.append(self._action(identity, prompts[-1][0], at, project, cwd))
         summary = json.dumps({"intent": prompts[0][5], "files": [], "failed": [], "commits": [], "counts": {}})
-        session = (identity, project, f"git:acme/{project}", cwd, "claude-code", rows[0][3], rows[-1][3], summary)
+        session = (identity, project, f"git:{project}", cwd, "claude-code", rows[0][3], rows[-1][3], summary)
         return {"sessions": [session], "prompts": prompts, "observations": rows}
 
     def _action(self, session: str, prompt: int, at: int, project: str, cwd: str) -> Row:

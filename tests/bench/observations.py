@@ -13,10 +13,12 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 from nudge import limits
+from nudge.context import project_name
 from nudge.history import store
 from nudge.history.recent import recent_observations
 from nudge.history.search import search_observations
@@ -146,14 +148,21 @@ def _bare(machine: Machine, installed: Installation) -> float:
 def injection(machine: Machine) -> Iterator[Row]:
     """What a session is told, when no PRIMARY runs: the hook looks into the database itself."""
     os.makedirs(machine.runtime, mode=0o700)
-    project = machine.base / histories.PROJECTS[0]
-    project.mkdir()
+    project = _clone(machine, histories.PROJECTS[0])
     installed = installation.plain(machine.base / "plain")
     for size in SIZES:
         database = f"{machine.base}/{size}.db"
         histories.generate(database, size, seed=size)
         hook = _Hook(machine, installed, NUDGE_DB=database, NUDGE_AUTOSTART="0")
         yield _injected(hook, lambda: _bare(machine, installed), str(project), size)
+
+
+def _clone(machine: Machine, project: str) -> Path:
+    folder = machine.base / project_name(project)
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".git" / "config").write_text(f'[remote "origin"]\n\turl = https://{project}.git\n')
+    return folder
 
 
 def _injected(hook: _Hook, bare: Callable[[], float], cwd: str, size: int) -> Row:
@@ -173,7 +182,8 @@ def _injected(hook: _Hook, bare: Callable[[], float], cwd: str, size: int) -> Ro
         return seconds
 
     samples = take_turns({"bare": bare, "start": start}, _STARTS)
-    assert histories.PROJECTS[0] in told[0], told[0]
+    own, _, _ = told[0].partition("## Other projects")
+    assert project_name(histories.PROJECTS[0]) in own, told[0]
     note, idle = f"{len(told[0]):,} characters", f"python -c pass {milliseconds(median(samples['bare']))}"
     what = f"SessionStart, no PRIMARY, {size:,} observations"
     return Row("injection", what, median(samples["start"]) * 1000, INJECTION, "ms", idle, note)
