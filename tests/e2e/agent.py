@@ -42,7 +42,7 @@ def recorded_and_told(desk: Desk) -> None:
     assert expected <= seen, seen
     assert [prompt["content"] for prompt in trace["prompts"] if prompt["source"] == "user"] == ["please do it"]
     second = claude.run(desk, "second")
-    assert all(text in second.told for text in ("records of earlier work", "note.txt", "api/test")), second.told
+    assert all(text in second.told for text in ("records of earlier work", "note.txt", "api/test")), second.injected
 
 
 def hooks_are_cheap(desk: Desk) -> None:

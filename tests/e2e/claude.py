@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from nudge import limits
 from tests.e2e.clients import Desk
 from tests.harness import ROOT, TIMEOUT, eventually, free_port
 
@@ -45,6 +46,11 @@ class Run:
     def told(self) -> str:
         """Every text that the model read before it did anything."""
         return "\n".join(_texts(self.requests[0]["messages"]))
+
+    @property
+    def injected(self) -> str:
+        """The part of it that begins with the first hook's text."""
+        return self.told[self.told.find("hook success:") :][: limits.MAX_INJECTION_CHARS]
 
     @property
     def results(self) -> list[str]:

@@ -145,7 +145,7 @@ def work_in_the_shops(life: Life) -> None:
     assert "git:example.com/acme/shop" in life.cli("set", "shop", "build", "make -j4", cwd=life.shop)
     for name, cwd in (("1", life.shop), ("2", life.shop_2), ("tree", life.shop_tree)):
         run = life.agent(f"day-1-shop-{name}", cwd, *edit(cwd, f"one = '{name}'"))
-        assert "shop/build" in run.told and "make -j4" in run.told, run.told
+        assert "shop/build" in run.told and "make -j4" in run.told, run.injected
         assert (Path(cwd) / "src/a.py").read_text() == f"one = '{name}'\n"
 
 
@@ -161,13 +161,12 @@ def ctrl_c(life: Life) -> None:
     """Ctrl-C in the middle of a command: the client and its server end before the client loses patience and kills it,
     the session is closed, nothing is lost."""
     # On a busy machine a process may not get the half second of processor time that the client waits.
-    killed = [_press_ctrl_c(life, number) for number in range(1, _TRIES + 1)]
-    assert not all(killed), "Claude Code had to kill the server each time"
+    assert any(_ends_in_time(life, number) for number in range(1, _TRIES + 1)), "Claude Code killed it each time"
     assert life.json("get", "shop", "build", cwd=life.shop)["hint"]["value"] == "make -j4"
 
 
-def _press_ctrl_c(life: Life, number: int) -> bool:
-    """Whether Claude Code had to kill its server."""
+def _ends_in_time(life: Life, number: int) -> bool:
+    """Press Ctrl-C; whether Claude Code did not have to kill its server."""
     marker = life.machine.base / f"at-work-{number}"
     steps = [tool("nudge_get_hint", component="shop", key="build"), bash(f"touch {marker}; sleep 60")]
     run = claude.interrupt(life.desk, f"day-1-ctrl-c-{number}", steps, marker, cwd=life.shop)
@@ -176,7 +175,7 @@ def _press_ctrl_c(life: Life, number: int) -> bool:
     last = life.json("trace", "last", cwd=life.shop)
     seen = [row["obs_type"] for prompt in last["prompts"] for row in prompt["observations"]]
     assert seen[-1] == "session_end", seen
-    return "SIGKILL" in run.debug
+    return "SIGKILL" not in run.debug
 
 
 # Day two
@@ -204,8 +203,8 @@ def x_is_told(life: Life) -> None:
         tool("nudge_query", text="pytest"),
     )
     own, _, others = run.told.partition("## Other projects")
-    assert "api/test" in own and "pytest -q tests/x" in own, run.told
-    assert "deploy-x" in own and "(x/api)" in own, run.told
+    assert "api/test" in own and "pytest -q tests/x" in own, run.injected
+    assert "deploy-x" in own and "(x/api)" in own, run.injected
     assert "deploy-y" not in own and "npm test" not in run.told
     assert "deploy-y" not in others or "[y/api]" in others
     assert TOKEN not in json.dumps(run.requests)
@@ -225,7 +224,7 @@ def y_is_told(life: Life) -> None:
     """The other `api` gets its own hint, and not the first one's; `api` alone names neither of them."""
     run = life.agent("day-2-y", life.y_api, tool("nudge_get_hint", component="api", key="test"))
     own = run.told.partition("## Other projects")[0]
-    assert "npm test" in own and "deploy-y" in own, run.told
+    assert "npm test" in own and "deploy-y" in own, run.injected
     assert "pytest -q tests/x" not in run.told and "deploy-x" not in own
     assert run.answer(0)["hint"]["value"] == "npm test"
     assert "name one of x/api, y/api" in life.cli("purge", "--project", "api")
@@ -237,7 +236,7 @@ def shops_share(life: Life) -> None:
     places = {life.shop: "main", life.shop_2: "dev", life.shop_tree: "topic"}
     for number, (cwd, branch) in enumerate(places.items()):
         run = life.agent(f"day-2-shop-{number}", cwd, tool("file_history", file_path="src/a.py"))
-        assert "shop/build" in run.told and "make -j4" in run.told, run.told
+        assert "shop/build" in run.told and "make -j4" in run.told, run.injected
         touches = [touch for row in run.answer(0)["sessions"] for touch in row["touches"]]
         edits = {(touch.get("clone"), touch.get("branch")) for touch in touches if touch["obs_type"] == "file_edit"}
         assert edits == {(None, None)} | {place for place in places.items() if place != (cwd, branch)}, run.results[0]
