@@ -334,13 +334,17 @@ def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now
 
 
 def namespace_names(connection: Connection) -> list[str]:
-    """Every namespace that has notes. One step in the index for each: a scan would read every note's entry."""
-    rows = connection.execute(
-        "WITH RECURSIVE names(name) AS (SELECT min(namespace) FROM notes UNION ALL"
-        " SELECT (SELECT min(namespace) FROM notes WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
-        " SELECT name FROM names WHERE name IS NOT NULL"
-    )
-    return [row[0] for row in rows]
+    """Every namespace that has notes, archived ones too. One step in an index for each: a scan would read every note's
+    entry."""
+    names: set[str] = set()
+    for table in ("notes", "archived_notes"):
+        rows = connection.execute(
+            f"WITH RECURSIVE names(name) AS (SELECT min(namespace) FROM {table} UNION ALL"
+            f" SELECT (SELECT min(namespace) FROM {table} WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
+            " SELECT name FROM names WHERE name IS NOT NULL"
+        )
+        names.update(row[0] for row in rows)
+    return sorted(names)
 
 
 def find_namespace(connection: Connection, name: str) -> str:
@@ -375,20 +379,20 @@ def namespace_counts(connection: Connection, now: float, hidden: Sequence[str] =
 
 
 def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
+    """Counts of what is not in a `hidden` namespace."""
     one = connection.execute
-    by_namespace = namespace_counts(connection, now, hidden)
-    tiers = one(f"SELECT n.tier, count(*) FROM notes n WHERE {_LIVE} GROUP BY n.tier", (now,))
-    soon = "SELECT count(*) FROM notes WHERE expires_at > ? AND expires_at <= ?"
+    shown = f"namespace NOT IN ({_marks(hidden)})"
+    tiers = one(f"SELECT n.tier, count(*) FROM notes n WHERE {_LIVE} AND {shown} GROUP BY n.tier", (now, *hidden))
+    by_tier = sorted(tiers, key=lambda row: TIERS.index(row[0]))
+    soon = f"SELECT count(*) FROM notes WHERE expires_at > ? AND expires_at <= ? AND {shown}"
     pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
     return {
-        "total": one(f"SELECT count(*) FROM notes n WHERE {_LIVE}", (now,)).fetchone()[0],
-        "by_tier": [
-            {"tier": tier, "count": count} for tier, count in sorted(tiers, key=lambda row: TIERS.index(row[0]))
-        ],
-        "by_namespace": by_namespace,
-        "expiring_soon": one(soon, (now, now + limits.EXPIRING_SOON)).fetchone()[0],
+        "total": sum(count for _, count in by_tier),
+        "by_tier": [{"tier": tier, "count": count} for tier, count in by_tier],
+        "by_namespace": namespace_counts(connection, now, hidden),
+        "expiring_soon": one(soon, (now, now + limits.EXPIRING_SOON, *hidden)).fetchone()[0],
         "links_count": one("SELECT count(*) FROM note_links").fetchone()[0],
-        "archived": one("SELECT count(*) FROM archived_notes").fetchone()[0],
+        "archived": one(f"SELECT count(*) FROM archived_notes WHERE {shown}", hidden).fetchone()[0],
         "db_size_bytes": pages * size,
     }
 

@@ -197,8 +197,9 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        hidden = () if params.namespace else visible.hidden(connection)
-        return archive.archived(connection, params.limit + 1, params.offset, namespace=params.namespace, hidden=hidden)
+        namespace = params.namespace and notes.find_namespace(connection, params.namespace)
+        hidden = () if namespace else visible.hidden(connection)
+        return archive.archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
 
     found = await app.read(read)
     rows, cut = fitting(found[: params.limit])
