@@ -189,6 +189,37 @@ def _injections(connection: Connection, session_id: str, window: tuple[int, int]
     return [{"id": row[0], "timestamp": row[1], "items": json.loads(row[2]), "text": row[3]} for row in rows]
 
 
+def injected_as(connection: Connection, identity: int | str) -> dict[str, Any]:
+    """Whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: the section it was in last,
+    the tokens of its line at four characters each, and the latest sessions that got it."""
+    rows = connection.execute(
+        "SELECT i.session_id, i.timestamp, i.text, item.key FROM injections AS i, json_each(i.items) AS item"
+        " WHERE instr(i.items, ?) AND (item.value = ?2 OR json_extract(i.items, item.fullkey || '.id') = ?2)"
+        " ORDER BY i.timestamp DESC, i.id DESC LIMIT ?3",
+        (str(identity), identity, limits.MAX_INJECTED_SESSIONS),
+    ).fetchall()
+    section, line = _injected_line(rows[0][2], rows[0][3]) if rows else (None, None)
+    return {
+        "included": bool(rows),
+        "section": section,
+        "tokens": None if line is None else -(-len(line) // 4),
+        "sessions": [{"session_id": session, "timestamp": when} for session, when, _, _ in rows],
+    }
+
+
+def _injected_line(text: str, number: int) -> tuple[str | None, str | None]:
+    """The line of an injected text that item `number` describes, and the title of its section."""
+    section, passed = None, 0
+    for line in text.splitlines():
+        if not line.startswith("-"):
+            section = line.strip() or section
+        elif passed == number:
+            return section, line
+        else:
+            passed += 1
+    return None, None
+
+
 # One file
 
 

@@ -1,28 +1,39 @@
 """Why notes ranked where they did: one envelope with items, missing ids, errors and metadata.
 
-`score.total` is the score that ranked the note and the sum of the components that are not null. Nothing is ever left
-out: what is unknown is null, an empty array is an empty array.
+Nothing is ever left out: what is unknown is null, an empty array is an empty array. `score.total` is the score that
+ranked the note, and the sum of the components that are not null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from nudge.memories.note import Note, rfc3339
-from nudge.memories.query import words_of
 from nudge.memories.scoring import Score
-from nudge.memories.store import Match
 
 INVALID_ARGUMENT, NOT_FOUND, PROJECT_MISMATCH = "INVALID_ARGUMENT", "NOT_FOUND", "PROJECT_MISMATCH"
-QUERY, ID_LOOKUP, BOTH = "query", "id_lookup", "query+id_lookup"
+QUERY, ID_LOOKUP, BOTH, NAME_LOOKUP = "query", "id_lookup", "query+id_lookup", "name_lookup"
+COMPONENTS = ("base", "recency", "kind_bonus", "semantic_boost", "priority", "access", "confidence", "tier")
+NOT_INJECTED: Mapping[str, Any] = {"included": False, "section": None, "tokens": None, "sessions": []}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A note with its score and the words of the query that it has; `rank` is None when the query did not find it."""
+
+    note: Note
+    score: Score
+    words: Sequence[str]
+    rank: int | None = None
 
 
 def envelope(
     *,
     query: str | None,
     project: str | None,
-    ids: Sequence[int],
+    requested: int,
     include_pack_context: bool,
     items: Sequence[Mapping[str, Any]] = (),
     missing_ids: Sequence[int] = (),
@@ -35,92 +46,67 @@ def envelope(
         "metadata": {
             "query": query,
             "project": project,
-            "requested_ids_count": len(ids),
+            "requested_ids_count": requested,
             "returned_items_count": len(items),
             "include_pack_context": include_pack_context,
         },
     }
 
 
-def explain(
-    *,
-    query: str | None,
-    ids: Sequence[int],
-    project: str | None,
-    matches: Sequence[Match],
-    lookups: Mapping[int, tuple[Note, Score]],
-    pack_contexts: Mapping[int, Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """Build the envelope: the query's results by rank, then the remaining ids in the order of the request.
-
-    `lookups` holds every note that one of `ids` names, whatever its project; those of another project are missing.
-    """
-    ids = list(dict.fromkeys(ids))
-    requested = set(ids)
-    ranked = {match.note.id for match in matches}
-    items = [
-        _item(
-            *(match.note, match.score, query, project),
-            source=BOTH if match.note.id in requested else QUERY,
-            rank=rank,
-            pack_contexts=pack_contexts,
-        )
-        for rank, match in enumerate(matches, 1)
-    ]
-    missing, errors = [], []
-    for note_id in ids:
-        if note_id in ranked:
-            continue
-        note, score = lookups.get(note_id, (None, None))
-        if note is None or score is None:
-            missing.append(note_id)
-            errors.append(error(NOT_FOUND, f"there is no note m{note_id}", "ids"))
-        elif project is not None and note.draft.namespace != project:
-            missing.append(note_id)
-            errors.append(error(PROJECT_MISMATCH, f"note m{note_id} belongs to {note.draft.namespace}", "project"))
-        else:
-            items.append(_item(note, score, query, project, source=ID_LOOKUP, rank=None, pack_contexts=pack_contexts))
-    return envelope(
-        query=query,
-        project=project,
-        ids=ids,
-        include_pack_context=pack_contexts is not None,
-        items=items,
-        missing_ids=missing,
-        errors=errors,
-    )
-
-
 def error(code: str, message: str, field: str) -> dict[str, str]:
     return {"code": code, "message": message, "field": field}
 
 
-def _item(
-    note: Note,
-    score: Score,
-    query: str | None,
-    project: str | None,
-    *,
-    source: str,
-    rank: int | None,
-    pack_contexts: Mapping[int, Mapping[str, Any]] | None,
+def not_found(note_id: int) -> dict[str, str]:
+    return error(NOT_FOUND, f"there is no note m{note_id}", "ids")
+
+
+def other_project(note: Note) -> dict[str, str]:
+    return error(PROJECT_MISMATCH, f"note m{note.id} belongs to {note.draft.namespace}", "project")
+
+
+def item(
+    explained: Explained, *, requested: bool, project: str | None, pack_context: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    draft = note.draft
-    text = f"{draft.title}\n{draft.content}\n{' '.join(draft.tags)}".lower()
+    """The explanation of one note. `requested`: its id was named; `project`: the one that was asked for."""
+    note, rank = explained.note, explained.rank
+    source = ID_LOOKUP if rank is None else BOTH if requested else QUERY
     return {
         "id": note.id,
-        "kind": draft.kind,
-        "title": draft.title,
+        "kind": note.draft.kind,
+        "title": note.draft.title,
         "created_at": rfc3339(note.created_at),
-        "project": draft.namespace,
+        "project": note.draft.namespace,
         "retrieval": {"source": source, "rank": rank},
-        "score": {"total": score.total, "components": dict(score.components)},
+        "score": {"total": explained.score.total, "components": dict(explained.score.components)},
         "matches": {
-            "query_terms": [word for word in words_of(query) if word in text] if query else [],
-            "project_match": None if project is None else draft.namespace == project,
+            "query_terms": list(explained.words),
+            "project_match": None if project is None else note.draft.namespace == project,
         },
-        "pack_context": None if pack_contexts is None else dict(pack_contexts.get(note.id, _NOT_INCLUDED)),
+        "pack_context": None if pack_context is None else dict(pack_context),
     }
 
 
-_NOT_INCLUDED: Mapping[str, Any] = {"included": False, "section": None, "tokens": None, "sessions": []}
+def hint_item(
+    *,
+    name: str,
+    created_at: float,
+    project: str | None,
+    rank: int | None,
+    score: Mapping[str, float] | None,
+    matches: Mapping[str, Any],
+    pack_context: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The explanation of one variant of a hint; `score` has its components, None where it does not apply."""
+    parts: dict[str, float | None] = {**dict.fromkeys(COMPONENTS), "frecency": None, "specificity": None}
+    return {
+        "id": name,
+        "kind": "hint",
+        "title": name,
+        "created_at": rfc3339(created_at),
+        "project": project,
+        "retrieval": {"source": NAME_LOOKUP, "rank": rank},
+        "score": {"total": None if score is None else sum(score.values()), "components": {**parts, **(score or {})}},
+        "matches": {"query_terms": [], **matches},
+        "pack_context": None if pack_context is None else dict(pack_context),
+    }

@@ -11,7 +11,7 @@ with any word.
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,13 +54,21 @@ def best_matches(
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
-def text_scores(connection: Connection, words: Words, ids: Sequence[int]) -> dict[int, float]:
+def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dict[int, float]:
     """Return the text scores of those notes that match."""
-    rows = (
-        connection.execute(f"SELECT rowid, -rank {_MATCHING} AND rowid = ?", (words.expression(), note_id)).fetchone()
-        for note_id in ids
-    )
-    return {row[0]: row[1] for row in rows if row is not None}
+    return dict(row for note_id in ids if (row := _one(connection, "rowid, -rank", words.expression(), note_id)))
+
+
+def words_in(connection: Connection, words: Words, note_id: int) -> list[str]:
+    """Return those of the words that a note has, in any form that has the same stem."""
+    pairs = zip(words.words, words.terms(), strict=True)
+    return [word for word, term in pairs if _one(connection, "rowid", term, note_id)]
+
+
+def _one(connection: Connection, columns: str, expression: str, note_id: int) -> tuple[Any, ...] | None:
+    found = connection.execute(f"SELECT {columns} {_MATCHING} AND rowid = ?", (expression, note_id))
+    row: tuple[Any, ...] | None = found.fetchone()
+    return row
 
 
 @dataclass(frozen=True, slots=True)

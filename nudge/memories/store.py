@@ -20,7 +20,7 @@ from nudge.context import is_project
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words, words_of
-from nudge.memories.retrieval import Condition, best_matches
+from nudge.memories.retrieval import Condition, best_matches, text_scores, words_in
 from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Score, score
 
 _COLUMNS = (
@@ -288,6 +288,22 @@ def search(connection: Connection, text: str, where: Filter, limit: int, now: fl
 def recall(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
     """Return the notes that have any of the words, ranked. The caller touches what it returns."""
     return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
+
+
+def score_of(connection: Connection, text: str | None, note: Note, matches: Sequence[Match], now: float) -> Score:
+    """Return the score that recall would give a note beside `matches`, the results of the same query."""
+    if text is None:
+        return score(note, now, text=None)
+    ids = [note.id, *(match.note.id for match in matches[:1])]
+    texts = text_scores(connection, Words.parse(text, all_needed=False), ids)
+    found = texts.get(note.id, 0.0)
+    best = texts[ids[1]] * BASE / (matches[0].score.components["base"] or BASE) if matches else found
+    return score(note, now, text=found / best if best else 0.0)
+
+
+def matched_words(connection: Connection, text: str | None, note: Note) -> list[str]:
+    """Return the words of a query that are in a note, as they were written."""
+    return [] if text is None else words_in(connection, Words.parse(text, all_needed=False), note.id)
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:

@@ -42,7 +42,7 @@ from nudge.server import mcp
 from nudge.server.jsonrpc import error_response, id_of
 from nudge.server.mcp_prompts import PROMPTS, prompt_text
 from nudge.server.mcp_server import McpCaller, text_renderer
-from nudge.server.operations import OPERATIONS, Operation
+from nudge.server.operations import OPERATIONS, Effect, Operation
 from nudge.server.schemas import schema_of
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
@@ -241,13 +241,18 @@ def _tool(operation: Operation) -> types.Tool:
         description=operation.summary,
         input_schema=schema_of(operation.params),
         output_schema=_output_schema(operation),
-        annotations=types.ToolAnnotations(
-            read_only_hint=operation.effect == "read",
-            destructive_hint=operation.effect == "delete",
-            idempotent_hint=operation.effect == "read",
-            open_world_hint=False,
-        ),
+        annotations=_annotations(operation.effect),
         _meta={"anthropic/alwaysLoad": True} if operation.name == _ALWAYS_LOADED else None,
+    )
+
+
+def _annotations(effect: Effect) -> types.ToolAnnotations:
+    """Whether a tool destroys, or may be repeated, has a meaning only for one that changes something."""
+    if effect == "read":
+        return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    destructive = effect == "delete"
+    return types.ToolAnnotations(
+        read_only_hint=False, destructive_hint=destructive, idempotent_hint=False, open_world_hint=False
     )
 
 

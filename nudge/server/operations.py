@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from nudge.usecases import (
     admin,
+    explain,
     hints,
     history,
     inject,
@@ -318,6 +319,17 @@ _TABLE = (
         memories.get,
         "read",
         ("GET", "/api/v1/memories/{id}"),
+    ),
+    Operation(
+        "nudge.memory_explain",
+        "memory_explain",
+        "memories",
+        "Memories: why a note or hint ranks where it does, or why it does not apply here.",
+        explain.Explain,
+        explain.Explanation,
+        explain.explain,
+        "read",
+        ("POST", "/api/v1/explain"),
     ),
     Operation(
         "nudge.memory_search",

@@ -30,6 +30,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_recall": {"context": "auth flow jwt", "limit": 10},
     "nudge.memory_search": {"query": "built axum", "namespace": "my-app", "limit": 10},
     "nudge.memory_list": {"namespace": "my-app", "tier": "mid", "limit": 20, "offset": 0, "min_priority": 5},
+    "nudge.memory_explain": {"query": "sessions in redis", "ids": [1], "include_pack_context": True},
     "nudge.memory_get": _ID,
     "nudge.memory_update": {"id": 1, "content": "Axum 0.9 since May.", "priority": 8},
     "nudge.memory_link": {"source_id": 1, "target_id": 2, "relation": "related_to"},
@@ -59,7 +60,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 _WRONG = frozenset(
     f"nudge.memory_{name}"
     for name in (
-        *("store", "bulk", "recall", "search", "list", "get", "update", "link", "get_links", "resolve", "promote"),
+        *("store", "bulk", "recall", "explain", "search", "list", "get", "update", "link", "get_links", "resolve"),
+        "promote",
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
 )

@@ -206,7 +206,7 @@ def test_what_an_agent_needs_in_its_work_is_listed(tools: list[dict[str, Any]]) 
     lists them."""
     hints = {f"nudge_{method}" for method in ("get_hint", "set_hint", "query", "bump")}
     history = {"search", "get_observations", "timeline", "recent_context", "session_trace", "file_history"}
-    memories = {"memory_store", "memory_recall", "memory_get"}
+    memories = {"memory_store", "memory_recall", "memory_get", "memory_explain"}
     assert {tool["name"] for tool in tools} == hints | history | memories
 
 
@@ -215,12 +215,8 @@ def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
     effects = {operation.tool: operation.effect for operation in OPERATIONS.values()}
     for tool in tools:
         effect = effects[tool["name"]]
-        assert tool["annotations"] == {
-            "readOnlyHint": effect == "read",
-            "destructiveHint": effect == "delete",
-            "idempotentHint": effect == "read",
-            "openWorldHint": False,
-        }
+        change = {} if effect == "read" else {"destructiveHint": effect == "delete", "idempotentHint": False}
+        assert tool["annotations"] == {"readOnlyHint": effect == "read", "openWorldHint": False, **change}
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object" and "$ref" not in json.dumps(schema)

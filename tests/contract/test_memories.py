@@ -40,6 +40,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("recall", {"context": "?!"}, "E_INVALID", "context"),
     ("recall", {"context": "x", "limit": 201}, "E_INVALID", "limit"),
     ("recall", {"context": "x", "since": "yesterday"}, "E_INVALID", "since"),
+    ("explain", {"ids": ["x"]}, "E_INVALID", "ids[0]"),
+    ("explain", {"query": "x", "limit": 0}, "E_INVALID", "limit"),
     ("search", {"query": "..."}, "E_INVALID", "query"),
     ("list", {"offset": -1}, "E_INVALID", "offset"),
     ("get", {"id": "x"}, "E_INVALID", "id"),

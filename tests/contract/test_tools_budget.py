@@ -58,7 +58,7 @@ def test_null_is_allowed_where_it_means_all_projects() -> None:
     types = {
         tool["name"]: [option["type"] for option in tool["inputSchema"]["properties"]["project"]["oneOf"]]
         for tool in _listed("default", {})
-        if "project" in tool["inputSchema"]["properties"]
+        if "oneOf" in tool["inputSchema"]["properties"].get("project", {})
     }
     assert types == {"search": ["string", "null"], "recent_context": ["string", "null"]}
 

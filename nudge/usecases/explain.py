@@ -1,0 +1,221 @@
+"""The use case `memory_explain`: why notes and hints rank where they do, or why they do not apply here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from nudge import limits
+from nudge.context import Context, is_project
+from nudge.errors import Invalid
+from nudge.hints import ranking
+from nudge.hints.model import Hint
+from nudge.hints.scope import Verdict
+from nudge.hints.value import fresh
+from nudge.history import views
+from nudge.memories import explain as explaining
+from nudge.memories import store as notes
+from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, Explained, error
+from nudge.memories.query import Words
+from nudge.memories.store import Filter
+from nudge.text import mask
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Result
+from nudge.usecases.history import InContext
+from nudge.usecases.memories import Visible
+from nudge.usecases.memory_models import Filters, Limit, NoteId
+
+_NOTHING_ASKED = "at least one of query or ids is required"
+
+
+_Ids = Annotated[
+    list[NoteId] | None,
+    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}),
+]
+
+
+class Explain(InContext):
+    query: str | None = None
+    ids: _Ids = None
+    project: str | None = None
+    include_pack_context: bool = False
+    limit: Limit = limits.DEFAULT_RECALL_LIMIT
+    names: Annotated[list[str] | None, Field(description="hints, as api/test")] = None
+
+
+class Explanation(Result):
+    items: list[dict[str, Any]]
+    missing_ids: list[int]
+    errors: list[dict[str, Any]]
+    metadata: dict[str, Any]
+
+
+async def explain(app: App, params: Explain, call: Call) -> Any:
+    """A call that asks for nothing, or for what cannot be searched, is answered with errors in the envelope."""
+    asked = _Asked(params, app.now())
+    variants = [variant for name in asked.names for variant in _variants(app, name, params, call, asked)]
+    visible = await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
+        found: list[Explained] = []
+        if connection is not None and asked.settle_project(connection, visible):
+            found = asked.notes(connection)
+        pack = connection if params.include_pack_context else None
+        return asked.envelope(
+            [
+                *(asked.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in found),
+                *(asked.hint_item(one, _pack_context(pack, one.name)) for one in variants),
+            ]
+        )
+
+    return await app.read(read) if asked.needs_database else read(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """A variant of a hint, and whether it applies where the caller is; `rank` is None where it does not."""
+
+    hint: Hint
+    verdict: Verdict
+    rank: int | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.hint.component}/{self.hint.key}"
+
+
+class _Asked:
+    """One request: what it asks for, and what is wrong with it."""
+
+    def __init__(self, params: Explain, now: float) -> None:
+        self._params, self.now = params, now
+        self.errors: list[dict[str, str]] = []
+        self.missing: list[int] = []
+        self.query = _query(params, self.errors)
+        self.ids = list(dict.fromkeys(params.ids or ()))
+        self.names = list(dict.fromkeys(params.names or ()))
+        self.project = params.project
+        self._where = Filter()
+
+    @property
+    def needs_database(self) -> bool:
+        return bool(self.query or self.ids or self._params.include_pack_context or self.project)
+
+    def settle_project(self, connection: sqlite3.Connection, visible: Visible) -> bool:
+        """Find the project by its short name; False when that is the name of several."""
+        try:
+            self._where = visible.filter(connection, Filters(namespace=self.project))
+        except Invalid as refused:
+            self.errors.append(error(INVALID_ARGUMENT, refused.message, "project"))
+            self.missing = self.ids
+            return False
+        self.project = self._where.namespaces[0] if self._where.namespaces else None
+        return True
+
+    def notes(self, connection: sqlite3.Connection) -> list[Explained]:
+        """The query's results by rank, then the other ids in the order of the request."""
+        query, now = self.query, self.now
+        matches = [] if query is None else notes.recall(connection, query, self._where, self._params.limit, now)
+        found = [
+            Explained(match.note, match.score, notes.matched_words(connection, query, match.note), rank)
+            for rank, match in enumerate(matches, 1)
+        ]
+        ranked = {match.note.id for match in matches}
+        known = notes.get_many(connection, self.ids, now)
+        for note_id in self.ids:
+            note = known.get(note_id)
+            if note is None:
+                self._miss(note_id, explaining.not_found(note_id))
+            elif self.project is not None and note.draft.namespace != self.project:
+                self._miss(note_id, explaining.other_project(note))
+            elif note_id not in ranked:
+                score = notes.score_of(connection, query, note, matches, now)
+                found.append(Explained(note, score, notes.matched_words(connection, query, note)))
+        return found
+
+    def _miss(self, note_id: int, reason: dict[str, str]) -> None:
+        self.missing.append(note_id)
+        self.errors.append(reason)
+
+    def note_item(self, one: Explained, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
+        requested = one.note.id in self.ids
+        return explaining.item(one, requested=requested, project=self.project, pack_context=pack_context)
+
+    def hint_item(self, one: _Variant, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
+        hint, eligible = one.hint, one.verdict.eligible
+        scope = fresh(hint.scope.wire)
+        reasons = [*one.verdict.reasons, *(ranking.usage_reasons(hint, self.now) if eligible else ())]
+        belongs = None if self.project is None else is_project(scope.get("repo") or "", self.project)
+        parts = ranking.score_components(hint, self.now)
+        return explaining.hint_item(
+            name=one.name,
+            created_at=hint.created_at,
+            project=scope.get("repo"),
+            rank=one.rank,
+            score={name: ranking.WEIGHTS[name] * part for name, part in parts.items()} if eligible else None,
+            matches={
+                "project_match": belongs,
+                "eligible": eligible,
+                "scope": scope,
+                "reasons": reasons,
+            },
+            pack_context=pack_context,
+        )
+
+    def envelope(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return explaining.envelope(
+            query=self.query,
+            project=self.project,
+            requested=len(self.ids),
+            include_pack_context=self._params.include_pack_context,
+            items=items,
+            missing_ids=self.missing,
+            errors=self.errors,
+        )
+
+
+def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
+    """The query, when it can be searched for."""
+    query = params.query if params.query and params.query.strip() else None
+    if query is None:
+        if not params.ids and not params.names:
+            errors.append(error(INVALID_ARGUMENT, _NOTHING_ASKED, "query"))
+        return None
+    try:
+        Words.parse(query, all_needed=False)
+    except Invalid as refused:
+        errors.append(error(INVALID_ARGUMENT, refused.message, "query"))
+        return None
+    return query
+
+
+def _variants(app: App, name: str, params: Explain, call: Call, asked: _Asked) -> list[_Variant]:
+    """All variants of a hint: those that apply here by rank, then the others."""
+    component, _, key = name.partition("/")
+    store, now = app.session.store, asked.now
+    context = call.merge_context(Context.parse(params.context), store.env_names(component, key))
+    try:
+        held = [hint for hint in store.live_hints(now, component) if hint.key == key]
+    except Invalid as refused:
+        asked.errors.append(error(INVALID_ARGUMENT, refused.message, "names"))
+        return []
+    if not held:
+        asked.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
+    checked = [
+        (hint, hint.scope.check(context)) for hint in sorted(held, key=lambda hint: ranking.order_key(hint, now))
+    ]
+    eligible = [pair for pair in checked if pair[1].eligible]
+    others = [pair for pair in checked if not pair[1].eligible]
+    return [
+        *(_Variant(hint, verdict, rank) for rank, (hint, verdict) in enumerate(eligible, 1)),
+        *(_Variant(hint, verdict, None) for hint, verdict in others),
+    ]
+
+
+def _pack_context(connection: sqlite3.Connection | None, identity: str) -> dict[str, Any] | None:
+    return None if connection is None else views.injected_as(connection, identity)

@@ -1,0 +1,273 @@
+"""`memory_explain`: its request rules, its envelope, and scores that are the ones which ranked."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import pytest
+
+from nudge.history.store import store_injection
+from nudge.server.operations import OPERATIONS
+from nudge.storage.database import Database
+from nudge.usecases.explain import Explain
+from tests.contract.ways import InProcess
+from tests.harness import Machine
+
+API, DOCS = "github.com/acme/api", "github.com/acme/docs"
+ITEM_KEYS = [
+    *("id", "kind", "title", "created_at", "project", "retrieval", "score", "matches", "pack_context"),
+]
+COMPONENTS = ["base", "recency", "kind_bonus", "semantic_boost", "priority", "access", "confidence", "tier"]
+PACK_KEYS = ["included", "section", "tokens", "sessions"]
+
+
+class Notes(InProcess):
+    """An application with a database, whose calls must succeed."""
+
+    def result(self, operation: str, **params: Any) -> Any:
+        outcome = self.call(f"nudge.{operation}", params)
+        assert "result" in outcome, outcome
+        return outcome["result"]
+
+    def add(self, title: str, content: str = "text", **fields: Any) -> int:
+        params = {"title": title, "content": content, "namespace": API, **fields}
+        return int(self.result("memory_store", **params)["id"])
+
+    def explain(self, **params: Any) -> dict[str, Any]:
+        envelope: dict[str, Any] = self.result("memory_explain", **params)
+        assert list(envelope) == ["items", "missing_ids", "errors", "metadata"]
+        assert envelope["metadata"]["returned_items_count"] == len(envelope["items"])
+        return envelope
+
+
+@pytest.fixture
+def notes() -> Iterator[Notes]:
+    with closing(Machine()) as machine, closing(Database.open(str(machine.base / "notes.db"))) as database:
+        yield Notes(database)
+
+
+def ids_of(envelope: dict[str, Any]) -> list[int]:
+    return [item["id"] for item in envelope["items"]]
+
+
+# The matrix of the contract, row by row
+
+
+def test_the_tool_takes_the_arguments_of_the_contract() -> None:
+    """1: the schema has them with their defaults."""
+    assert OPERATIONS["nudge.memory_explain"].tool == "memory_explain"
+    defaults = {name: field.default for name, field in Explain.model_fields.items()}
+    expected = {"query": None, "ids": None, "project": None, "include_pack_context": False, "limit": 10}
+    assert expected.items() <= defaults.items()
+
+
+def test_a_query_is_explained(notes: Notes) -> None:
+    """2: every item has all fields, and says how it was found, how it was scored and which words it has."""
+    notes.add("Path normalization", "SQLite paths are normalized before use.", kind="decision")
+    envelope = notes.explain(query="How does SQLite normalize a path?")
+    [item] = envelope["items"]
+    assert list(item) == ITEM_KEYS
+    assert (item["kind"], item["title"], item["project"]) == ("decision", "Path normalization", API)
+    assert item["retrieval"] == {"source": "query", "rank": 1}
+    assert item["matches"] == {"query_terms": ["sqlite", "normalize", "path"], "project_match": None}
+    assert envelope["metadata"] == {
+        "query": "How does SQLite normalize a path?",
+        "project": None,
+        "requested_ids_count": 0,
+        "returned_items_count": 1,
+        "include_pack_context": False,
+    }
+
+
+def test_missing_ids_are_named(notes: Notes) -> None:
+    """3: what exists is explained, what does not is in `missing_ids` with an error each."""
+    known = notes.add("Known")
+    envelope = notes.explain(ids=[99, known, 98, 99])
+    assert ids_of(envelope) == [known] and envelope["missing_ids"] == [99, 98]
+    assert [(error["code"], error["field"]) for error in envelope["errors"]] == [("NOT_FOUND", "ids")] * 2
+    assert envelope["metadata"]["requested_ids_count"] == 3
+
+
+def test_ids_of_another_project_are_missing(notes: Notes) -> None:
+    """4: and named by PROJECT_MISMATCH; the short name of the project is enough, its identity is returned."""
+    here, there = notes.add("Here"), notes.add("There", namespace=DOCS)
+    envelope = notes.explain(ids=[there, here], project="api")
+    assert ids_of(envelope) == [here] and envelope["missing_ids"] == [there]
+    assert envelope["items"][0]["matches"]["project_match"] is True
+    assert [error["code"] for error in envelope["errors"]] == ["PROJECT_MISMATCH"]
+    assert envelope["metadata"]["project"] == API
+    assert notes.explain(ids=[there], project="api")["items"] == []
+
+
+def test_without_pack_context_it_is_null(notes: Notes) -> None:
+    """5: for every item."""
+    first, second = notes.add("A deploy"), notes.add("A test")
+    envelope = notes.explain(query="deploy", ids=[second], include_pack_context=False)
+    assert ids_of(envelope) == [first, second]
+    assert [item["pack_context"] for item in envelope["items"]] == [None, None]
+
+
+def test_with_pack_context_it_has_all_keys(notes: Notes) -> None:
+    """6: the same keys whether the note was injected or not."""
+    known = notes.add("A deploy")
+    [item] = notes.explain(ids=[known], include_pack_context=True)["items"]
+    assert item["pack_context"] == {"included": False, "section": None, "tokens": None, "sessions": []}
+
+
+def test_unknown_components_are_null(notes: Notes) -> None:
+    """7: none is ever left out: there is no text score without a query, and no semantic retriever."""
+    known = notes.add("A deploy")
+    for asked, nulls in (({"ids": [known]}, {"base", "semantic_boost"}), ({"query": "deploy"}, {"semantic_boost"})):
+        [item] = notes.explain(**asked)["items"]
+        components = item["score"]["components"]
+        assert list(components) == COMPONENTS
+        assert {name for name, part in components.items() if part is None} == nulls
+
+
+# The rules beside the matrix
+
+
+@pytest.mark.parametrize("asked", [{}, {"query": None, "ids": []}, {"query": "  "}])
+def test_a_request_for_nothing_is_an_envelope_with_an_error(notes: Notes, asked: dict[str, Any]) -> None:
+    """It is not a failed call."""
+    envelope = notes.explain(**asked)
+    assert envelope["items"] == [] and envelope["missing_ids"] == []
+    assert envelope["errors"] == [
+        {"code": "INVALID_ARGUMENT", "message": "at least one of query or ids is required", "field": "query"}
+    ]
+
+
+def test_a_query_without_words_does_not_stop_the_ids(notes: Notes) -> None:
+    """Errors are additive."""
+    known = notes.add("A deploy")
+    envelope = notes.explain(query="?!", ids=[known])
+    assert ids_of(envelope) == [known] and envelope["metadata"]["query"] is None
+    assert [(error["code"], error["field"]) for error in envelope["errors"]] == [("INVALID_ARGUMENT", "query")]
+
+
+def test_an_ambiguous_project_is_an_error_in_the_envelope(notes: Notes) -> None:
+    """Its candidates are named, and nothing is searched."""
+    known = notes.add("A deploy")
+    notes.add("Another", namespace="gitlab.com/other/api")
+    envelope = notes.explain(query="deploy", ids=[known], project="api")
+    assert envelope["items"] == [] and envelope["missing_ids"] == [known]
+    [error] = envelope["errors"]
+    assert error["code"] == "INVALID_ARGUMENT" and error["field"] == "project" and API in error["message"]
+
+
+def test_results_come_by_rank_and_then_the_other_ids_as_requested(notes: Notes) -> None:
+    """The limit holds for the query only, and what both name is there once."""
+    deploys = [notes.add(f"Deploy {number}", "about a deploy") for number in range(5)]
+    others = [notes.add(f"Other {number}") for number in range(3)]
+    envelope = notes.explain(query="deploy", ids=[others[2], f"m{others[0]}", str(others[1])], limit=2)
+    assert len(ids_of(envelope)) == 5 and set(ids_of(envelope)[:2]) <= set(deploys)
+    assert ids_of(envelope)[2:] == [others[2], others[0], others[1]]
+    both = notes.explain(query="deploy", ids=[ids_of(envelope)[1]], limit=2)
+    assert [item["retrieval"] for item in both["items"]] == [
+        {"source": "query", "rank": 1},
+        {"source": "query+id_lookup", "rank": 2},
+    ]
+    unranked = notes.explain(query="deploy", ids=[others[0]], limit=1)["items"][1]
+    assert unranked["retrieval"] == {"source": "id_lookup", "rank": None}
+    assert unranked["score"]["components"]["base"] == 0.0 and unranked["matches"]["query_terms"] == []
+
+
+def test_an_id_behind_the_limit_has_the_score_that_would_rank_it(notes: Notes) -> None:
+    """Its parts are the same as when the query returns it."""
+    for number in range(6):
+        notes.add(f"Deploy {number}", f"deploy {'of the server ' * number}", priority=number + 1)
+    every = notes.explain(query="deploy server")["items"]
+    for item in every[1:]:
+        looked_up = notes.explain(query="deploy server", ids=[item["id"]], limit=1)["items"][1]
+        assert looked_up["id"] == item["id"]
+        assert math.isclose(looked_up["score"]["total"], item["score"]["total"], rel_tol=1e-4)
+
+
+def test_it_touches_nothing(notes: Notes) -> None:
+    """Explaining is not using."""
+    known = notes.add("A deploy")
+    before = notes.result("memory_get", id=known)
+    notes.explain(query="deploy", ids=[known], include_pack_context=True)
+    assert notes.result("memory_get", id=known) == before
+
+
+def test_the_total_is_the_score_that_ranked_for_a_thousand_queries(notes: Notes) -> None:
+    """The order is that of recall, totals fall with the rank, and the components that are known sum to the total."""
+    chance = random.Random(7)
+    words = [f"word{number}" for number in range(60)]
+    memories = [
+        {
+            "title": f"Note {number}",
+            "content": " ".join(chance.choices(words, k=12)),
+            "namespace": API,
+            "tier": chance.choice(["short", "mid", "long"]),
+            "priority": chance.randint(1, 10),
+            "confidence": chance.random(),
+            "kind": chance.choice(["note", "decision", "bugfix"]),
+        }
+        for number in range(300)
+    ]
+    assert notes.result("memory_bulk", memories=memories)["errors"] == []
+    for _ in range(1_000):
+        query = " ".join(chance.sample(words, chance.randint(1, 4)))
+        recalled = notes.result("memory_recall", context=query, touch=False)["memories"]
+        items = notes.explain(query=query)["items"]
+        assert [item["id"] for item in items] == [note["id"] for note in recalled]
+        totals = [item["score"]["total"] for item in items]
+        assert totals == sorted(totals, reverse=True)
+        for item, note in zip(items, recalled, strict=True):
+            parts = [part for part in item["score"]["components"].values() if part is not None]
+            assert math.isclose(sum(parts), item["score"]["total"])
+            assert abs(item["score"]["total"] - note["score"]) < 0.001
+
+
+# Injections and hints
+
+
+def test_pack_context_tells_where_a_note_was_injected(notes: Notes) -> None:
+    """The section of its line, its tokens at four characters each, and the sessions that got it, newest first."""
+    known = notes.add("A deploy")
+    text = f"Header\nHints for here\n- api/test: make test\nDecisions and lessons here\n- m{known} decision: A deploy"
+    items = [{"id": "api/test", "kind": "hint"}, {"id": f"m{known}", "kind": "note"}]
+    assert notes.app.history is not None
+    for session, when in (("one", 1_000), ("two", 2_000)):
+        injected = partial(store_injection, session_id=session, timestamp=when, items=items, text=text)
+        asyncio.run(notes.app.history.write(injected))
+    [item] = notes.explain(ids=[known], include_pack_context=True)["items"]
+    assert item["pack_context"] == {
+        "included": True,
+        "section": "Decisions and lessons here",
+        "tokens": 6,
+        "sessions": [{"session_id": "two", "timestamp": 2_000}, {"session_id": "one", "timestamp": 1_000}],
+    }
+    assert list(item["pack_context"]) == PACK_KEYS
+
+
+def test_names_explain_hints_in_the_same_envelope(notes: Notes) -> None:
+    """A variant that applies has the score that ranks it; one that does not says which condition stands in the way."""
+    notes.result("set_hint", component="api", key="test", value="make test", meta={"scope": {"branch": ["main"]}})
+    notes.result("set_hint", component="api", key="test", value="make slow", meta={"scope": {"branch": ["release"]}})
+    envelope = notes.explain(names=["api/test", "api/none"], context={"branch": "main"})
+    applies, refused = envelope["items"]
+    assert list(applies) == ITEM_KEYS and list(refused) == ITEM_KEYS
+    assert applies["retrieval"] == {"source": "name_lookup", "rank": 1} and applies["matches"]["eligible"] is True
+    got = notes.result("get_hint", component="api", key="test", context={"branch": "main"})["match_explain"]
+    assert round(applies["score"]["total"], 4) == got["score"]
+    parts = [part for part in applies["score"]["components"].values() if part is not None]
+    assert math.isclose(sum(parts), applies["score"]["total"])
+    assert refused["score"]["total"] is None and set(refused["score"]["components"].values()) == {None}
+    assert refused["matches"]["eligible"] is False and "release" in " ".join(refused["matches"]["reasons"])
+    assert envelope["errors"] == [{"code": "NOT_FOUND", "message": "there is no hint api/none", "field": "names"}]
+
+
+def test_hints_are_explained_without_a_database() -> None:
+    """A history that is off does not matter to them."""
+    app = Notes()
+    app.result("set_hint", component="api", key="test", value="make test")
+    assert [item["id"] for item in app.explain(names=["api/test"])["items"]] == ["api/test"]
