@@ -43,7 +43,7 @@ def no_such_hint(index: HintIndex, now: float, component: str, key: str, context
     keys = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
     message = f"{component} has no key {key}" if keys else f"component {component} is not known"
     near = list(islice(_near(index, now, (component, key), keys, context), limits.MAX_NEAR))
-    message += f"; did you mean {' or '.join(near)}?" if near else ""
+    message += f" (did you mean {' or '.join(near)}?)" if near else ""
     more = {"known_keys": keys[: limits.MAX_KNOWN_KEYS]} if keys else {}
     return _not_found(message, component, key, [], **more, **({"near": near} if near else {}))
 

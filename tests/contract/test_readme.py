@@ -178,6 +178,22 @@ def test_lifetimes() -> None:
     assert f"{limits.IDLE_EXIT / 60:.0f} minutes of silence" in lived
 
 
+def test_the_first_sweep_is_told() -> None:
+    """In minutes, in both documents."""
+    told = f"never in the first {limits.FIRST_SWEEP / 60:.0f} minutes of a server"
+    assert told in readme.TEXT and told in (ROOT / "SECURITY.md").read_text()
+
+
+def test_a_file_written_by_hand(machine: Machine) -> None:
+    """The example of a file is imported as it is; an edited one changes what it says, and the rest is only counted."""
+    (text,) = (text for text in readme.blocks("json") if '"components"' in text)
+    assert machine.cli("import", "-", stdin=text).stdout == "✔ imported 2 hints, skipped 0\n"
+    assert machine.json("get", "shop/test", "--repo", "git:github.com/acme/shop")["hint"]["value"]["cmd"] == "make test"
+    edited = text.replace("staging.example.com", "example.com")
+    assert machine.cli("import", "-", stdin=edited).stdout == "✔ imported 1 hint, skipped 1 (already here)\n"
+    assert machine.json("get", "shop/staging")["hint"]["value"] == "https://example.com"
+
+
 def test_retention() -> None:
     """The days in the table are the days in force, and no type has others."""
     (row,) = readme.rows("| commits and pushes |")
@@ -203,7 +219,11 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
         paths.ENDPOINT,
         paths.TOKEN,
         paths.CHANGE_LOG,
+        f"{paths.CHANGE_LOG}.damaged",
         paths.PREVIOUS,
+        paths.SETTINGS,
+        paths.DIRECTORIES,
+        paths.START_LOCK,
         paths.START_REPORT,
     }
     files |= {switch.FILE, plan.LEDGER, f"{spool.FOLDER}/"}
