@@ -26,6 +26,7 @@ LEAVES = (
     "files",
     "strict_json",
     "text",
+    "thin_json",
 )
 IPC = (
     "ipc.endpoint",
@@ -65,6 +66,13 @@ HEAVY = frozenset(
         "typing",
         "urllib",
     )
+)
+
+# 8 ms together, which is more than all else that a hook imports.
+PATTERNS = frozenset(("collections", "enum", "functools", "json", "re"))
+WITHOUT_PATTERNS = (
+    *("hook", "history.extract", "ipc.client", "ipc.spawn", "cli.plain", "cli.output", "config", "security.secrets"),
+    *("clients.registry", "clients.claude_code", "context", "switches", "storage.spool"),
 )
 
 
@@ -112,6 +120,12 @@ def test_a_thin_module_loads_nothing_heavy(module: str) -> None:
     if not exists(module):
         pytest.skip(f"{module} does not exist")
     assert not top_levels(loaded_by(f"import {module}")) & HEAVY
+
+
+@pytest.mark.parametrize("module", WITHOUT_PATTERNS)
+def test_a_hook_and_a_plain_line_import_no_patterns(module: str) -> None:
+    """`re` and `json` are imported where a text needs them."""
+    assert not loaded_by(f"import nudge.{module}") & PATTERNS
 
 
 def test_what_is_loaded_is_seen() -> None:
