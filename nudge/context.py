@@ -344,11 +344,11 @@ def _resolve_alias(host: str) -> str:
         return host
     inside = False
     for line in _read(os.path.expanduser("~/.ssh/config")).lower().split("\n"):
-        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
-        if name == "host":
-            inside = host in value.split()
-        elif name == "hostname" and inside:
-            return _host_name(value.strip().strip('"').replace("%h", host)) or host
+        name, *values = line.replace("=", " ", 1).replace('"', " ").split() or [""]
+        if name in ("host", "match"):
+            inside = name == "host" and host in values
+        elif name == "hostname" and inside and values:
+            return _host_name(values[0].replace("%h", host)) or host
     return host
 
 

@@ -252,6 +252,8 @@ class TestProject:
             ("git@unknown:acme/api", "unknown/acme/api"),
             ("git:acme/api", "git.acme.example/acme/api"),
             ("https://work/acme/api", "work.acme.example/acme/api"),
+            ("git@tabbed:acme/api", "t.example/acme/api"),
+            ("git@quoted:acme/api", "t.example/acme/api"),
             ("/srv/git/api.git", "/srv/git/api"),
         ],
     )
@@ -264,6 +266,7 @@ class TestProject:
         (tmp_path / ".ssh" / "config").write_text(
             "Host a b\n  HostName c.d\nHost github-work\n  HostName github.com\n"
             "Host git work\n  HostName=%h.acme.example\n"
+            'Match user x\n  HostName no.example\nHOST\ttabbed "quoted"\n\thostname\t"T.Example"\n'
         )
         here = resolve(str(make_repo(tmp_path / "repo", origin)))
         assert here.project == project
