@@ -52,7 +52,7 @@ def steps_of_a_day() -> Figures:
 
 
 def suspend_of_a_day() -> Figures:
-    """A day passes on the boot clock (as in a suspend): TTLs of hours are over, and so is the session's grace."""
+    """A day passes on the boot clock (as in a suspend): TTLs of hours are over, those of days go on."""
     machine = Machine()
     try:
         machine.json("set", "c", "hours", "v", "--ttl", "PT2H", "--global")
