@@ -148,9 +148,14 @@ def test_private_projects_of_the_session(machine: Machine) -> None:
     (machine.base / "web").mkdir()
     assert machine.cli("record", stdin=json.dumps(event)).returncode == 0
     eventually(lambda: "pay" in machine.cli("search", "pay", "--project", "payroll").stdout, "it is recorded")
+    web = str(machine.base / "web")
     for environ in ({}, {"NUDGE_PRIVATE_PROJECTS": ""}, {"NUDGE_PRIVATE_PROJECTS": "web"}):
-        seen = machine.cli("recent", "--all-projects", cwd=str(machine.base / "web"), **environ)
-        assert "pay everyone" not in seen.stdout
+        for words in (("recent", "--all-projects"), ("search", "pay"), ("sessions",), ("inject",)):
+            assert "pay" not in machine.cli(*words, cwd=web, **environ).stdout
+        agent = machine.serve(cwd=web, **environ)
+        agent.initialize()
+        assert agent.call("search", query="pay", project=None)["result"] == []
+        assert agent.call("recent_context", project=None)["result"] == []
 
 
 # After a clean end
