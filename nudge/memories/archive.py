@@ -96,13 +96,9 @@ def stats(connection: Connection) -> dict[str, Any]:
         "SELECT count(*), min(archived_at), max(archived_at), coalesce(sum(length(note)), 0) FROM archived_notes"
     ).fetchone()
     reasons = connection.execute("SELECT archive_reason, count(*) FROM archived_notes GROUP BY 1 ORDER BY 1")
-    return {
-        "count": count,
-        "bytes": size,
-        "oldest": rfc3339(first),
-        "newest": rfc3339(last),
-        "by_reason": [{"reason": reason, "count": number} for reason, number in reasons],
-    }
+    span = {"oldest": rfc3339(first), "newest": rfc3339(last)} if count else {}
+    by_reason = [{"reason": reason, "count": number} for reason, number in reasons]
+    return {"count": count, "bytes": size, **span, "by_reason": by_reason}
 
 
 # Consolidation

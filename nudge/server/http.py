@@ -121,7 +121,8 @@ class PublicDoor:
         if handler is None:
             allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
             raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
-        if (request.method in ("POST", "PUT") or request.body_exists) and path not in _OPEN:
+        says_what = request.method in ("POST", "PUT") and "Content-Type" in headers  # without a body it need not
+        if (request.body_exists or says_what) and path not in _OPEN:
             _check_json(headers)
         return handler
 

@@ -147,7 +147,7 @@ def _describe(verb: str, template: str, operation: Operation) -> dict[str, Any]:
             body["schema"] = {"anyOf": [body["schema"], schema["properties"][_LIST_BODY[operation.name]]]}
         if example:
             body["example"] = {name: value for name, value in example.items() if f"{{{name}}}" not in template}
-        described["requestBody"] = {"content": {"application/json": body}}
+        described["requestBody"] = {"required": "required" in schema, "content": {"application/json": body}}
     return described
 
 

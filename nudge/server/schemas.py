@@ -27,12 +27,13 @@ def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
     if "$ref" in node:
         return _slim(shared[node["$ref"].rpartition("/")[2]], shared)
     slim = {key: _slim(value, shared) for key, value in node.items() if not _is_decoration(key, value)}
-    if slim.get("default", 0) is None:
+    may_be_left_out = slim.get("default", 0) is None
+    if may_be_left_out:
         del slim["default"]
     options = [option for option in slim.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
-        del slim["anyOf"]
-        slim = {**options[0], **slim}
+        is_nullable = len(slim.pop("anyOf")) > 1 and not may_be_left_out and "type" in options[0]
+        slim = {**options[0], **slim, **({"type": [options[0]["type"], "null"]} if is_nullable else {})}
     return slim
 
 

@@ -95,8 +95,8 @@ class Purged(Result):
 class ArchiveStats(Result):
     count: int
     bytes: int
-    oldest: str | None
-    newest: str | None
+    oldest: str | None = None
+    newest: str | None = None
     by_reason: list[dict[str, Any]]
 
 

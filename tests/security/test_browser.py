@@ -214,7 +214,7 @@ def test_health_says_who_and_nothing_else(server: Served) -> None:
     """The one page without a token: that it is up, name, version, role; no header tells more."""
     with server.tcp() as link:
         reply = link.ask(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    assert reply.json == {"status": "ok", "name": "nudge", "version": __version__, "role": "PRIMARY"}
+    assert reply.json == {"status": "healthy", "name": "nudge", "version": __version__, "role": "PRIMARY"}
     assert set(reply.headers) == {"content-type", "content-length", "date", "server"}
     assert reply.headers["server"] == "nudge"
 
