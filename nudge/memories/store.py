@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -93,12 +93,12 @@ def store(connection: Connection, draft: Draft, now: float, lifetimes: Lifetimes
 
     An update never lowers the tier and keeps the higher priority; everything else is replaced.
     """
-    previous = _titled(connection, draft, now)
+    previous = titled(connection, draft, now)
     if previous is None:
         return insert(connection, draft, now, expires_at=lifetimes.expiry(draft, now)), None
     tier = max(draft.tier, previous.draft.tier, key=TIERS.index)
     merged = replace(draft, tier=tier, priority=max(draft.priority, previous.draft.priority))
-    _write(connection, previous.id, merged, now, lifetimes.expiry(merged, now))
+    write(connection, previous.id, merged, now, lifetimes.expiry(merged, now))
     return get(connection, previous.id, now), previous
 
 
@@ -144,7 +144,7 @@ def update(connection: Connection, note_id: int, changes: Mapping[str, Any], now
     elif draft.tier != note.draft.tier:
         expires_at = lifetimes.expiry(draft, now)
     refuse_taken_title(connection, draft, now, note_id)
-    _write(connection, note_id, draft, now, expires_at)
+    write(connection, note_id, draft, now, expires_at)
     return get(connection, note_id, now)
 
 
@@ -211,8 +211,13 @@ def link(connection: Connection, source: int, target: int, relation: str, now: f
     if source == target:
         raise Invalid("a note cannot be linked to itself", field="target_id")
     get(connection, source, now), get(connection, target, now)
-    added = connection.execute("INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)", (source, target, relation, now))
-    return added.rowcount == 1
+    return add_link(connection, source, target, relation, now)
+
+
+def add_link(connection: Connection, source: int, target: int, relation: str, created_at: float) -> bool:
+    """Insert a link between two notes that exist; False when there is one."""
+    row = (source, target, relation, created_at)
+    return connection.execute("INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)", row).rowcount == 1
 
 
 def links_of(connection: Connection, note_id: int) -> list[dict[str, Any]]:
@@ -416,6 +421,16 @@ def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dic
 # Rows
 
 
+def select(connection: Connection, condition: str, values: Sequence[Any]) -> Iterator[Note]:
+    """The notes that meet an SQL condition on the table `n`, which may end in an order."""
+    return map(_note, connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {condition}", values))
+
+
+def find_by_uid(connection: Connection, uid: str, now: float) -> Note | None:
+    """The note with this uid; one whose time is over gives it up."""
+    return _or_archived(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
+
+
 def find_by_title(connection: Connection, title: str, namespace: str) -> Note | None:
     """The note of this title, expired or not. Attempts may share a title and are not found."""
     row = connection.execute(
@@ -425,9 +440,13 @@ def find_by_title(connection: Connection, title: str, namespace: str) -> Note | 
     return None if row is None else _note(row)
 
 
-def _titled(connection: Connection, draft: Draft, now: float) -> Note | None:
+def titled(connection: Connection, draft: Draft, now: float) -> Note | None:
     """The note that has the draft's title; one whose time is over gives it up."""
     note = None if draft.kind == ATTEMPT else find_by_title(connection, draft.title, draft.namespace)
+    return _or_archived(connection, note, now)
+
+
+def _or_archived(connection: Connection, note: Note | None, now: float) -> Note | None:
     if note is not None and note.expires_at is not None and note.expires_at <= now:
         archive_notes(connection, [note], "gc", now)
         return None
@@ -436,12 +455,13 @@ def _titled(connection: Connection, draft: Draft, now: float) -> Note | None:
 
 def refuse_taken_title(connection: Connection, draft: Draft, now: float, *but: int) -> None:
     """Raise Conflict when a note other than these has the title in the namespace."""
-    other = _titled(connection, draft, now)
+    other = titled(connection, draft, now)
     if other is not None and other.id not in but:
         raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
 
 
-def _write(connection: Connection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:
+def write(connection: Connection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:
+    """Replace the fields of a note. The title must be free in its namespace."""
     connection.execute(
         "UPDATE notes SET tier = ?, namespace = ?, kind = ?, title = ?, content = ?, tags = ?, priority = ?,"
         " confidence = ?, source = ?, metadata = ?, origin = ?, updated_at = ?, expires_at = ? WHERE id = ?",

@@ -55,13 +55,21 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_gc": {},
     "nudge.memory_delete": {"id": 2},
     "nudge.memory_archive_purge": {"older_than_days": 30},
+    "nudge.memory_import": {
+        "memories": [
+            {"id": 71, "title": "Port of the API", "content": "8080.", "namespace": "my-app", "tier": "long"},
+            {"id": 72, "title": "Ports", "content": "Services are on 8080 to 8089.", "namespace": "my-app"},
+        ],
+        "links": [{"source_id": 71, "target_id": 72, "relation": "derived_from"}],
+    },
+    "nudge.memory_export": {"namespace": "my-app"},
 }
 
 _WRONG = frozenset(
     f"nudge.memory_{name}"
     for name in (
         *("store", "bulk", "recall", "explain", "search", "list", "get", "update", "link", "get_links", "resolve"),
-        "promote",
+        *("promote", "import", "export"),
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
 )

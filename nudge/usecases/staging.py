@@ -16,6 +16,8 @@ from nudge import limits
 from nudge.errors import NotFound, QuotaExceeded, StorageFailed
 from nudge.hints.import_export import Incoming
 from nudge.hints.model import Hint, Identity
+from nudge.memories.transfer import Incoming as IncomingNote
+from nudge.memories.transfer import IncomingLink
 
 _now = time.monotonic
 
@@ -69,7 +71,41 @@ class PinnedExport:
         self.hints = []
 
 
-_Transfer = TypeVar("_Transfer", StagedImport, PinnedExport)
+@dataclass(eq=False)
+class StagedNotes:
+    """The checked notes and links of an import's pages, in memory until the last one came."""
+
+    id: str = ""
+    pages: int = 0
+    read: int = 0
+    size: int = 0
+    notes: list[IncomingNote] = field(default_factory=list)
+    links: list[IncomingLink] = field(default_factory=list)
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    touched: float = field(default_factory=lambda: _now())
+
+    def append(
+        self, notes: list[IncomingNote], links: list[IncomingLink], errors: list[dict[str, Any]], read: int
+    ) -> None:
+        self.size += sum(len(note.draft.content) for note in notes)
+        if self.read + read > limits.MAX_STAGED_NOTES or self.size > limits.MAX_STAGED_NOTE_BYTES:
+            raise QuotaExceeded(
+                f"an import has at most {limits.MAX_STAGED_NOTES} notes of 256 MiB in all",
+                limit="staged notes",
+                max=limits.MAX_STAGED_NOTES,
+            )
+        self.notes += notes
+        self.links += links
+        self.errors += errors
+        self.read += read
+        self.pages += 1
+
+    def close(self) -> None:
+        self.notes, self.links = [], []
+
+
+_Transfer = TypeVar("_Transfer", StagedImport, StagedNotes, PinnedExport)
 
 
 class Transfers:
@@ -77,7 +113,7 @@ class Transfers:
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
-        self._by_id: dict[str, StagedImport | PinnedExport] = {}
+        self._by_id: dict[str, StagedImport | StagedNotes | PinnedExport] = {}
 
     def begin_import(self, mode: str) -> str:
         import tempfile  # late: 7 ms, and few servers see an import in pages
@@ -91,11 +127,19 @@ class Transfers:
         weakref.finalize(staged, file.close)
         return self._add(staged)
 
+    def begin_notes(self) -> StagedNotes:
+        staged = StagedNotes()
+        staged.id = self._add(staged)
+        return staged
+
     def begin_export(self, header: dict[str, Any], hints: list[Hint], reveal: bool) -> str:
         return self._add(PinnedExport(header, hints, reveal))
 
     def staged_import(self, transfer: str) -> StagedImport:
         return self._get(transfer, StagedImport)
+
+    def staged_notes(self, transfer: str) -> StagedNotes:
+        return self._get(transfer, StagedNotes)
 
     def pinned_export(self, transfer: str) -> PinnedExport:
         return self._get(transfer, PinnedExport)
@@ -113,7 +157,7 @@ class Transfers:
         for transfer in [name for name, one in self._by_id.items() if one.touched < oldest]:
             self.drop(transfer)
 
-    def _add(self, one: StagedImport | PinnedExport) -> str:
+    def _add(self, one: StagedImport | StagedNotes | PinnedExport) -> str:
         self.expire()
         if len(self._by_id) >= limits.MAX_TRANSFERS:
             one.close()

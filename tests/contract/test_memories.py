@@ -21,7 +21,7 @@ from tests.contract.ways import Http, InProcess, Mcp, Outcome, Params, Rest, Way
 from tests.harness import Machine
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-OF_THE_DOOR = ("origin", "source", "bytes", "db_size_bytes")
+OF_THE_DOOR = ("origin", "source", "uid", "bytes", "db_size_bytes")
 NOTES = [name for name, operation in OPERATIONS.items() if operation.group == "memories"]
 HEX = "9f86d081884c7d659a2feaa0c55ad015"
 
@@ -71,6 +71,9 @@ REFUSED: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("delete", {"id": "-1"}, "E_INVALID", "id"),
     ("delete", {"id": 999}, "E_NOT_FOUND", None),
     ("archive_purge", {"older_than_days": -1}, "E_INVALID", "older_than_days"),
+    ("import", {"memories": 7}, "E_INVALID", "memories"),
+    ("import", {"memories": [], "page": 3}, "E_INVALID", "page"),
+    ("export", {"after": -1}, "E_INVALID", "after"),
 ]
 
 
@@ -134,7 +137,7 @@ def expected() -> list[tuple[str, Outcome]]:
 
 def test_every_operation_on_notes_has_an_example_that_works(expected: list[tuple[str, Outcome]]) -> None:
     """In the order of the examples, on an empty store."""
-    assert set(EXAMPLES) == set(NOTES)
+    assert set(EXAMPLES) == set(NOTES) - {"nudge.memory_sync"}  # which needs another database
     assert [(name, outcome) for name, outcome in expected[: len(EXAMPLES)] if "result" not in outcome] == []
 
 

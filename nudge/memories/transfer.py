@@ -1,0 +1,244 @@
+"""Notes that leave a store and come into another: exports, imports, and the merge of two databases.
+
+A hidden `uid` tells which note is which; without one, title and namespace do. Ids are those of the store that a note
+comes from: the receiving store gives its own, and links follow. Of two versions of a note the newer stays, but no
+version lowers a tier or a priority. Deletions do not travel.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nudge.errors import Invalid
+from nudge.memories import store
+from nudge.memories.note import (
+    TIERS,
+    Draft,
+    Lifetimes,
+    Note,
+    check_metadata,
+    check_relation,
+    parse_draft,
+    parse_id,
+    parse_time,
+    rfc3339,
+)
+from nudge.memories.store import Connection, Filter
+
+CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED = (
+    *("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused"),
+)
+_UID = re.compile(r"[0-9a-f]{24}")
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A note on its way into a store. `source_id` is its id where it comes from, which links name; `uid` and
+    `updated_at` are None in files that were written by hand."""
+
+    draft: Draft
+    source_id: int | None = None
+    uid: str | None = None
+    created_at: float | None = None
+    updated_at: float | None = None
+    last_accessed_at: float | None = None
+    access_count: int = 0
+
+    @classmethod
+    def of(cls, note: Note) -> Incoming:
+        return cls(
+            replace(note.draft, expires_at=note.expires_at),
+            note.id,
+            note.uid,
+            note.created_at,
+            note.updated_at,
+            note.last_accessed_at,
+            note.access_count,
+        )
+
+    def is_expired(self, now: float) -> bool:
+        return self.draft.expires_at is not None and self.draft.expires_at <= now
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingLink:
+    """A link between two notes by the ids that they have where they come from."""
+
+    source_id: int
+    target_id: int
+    relation: str
+    created_at: float | None = None
+
+
+# Out
+
+
+def export_page(
+    connection: Connection, where: Filter, now: float, after: int, room: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int | None]:
+    """Return notes with ids above `after` in that order, as many as fit into `room` bytes and at least one; their
+    outgoing links; and the last id when there may be more."""
+    memories: list[dict[str, Any]] = []
+    links: list[dict[str, Any]] = []
+    for note in _notes(connection, where, now, after):
+        row = {**note.to_wire(), "uid": note.uid}
+        outgoing = [_link_row(link) for link in _outgoing(connection, note.id)]
+        room -= len(json.dumps([row, outgoing]))
+        if room < 0 and memories:
+            return memories, links, memories[-1]["id"]
+        memories.append(row)
+        links += outgoing
+    return memories, links, None
+
+
+def all_notes(connection: Connection, now: float) -> Iterator[Incoming]:
+    """Every note of a store that has not expired."""
+    return map(Incoming.of, _notes(connection, Filter(), now, 0))
+
+
+def all_links(connection: Connection) -> Iterator[IncomingLink]:
+    rows = connection.execute("SELECT source_id, target_id, relation, created_at FROM note_links")
+    return (IncomingLink(*row) for row in rows)
+
+
+def _notes(connection: Connection, where: Filter, now: float, after: int) -> Iterator[Note]:
+    parts, values = where.where(now)
+    return store.select(connection, f"{' AND '.join(parts)} AND n.id > ? ORDER BY n.id", (*values, after))
+
+
+def _outgoing(connection: Connection, note_id: int) -> list[tuple[int, int, str, float]]:
+    return [row for row in store.link_rows(connection, note_id) if row[0] == note_id]
+
+
+def _link_row(row: tuple[int, int, str, float]) -> dict[str, Any]:
+    source, target, relation, created = row
+    return {"source_id": source, "target_id": target, "relation": relation, "created_at": rfc3339(created)}
+
+
+# In
+
+
+def parse_note(fields: Mapping[str, Any], now: float, namespace: str) -> Incoming:
+    """Validate one note of an import. An expiry in the past is no error: the note is counted as expired."""
+    expires_at = None if fields.get("expires_at") is None else parse_time(fields["expires_at"], "expires_at")
+    others = {name: value for name, value in fields.items() if name != "expires_at"}
+    draft = parse_draft(others, now=now, namespace=namespace, source="import")
+    uid = fields.get("uid")
+    if uid is not None and not (isinstance(uid, str) and _UID.fullmatch(uid)):
+        raise Invalid("must be 24 hexadecimal digits", field="uid")
+    count = fields.get("access_count", 0)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
+        raise Invalid("must be a whole number, 0 or more", field="access_count")
+    return Incoming(
+        replace(draft, expires_at=expires_at, origin=check_metadata(fields.get("origin") or {}, "origin")),
+        None if fields.get("id") is None else parse_id(fields["id"]),
+        uid,
+        _time(fields, "created_at"),
+        _time(fields, "updated_at"),
+        _time(fields, "last_accessed_at"),
+        count,
+    )
+
+
+def parse_link(fields: object) -> IncomingLink:
+    if not isinstance(fields, Mapping):
+        raise Invalid("must be an object", field="links")
+    source, target = parse_id(fields.get("source_id")), parse_id(fields.get("target_id"))
+    relation = check_relation(fields.get("relation", "related_to"))
+    return IncomingLink(source, target, relation, _time(fields, "created_at"))
+
+
+def _time(fields: Mapping[str, Any], name: str) -> float | None:
+    return None if fields.get(name) is None else parse_time(fields[name], name)
+
+
+@dataclass(slots=True)
+class Merge:
+    """Incoming notes and links put into a store, inside the caller's transaction.
+
+    `counts` says what became of them: `expired` ones are left out, as are `forgotten` ones, which are in the archive
+    of this store because a user put them there, unless they are to be `revived`; `conflicts`, whose title another note
+    has; and those that `is_refused` refuses. `links` counts the new ones.
+    """
+
+    connection: Connection
+    now: float
+    lifetimes: Lifetimes
+    revived: bool = True
+    is_refused: Callable[[Draft], bool] | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    _ids: dict[int, int] = field(default_factory=dict)
+
+    def notes(self, incoming: Iterable[Incoming]) -> None:
+        for one in incoming:
+            note_id, outcome = self._put(one)
+            self.counts[outcome] += 1
+            if one.source_id is not None and note_id is not None:
+                self._ids[one.source_id] = note_id
+
+    def links(self, incoming: Iterable[IncomingLink]) -> None:
+        """Links between notes that came in; others have lost an end."""
+        for one in incoming:
+            source, target = self._ids.get(one.source_id), self._ids.get(one.target_id)
+            if source is not None and target is not None and source != target:
+                created = self.now if one.created_at is None else one.created_at
+                self.counts["links"] += store.add_link(self.connection, source, target, one.relation, created)
+
+    def to_wire(self) -> dict[str, int]:
+        names = (CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED, "links")
+        return {name: self.counts[name] for name in names}
+
+    def _put(self, one: Incoming) -> tuple[int | None, str]:
+        if one.is_expired(self.now):
+            return None, EXPIRED
+        if self.is_refused is not None and self.is_refused(one.draft):
+            return None, REFUSED
+        if not self.revived and one.uid and self._was_forgotten(one.uid):
+            return None, FORGOTTEN
+        same = store.find_by_uid(self.connection, one.uid, self.now) if one.uid else None
+        namesake = store.titled(self.connection, one.draft, self.now)
+        held = same or namesake
+        if held is None:
+            return self._insert(one), CREATED
+        if one.updated_at is not None and one.updated_at <= held.updated_at:
+            return held.id, UNCHANGED
+        draft = replace(
+            one.draft,
+            tier=max(one.draft.tier, held.draft.tier, key=TIERS.index),
+            priority=max(one.draft.priority, held.draft.priority),
+        )
+        if _same(draft, held.draft):
+            return held.id, UNCHANGED
+        if namesake is not None and namesake.id != held.id:
+            return held.id, CONFLICT
+        store.write(self.connection, held.id, draft, one.updated_at or self.now, self._expiry(draft))
+        return held.id, UPDATED
+
+    def _was_forgotten(self, uid: str) -> bool:
+        found = "SELECT 1 FROM archived_notes WHERE uid = ? AND archive_reason IN ('forgotten', 'consolidated')"
+        return self.connection.execute(found, (uid,)).fetchone() is not None
+
+    def _insert(self, one: Incoming) -> int:
+        note = store.insert(
+            self.connection,
+            one.draft,
+            self.now if one.updated_at is None else one.updated_at,
+            expires_at=self._expiry(one.draft),
+            uid=one.uid,
+            access_count=one.access_count,
+            created_at=one.created_at,
+            last_accessed_at=one.last_accessed_at,
+        )
+        return note.id
+
+    def _expiry(self, draft: Draft) -> float | None:
+        return self.lifetimes.expiry(draft, self.now)
+
+
+def _same(one: Draft, other: Draft) -> bool:
+    return replace(one, expires_at=None, origin={}) == replace(other, expires_at=None, origin={})

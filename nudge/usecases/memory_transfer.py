@@ -1,0 +1,197 @@
+"""Notes in and out: export, import and sync with another database. Each import is one transaction: all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from nudge import limits
+from nudge.errors import Invalid, StorageFailed
+from nudge.memories import transfer
+from nudge.memories.note import GLOBAL, Draft, find_secret_in, rfc3339
+from nudge.memories.transfer import Incoming, IncomingLink, Merge
+from nudge.security.paths import normalise_path
+from nudge.storage import migrations
+from nudge.storage.database import Database
+from nudge.storage.sqlite import open_readonly
+from nudge.text import mask
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params, Result
+from nudge.usecases.memories import Visible, lifetimes_of, refuse_secrets
+from nudge.usecases.memory_models import Filters
+from nudge.usecases.staging import StagedNotes
+
+
+class ExportMemories(Params):
+    namespace: Annotated[str | None, Field(description="default: all")] = None
+    after: Annotated[int, Field(ge=0, description="`next` of the page before")] = 0
+
+
+class ExportedMemories(Result):
+    memories: list[dict[str, Any]]
+    links: list[dict[str, Any]]
+    exported_at: str
+    next: int | None = None
+
+
+class ImportMemories(Params):
+    memories: Annotated[list[dict[str, Any]], Field(default_factory=list, max_length=limits.MAX_BULK_NOTES)]
+    links: Annotated[list[dict[str, Any]], Field(default_factory=list)]
+    namespace: Annotated[str | None, Field(description="of notes that name none; default: global")] = None
+    dry_run: Annotated[bool, Field(description="only say what would be done")] = False
+    more: Annotated[bool, Field(description="further pages follow; nothing is stored before the last")] = False
+    transfer: Annotated[str | None, Field(description="from the answer to the first page")] = None
+    page: Annotated[int, Field(ge=0, description="counted from 0")] = 0
+
+
+class ImportedMemories(Result):
+    imported: int
+    errors: list[dict[str, Any]]
+    created: int | None = None
+    updated: int | None = None
+    unchanged: int | None = None
+    expired: int | None = None
+    forgotten: int | None = None
+    conflicts: int | None = None
+    links: int | None = None
+    dry_run: bool | None = None
+    transfer: str | None = None
+
+
+class SyncMemories(Params):
+    path: Annotated[str, Field(description="another nudge.db, absolute")]
+    direction: Literal["pull", "push", "merge"] = "merge"
+    dry_run: bool = False
+
+
+class Synced(Result):
+    direction: str
+    dry_run: bool
+    pulled: dict[str, int] | None
+    pushed: dict[str, int] | None
+
+
+async def export(app: App, params: ExportMemories, call: Call) -> Any:
+    now, visible = app.now(), await Visible.to(app, call)
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        where = visible.filter(connection, Filters(namespace=params.namespace))
+        memories, links, last = transfer.export_page(connection, where, now, params.after, limits.PAGE_BYTES)
+        return {"memories": memories, "links": links, "exported_at": rfc3339(now), "next": last}
+
+    return await app.read(read)
+
+
+# Import
+
+
+async def import_(app: App, params: ImportMemories, call: Call) -> Any:
+    """Notes that are not valid, or hold a secret, are named in `errors` and left out."""
+    staged = _staged(app, params)
+    now, guard = app.now(), app.session.settings.secret_guard
+    async with staged.lock:
+        if params.page == staged.pages:
+            staged.append(*await asyncio.to_thread(_valid_page, params, staged.read, now, guard))
+        elif params.page != staged.pages - 1:
+            raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
+        if params.more:
+            return {"imported": 0, "errors": staged.errors[: limits.MAX_IMPORT_REASONS], "transfer": staged.id}
+
+        def write(connection: sqlite3.Connection) -> dict[str, int]:
+            merge = Merge(connection, now, lifetimes_of(app))
+            return _merge(merge, staged.notes, staged.links, dry_run=params.dry_run)
+
+        counts = await app.write_once(call, write)
+    app.transfers.drop(staged.id)
+    imported = counts["created"] + counts["updated"] + counts["unchanged"]
+    errors = staged.errors[: limits.MAX_IMPORT_REASONS]
+    return {"imported": imported, "errors": errors, **counts, "dry_run": params.dry_run}
+
+
+def _staged(app: App, params: ImportMemories) -> StagedNotes:
+    return app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
+
+
+def _valid_page(
+    params: ImportMemories, already: int, now: float, guard: bool
+) -> tuple[list[Incoming], list[IncomingLink], list[dict[str, Any]], int]:
+    """What of a page can be stored, and an error for each of the others by its place in the whole import."""
+    notes, links, errors = [], [], []
+    for index, fields in enumerate(params.memories, already):
+        try:
+            note = transfer.parse_note(fields, now, params.namespace or GLOBAL)
+            if guard:
+                refuse_secrets([note.draft])
+            notes.append(note)
+        except Invalid as error:
+            errors.append({"index": index, "error": error.message})
+    for number, link in enumerate(params.links):
+        try:
+            links.append(transfer.parse_link(link))
+        except Invalid as error:
+            errors.append({"link": number, "error": error.message})
+    return notes, links, errors, len(params.memories)
+
+
+def _merge(merge: Merge, notes: Iterable[Incoming], links: Iterable[IncomingLink], *, dry_run: bool) -> dict[str, int]:
+    """Put everything into the store; a dry run does the whole work and takes it back."""
+    merge.connection.execute("SAVEPOINT transfer")
+    try:
+        merge.notes(notes)
+        merge.links(links)
+    finally:
+        if dry_run:
+            merge.connection.execute("ROLLBACK TO transfer")
+        merge.connection.execute("RELEASE transfer")
+    return merge.to_wire()
+
+
+# Sync
+
+
+async def sync(app: App, params: SyncMemories, call: Call) -> Any:
+    """First pull, then push, each a transaction of its own: what a crash interrupts, the next sync completes."""
+    own, other = app.database().path, normalise_path(params.path, "path")
+    if os.path.exists(other) and os.path.samefile(own, other):
+        raise Invalid("is this server's own database", field="path")
+    if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
+        raise Invalid("there is no such file", field="path")
+    pulled = pushed = None
+    if params.direction != "push":
+        pulled = await app.write_once(call, lambda mine: _copy(app, other, mine, params.dry_run))
+    if params.direction != "pull":
+        pushed = await _push(app, own, other, params.dry_run)
+    return {"direction": params.direction, "dry_run": params.dry_run, "pulled": pulled, "pushed": pushed}
+
+
+async def _push(app: App, own: str, other: str, dry_run: bool) -> dict[str, int]:
+    """Opening the other database takes its lock, and brings an older one to this format."""
+    target = await asyncio.to_thread(Database.open, other)
+    try:
+        if target.reason is not None:
+            raise StorageFailed(f"{mask(other)}: {target.reason}")
+        return await target.write(lambda theirs: _copy(app, own, theirs, dry_run))
+    finally:
+        await asyncio.to_thread(target.close)
+
+
+def _copy(app: App, source: str, target: sqlite3.Connection, dry_run: bool) -> dict[str, int]:
+    """Put the notes and links of the database at `source` into another one."""
+    guard = app.session.settings.secret_guard
+    with closing(open_readonly(source, limits.BUSY_TIMEOUT)) as notes:
+        if migrations.version(notes) != migrations.LATEST:
+            raise Invalid("is a database of another version of Nudge", field="path")
+        notes.execute("BEGIN")  # one moment of it, whatever is written meanwhile
+        merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
+        return _merge(merge, transfer.all_notes(notes, merge.now), transfer.all_links(notes), dry_run=dry_run)
+
+
+def _is_secret(draft: Draft) -> bool:
+    return find_secret_in(draft) is not None

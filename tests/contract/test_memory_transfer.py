@@ -1,0 +1,278 @@
+"""Notes that leave a store and come into another: export, import, sync. All or nothing, and nothing twice."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.storage.database import Database
+from tests.contract.ways import InProcess, Outcome
+
+NAMESPACE = "github.com/acme/api"
+HEX = "9f86d081884c7d659a2feaa0c55ad015"
+
+
+class Store(InProcess):
+    """A server with a database of its own, whose calls must succeed."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.path = database.path
+
+    def result(self, operation: str, **params: Any) -> Any:
+        outcome = self.call(f"nudge.memory_{operation}", params)
+        assert "result" in outcome, outcome
+        return outcome["result"]
+
+    def refused(self, operation: str, **params: Any) -> Outcome:
+        outcome: Outcome = self.call(f"nudge.memory_{operation}", params)["error"]
+        return outcome
+
+    def add(self, title: str, content: str = "text", **fields: Any) -> int:
+        params = {"title": title, "content": content, "namespace": NAMESPACE, **fields}
+        return int(self.result("store", **params)["id"])
+
+    def exported(self) -> dict[str, Any]:
+        """All pages together."""
+        whole: dict[str, Any] = {"memories": [], "links": []}
+        after: int | None = 0
+        while after is not None:
+            page = self.result("export", after=after)
+            whole = {name: whole[name] + page[name] for name in whole}
+            after = page["next"]
+        return whole
+
+    def titles(self) -> dict[str, str]:
+        return {note["title"]: note["content"] for note in self.exported()["memories"]}
+
+    def links(self) -> set[tuple[str, str, str]]:
+        whole = self.exported()
+        titles = {note["id"]: note["title"] for note in whole["memories"]}
+        return {(titles[link["source_id"]], titles[link["target_id"]], link["relation"]) for link in whole["links"]}
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[list[Store]]:
+    with ExitStack() as stack:
+        yield [Store(stack.enter_context(closing(Database.open(str(tmp_path / f"{name}.db"))))) for name in "ab"]
+
+
+def without_ids(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in note.items() if name != "id"} for note in whole["memories"]]
+
+
+# Export and import
+
+
+def test_an_export_round_trips_with_metadata_and_links(stores: list[Store]) -> None:
+    """Everything but the ids, which the other store gives; links follow them."""
+    here, there = stores
+    there.add("Takes the first id")
+    first = here.add(
+        "A", "one", tier="long", kind="decision", tags=["x", "y"], priority=8, metadata={"a": [1, {"b": 2}]}
+    )
+    second = here.add("B", "two", tier="short", confidence=0.25)
+    here.result("recall", context="one")
+    here.result("link", source_id=first, target_id=second, relation="supersedes")
+    whole = here.exported()
+    outcome = there.result("import", **whole)
+    assert (outcome["imported"], outcome["created"], outcome["links"], outcome["errors"]) == (2, 2, 1, [])
+    there.result("delete", id=1)
+    assert without_ids(there.exported()) == without_ids(whole)
+    assert there.links() == {("A", "B", "supersedes")}
+
+
+def test_a_second_import_changes_nothing(stores: list[Store]) -> None:
+    """Notes are known by their uid, whatever their ids are."""
+    here, there = stores
+    here.add("A"), here.add("B")
+    whole = here.exported()
+    there.result("import", **whole)
+    before = there.exported()
+    outcome = there.result("import", **whole)
+    assert (outcome["created"], outcome["updated"], outcome["unchanged"]) == (0, 0, 2)
+    assert there.exported() == before
+
+
+def test_a_renamed_note_stays_the_same_note(stores: list[Store]) -> None:
+    """The uid is stronger than the title; the newer version wins, and lowers neither tier nor priority."""
+    here, there = stores
+    note = here.add("Old name", "old", tier="long", priority=9)
+    there.result("import", **here.exported())
+    changed = {**here.exported()["memories"][0], "title": "New name", "content": "new", "tier": "mid", "priority": 2}
+    changed["updated_at"] = "2099-01-01T00:00:00+00:00"
+    assert there.result("import", memories=[changed])["updated"] == 1
+    [stored] = there.exported()["memories"]
+    assert (stored["title"], stored["content"], stored["tier"], stored["priority"]) == ("New name", "new", "long", 9)
+    assert here.result("get", id=note)["memory"]["title"] == "Old name"
+    older = {**changed, "content": "older", "updated_at": "2001-01-01T00:00:00+00:00"}
+    assert there.result("import", memories=[older])["unchanged"] == 1
+
+
+def test_a_title_that_another_note_has_is_a_conflict(stores: list[Store]) -> None:
+    """It is counted and left out; nothing is overwritten."""
+    here, there = stores
+    here.add("A", "mine")
+    there.result("import", **here.exported())
+    there.add("Taken", "theirs")
+    renamed = {**here.exported()["memories"][0], "title": "Taken", "updated_at": "2099-01-01T00:00:00+00:00"}
+    assert there.result("import", memories=[renamed])["conflicts"] == 1
+    assert there.titles() == {"A": "mine", "Taken": "theirs"}
+
+
+def test_bad_notes_are_named_and_the_others_imported(stores: list[Store]) -> None:
+    """By their place in the import: one without content, one with a secret, a link that is none."""
+    here, _ = stores
+    notes = [
+        {"title": "No content"},
+        {"title": "Good", "content": "x"},
+        {"title": "Secret", "content": f"password = {HEX}"},
+        {"title": "Bad uid", "content": "x", "uid": "../.."},
+        {"title": "Over", "content": "x", "expires_at": "2001-01-01T00:00:00Z"},
+    ]
+    outcome = here.result("import", memories=notes, links=[{"source_id": 1}])
+    assert (outcome["imported"], outcome["expired"]) == (1, 1)
+    assert [error.get("index") for error in outcome["errors"]] == [0, 2, 3, None]
+    assert here.titles() == {"Good": "x"}
+
+
+def test_a_dry_run_says_what_would_be_done(stores: list[Store]) -> None:
+    """And does nothing."""
+    here, there = stores
+    first, second = here.add("A"), here.add("B")
+    here.result("link", source_id=first, target_id=second)
+    outcome = there.result("import", **here.exported(), dry_run=True)
+    assert (outcome["created"], outcome["links"], outcome["dry_run"]) == (2, 1, True)
+    assert there.exported() == {"memories": [], "links": []}
+
+
+def test_a_large_import_goes_in_pages_and_counts_only_at_the_end(stores: list[Store]) -> None:
+    """A page that comes twice is taken once, links may span pages, and an unknown transfer is refused."""
+    here, _ = stores
+    pages = [[{"id": number, "title": f"N{number}", "content": "x"}] for number in (1, 2, 3)]
+    first = here.result("import", memories=pages[0], more=True)
+    transfer = first["transfer"]
+    for _ in range(2):
+        here.result(
+            "import", memories=pages[1], links=[{"source_id": 3, "target_id": 1}], more=True, transfer=transfer, page=1
+        )
+    assert here.exported()["memories"] == []
+    outcome = here.result("import", memories=pages[2], transfer=transfer, page=2)
+    assert (outcome["created"], outcome["links"]) == (3, 1) and here.links() == {("N3", "N1", "related_to")}
+    assert here.refused("import", memories=[], transfer=transfer)["data"]["reason"] == "E_NOT_FOUND"
+
+
+def test_an_export_goes_in_pages(stores: list[Store]) -> None:
+    """Each below 1 MiB, together everything."""
+    here, there = stores
+    for number in range(12):
+        here.add(f"N{number}", f"{number} " * 20_000)
+    first = here.result("export")
+    assert first["next"] is not None and len(first["memories"]) < 12
+    for note in here.exported()["memories"]:
+        there.result("import", memories=[note])
+    assert there.titles() == here.titles() and len(here.titles()) == 12
+
+
+def test_what_was_forgotten_comes_back_from_an_export(stores: list[Store]) -> None:
+    """An export is a way back, unlike a sync."""
+    here, _ = stores
+    here.add("A")
+    whole = here.exported()
+    here.result("forget", namespace=NAMESPACE)
+    assert here.result("import", **whole)["created"] == 1
+
+
+# Sync
+
+
+def sync(store: Store, other: Store, direction: str = "merge", **more: Any) -> dict[str, Any]:
+    """`other` is closed for the time being: its file is locked while a server has it."""
+    assert other.app.history is not None
+    other.app.history.close()
+    try:
+        result: dict[str, Any] = store.result("sync", path=other.path, direction=direction, **more)
+        return result
+    finally:
+        other.app.history = Database.open(other.path)
+
+
+def test_a_merge_gives_both_databases_everything(stores: list[Store]) -> None:
+    """Ids may clash: each side keeps its own, and links follow."""
+    here, there = stores
+    first, second = here.add("A", "of here"), here.add("B", "of here")
+    here.result("link", source_id=first, target_id=second, relation="derived_from")
+    other, third = there.add("X", "of there"), there.add("B", "of there")
+    there.result("link", source_id=other, target_id=third, relation="contradicts")
+    outcome = sync(here, there)
+    assert outcome["pulled"]["created"] == 1 and outcome["pushed"]["created"] == 1
+    assert here.titles() == there.titles() == {"A": "of here", "B": "of there", "X": "of there"}
+    assert here.links() == there.links() == {("A", "B", "derived_from"), ("X", "B", "contradicts")}
+    again = sync(here, there)
+    assert all(
+        part[name] == 0 for part in (again["pulled"], again["pushed"]) for name in ("created", "updated", "links")
+    )
+
+
+@pytest.mark.parametrize(("direction", "here_has", "there_has"), [("pull", "AX", "X"), ("push", "A", "AX")])
+def test_a_sync_may_go_one_way(stores: list[Store], direction: str, here_has: str, there_has: str) -> None:
+    """The other side stays as it is."""
+    here, there = stores
+    here.add("A"), there.add("X")
+    sync(here, there, direction)
+    assert (sorted(here.titles()), sorted(there.titles())) == (list(here_has), list(there_has))
+
+
+def test_a_dry_run_of_a_sync_counts_both_ways(stores: list[Store]) -> None:
+    """And changes neither side."""
+    here, there = stores
+    here.add("A"), there.add("X")
+    outcome = sync(here, there, dry_run=True)
+    assert outcome["pulled"]["created"] == outcome["pushed"]["created"] == 1
+    assert (list(here.titles()), list(there.titles())) == (["A"], ["X"])
+
+
+def test_what_was_forgotten_here_does_not_come_back_by_a_sync(stores: list[Store]) -> None:
+    """A user's decision; deletions do not travel either."""
+    here, there = stores
+    here.add("A")
+    sync(here, there)
+    here.result("forget", namespace=NAMESPACE)
+    assert sync(here, there)["pulled"]["forgotten"] == 1
+    assert here.titles() == {} and list(there.titles()) == ["A"]
+
+
+def test_a_push_makes_a_new_file(stores: list[Store], tmp_path: Path) -> None:
+    """Which is a database like any other."""
+    here, _ = stores
+    here.add("A")
+    assert here.result("sync", path=str(tmp_path / "new.db"), direction="push")["pushed"]["created"] == 1
+    with closing(sqlite3.connect(tmp_path / "new.db")) as new:
+        assert new.execute("SELECT title FROM notes").fetchall() == [("A",)]
+
+
+def test_what_cannot_be_synced_is_refused(stores: list[Store], tmp_path: Path) -> None:
+    """Its own database, a file that is none, one that does not exist, one that a server has open."""
+    here, there = stores
+    (tmp_path / "text").write_text("no database" * 500)
+    cases = [
+        (here.path, "pull", "E_INVALID"),
+        (str(tmp_path / "text"), "pull", "E_STORAGE"),
+        (str(tmp_path / "absent.db"), "pull", "E_INVALID"),
+        ("relative.db", "pull", "E_INVALID"),
+        (there.path, "push", "E_STORAGE"),
+    ]
+    for path, direction, reason in cases:
+        assert here.refused("sync", path=path, direction=direction)["data"]["reason"] == reason, path
+
+
+def test_an_import_page_has_a_limit(stores: list[Store]) -> None:
+    """A thousand notes; more go in further pages."""
+    notes = [{"title": f"N{number}", "content": "x"} for number in range(limits.MAX_BULK_NOTES + 1)]
+    assert stores[0].refused("import", memories=notes)["data"]["field"] == "memories"
