@@ -186,7 +186,7 @@ SETTINGS = (
     Setting("log_level", "warn", _parse_level, "debug, info, warn or error"),
     Setting("off", False, _parse_switch, "record and inject nothing", HOOK),
     Setting("ignore", (), _parse_names, "globs of paths and directories about which nothing is recorded", HOOK),
-    Setting("cross_project", True, _parse_switch, "tell an agent that starts also about other projects"),
+    Setting("cross_project", False, _parse_switch, "tell an agent that starts also about other projects"),
     Setting("private_projects", (), _parse_projects, "projects that are never told about elsewhere"),
     Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
     Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),

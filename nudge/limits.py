@@ -262,23 +262,26 @@ MAX_CONFIG_BYTES = 32 * MIB  # of one configuration file of a client
 
 # The injection: the text that a session gets at its start
 MAX_INJECTION_CHARS = 9_500  # clients move a longer one into a file and show 2 KB of it
-# Of history: 20 + 10 rows and a few intents of the usual length fit. With longer texts the least important lines are
-# dropped, but no failure and no commit. Hints do not count: they must not push out what happened.
-INJECTION_CHARS = 3_000
-RECOVERY_INJECTION_CHARS = 4_200  # after `compact` and `clear`, when the agent has lost its context: 30 + 15 rows
 INJECTED_HINTS = 10
-INJECTED_INTENTS = 10
-INJECTED_ROWS, RECOVERED_ROWS = 20, 30  # of the project
-INJECTED_FOREIGN, RECOVERED_FOREIGN = 10, 15  # of other projects
-INJECTION_CANDIDATES = 2_000  # the project's newest observations, from which its rows are chosen
-FOREIGN_SESSIONS = 300  # the newest sessions, among which other projects are looked for
-FOREIGN_PROJECTS = 12
-FOREIGN_CANDIDATES = 50  # the newest observations of each
-INJECTED_TEXT_CHARS = 56  # of a command or a path: a line stays under 80 characters
-INJECTED_INTENT_CHARS = 48
-INJECTED_VALUE_CHARS = 120
+INJECTED_NOTES = 5  # decisions and lessons
+INJECTED_LIVE = 5  # sessions that are at work in the repo
+INJECTED_SESSIONS = 3  # that ended
+INJECTED_INTENTS = 8  # prompts of the session itself, when it goes on
+INJECTED_TEXT_CHARS = 56  # of a path
+INJECTED_INTENT_CHARS = 100
+INJECTED_SUBJECT_CHARS = 80  # of a commit
+INJECTED_NOTE_CHARS = 160
+INJECTED_VALUE_CHARS = 160  # of a hint; a longer one is told by the command that prints it
 INJECTED_REASON_CHARS = 80
 INJECTED_NAME_CHARS = 48
+LIVE_SECONDS = 30 * 60  # since its last event, in which a session without an end counts as live
+TOLD_SESSION_SECONDS = 30 * 86_400  # older sessions are not told
+TOLD_SESSIONS_READ = 12  # the newest of a project
+TOLD_PROMPTS_READ = 30  # the newest of a session
+TOLD_COMMANDS_READ = 100
+TOLD_ROWS_READ = 1_000
+TOLD_FILES = 8
+NAMED_FILES = 3  # of a session that is told
 INJECTION_VARIANTS = 30  # hints queried for: of several variants only the best is injected
 OFFLINE_LOG_BYTES = COMPACT_AT_BYTES  # of a change log that a hook reads itself; a longer one takes too long
 OFFLINE_HINTS = 1_000  # the newest that may be eligible

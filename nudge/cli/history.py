@@ -325,3 +325,25 @@ def inject(
     if not result["text"] and not console.as_json:
         console.note("there are no hints or observations for here yet, so an agent is told nothing")
     return EXIT_OK
+
+
+# learned
+
+
+@verb("learned", "nudge learned", "nudge learned --all-projects", "nudge learned --forget 'python3 -m pytest'")
+@_project_options
+@option("--forget", metavar="SUBJECT", help="Forget what was learned about this command, path or option.")
+def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
+    """What failed here because something is missing, and what worked in its place: agents that fail alike read it."""
+    console, chosen = invocation.console, _chosen_project(project, all_projects)
+    if forget is not None:
+        if chosen is None:
+            raise Usage("--forget needs a project", "name one with --project")
+        result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
+        console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
+        return EXIT_OK
+    result = invocation.client().call("nudge.learned", project_params(chosen))
+    console.result(result, observations.learned_lines(console.pen, result["facts"]))
+    if not result["facts"]:
+        console.note("nothing was learned here yet: a command must fail and another work in its place")
+    return EXIT_OK

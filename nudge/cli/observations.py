@@ -236,3 +236,16 @@ def inject_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
         yield escape(line)
         if line.startswith("- ") and (item := next(items, None)) is not None:
             yield pen.paint("dim", f"    {item['score']:.4f}  {escape(item['reason'])}")
+
+
+# What was learned
+
+
+def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Two lines for each: what fails and why, and what works."""
+    several = len({fact["project"] for fact in facts}) > 1
+    for fact in facts:
+        project = f"  [{escape(fact['project'])}]" if several else ""
+        yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
+        support = f"{output.count(fact['sessions'], 'session')}, last {ago(time.time() - fact['last'])}, #{fact['id']}"
+        yield f"  -> {escape(fact['answer'])}  {pen.paint('dim', support)}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.history.problems import MODULE, PATH, PROGRAM, Outcome, Problem, Trail, find_problem
+from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
 from nudge.history.shell import Simple, split_commands
 from nudge.text import quote, single_line
 
@@ -153,7 +153,8 @@ class Facts:
             if problem is not None and problem.key[1] in fact.answers:
                 del fact.answers[problem.key[1]]
                 learned.withdrawn.append((project, *key, problem.key[1]))
-            if not fact.answers or (succeeded and any(_runs(fact, command) for command in commands)):
+            alone = fact.kind != CALL or len(commands) == 1
+            if not fact.answers or (succeeded and alone and any(_runs(fact, command) for command in commands)):
                 del facts[key]
                 learned.withdrawn.append((project, *key, None))
 
@@ -181,8 +182,7 @@ class Facts:
         """What is known about this very failure; once in a session."""
         if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
             return None
-        problem = find_problem(outcome)
-        fact = self._projects.get(project, {}).get(problem.key) if problem is not None else None
+        fact = self._fact_about(project, outcome)
         told = self._session(session).told
         if fact is None or fact.key in told:
             return None
@@ -191,6 +191,16 @@ class Facts:
             return None
         told.add(fact.key)
         return offer
+
+    def _fact_about(self, project: str, outcome: Outcome) -> Fact | None:
+        facts = self._projects.get(project)
+        if not facts or not outcome.error:
+            return None
+        commands = split_commands(outcome.command)
+        problem = find_problem(outcome, commands)
+        if problem is not None:
+            return facts.get(problem.key)
+        return facts.get((CALL, call_of(commands[0]))) if len(commands) == 1 else None
 
     def at_start(self, project: str, now: float, cwd: str | None) -> list[Offer]:
         """The few facts that a session should know before it starts, those of most sessions first."""
@@ -208,9 +218,6 @@ class Facts:
             for fact in self._projects.get(name, {}).values()
             if (offer := self._best(name, fact, now))
         ]
-
-    def forget(self, project: str, kind: str, subject: str) -> bool:
-        return self._projects.get(project, {}).pop((kind, subject), None) is not None
 
     def _best(self, project: str, fact: Fact, now: float) -> Offer | None:
         """Of several invocations of a tool the one that ran in most sessions, else the answer that helped in most."""
@@ -250,6 +257,8 @@ def _runs(fact: Fact, command: Simple) -> bool:
         return fact.subject in command.arguments
     if fact.kind in _LEAST_SESSIONS:
         return command.head == fact.subject
+    if fact.kind == CALL:
+        return call_of(command) == fact.subject and not command.variables
     tool, _, option = fact.subject.partition(" ")
     return command.tool == tool and option in {argument.split("=")[0] for argument in command.arguments}
 
@@ -309,6 +318,12 @@ def store(connection: Connection, learned: Learned) -> None:
         learned.rows,
     )
     connection.executemany("INSERT OR REPLACE INTO invocations VALUES (?, ?, ?, ?, ?)", learned.invocations)
+
+
+def forget(connection: Connection, project: str, subject: str) -> int:
+    """Delete the facts about a subject; return how many rows that were."""
+    rows = connection.execute("DELETE FROM facts WHERE project = ? AND subject = ?", (project, subject))
+    return int(rows.rowcount)
 
 
 def delete_old(connection: Connection, now: float) -> int:

@@ -36,43 +36,39 @@ PATH_NAMES = ("file_path", "notebook_path", "path")
 
 
 class ObservationType:
-    """`days`: how long it is kept by default. `recent` and `digest`: its weight in recent context and in a digest.
-    `always_shown`: not left out of its project's digest to save space. `changes_file`: what session summaries list.
-    `is_action`: something that the agent did. `of_session`: belongs to no prompt."""
+    """`days`: how long it is kept by default. `recent`: its weight in recent context. `changes_file`: what session
+    summaries list. `is_action`: something that the agent did. `of_session`: belongs to no prompt."""
 
-    __slots__ = ("always_shown", "changes_file", "days", "digest", "is_action", "of_session", "recent")
+    __slots__ = ("changes_file", "days", "is_action", "of_session", "recent")
 
     def __init__(
         self,
         days: int = 90,
         *,
         recent: float = 0.17,
-        digest: float = 0.17,
-        always_shown: bool = False,
         changes_file: bool = False,
         is_action: bool = True,
         of_session: bool = False,
     ) -> None:
-        self.days, self.recent, self.digest = days, recent, digest
-        self.always_shown, self.changes_file = always_shown, changes_file
+        self.days, self.recent, self.changes_file = days, recent, changes_file
         self.is_action, self.of_session = is_action and not of_session, of_session
 
 
 TYPES = {
     "file_read": ObservationType(),
-    "file_write": ObservationType(365, digest=1.0, changes_file=True),
-    "file_edit": ObservationType(365, recent=1.0, digest=1.0, changes_file=True),
-    "command": ObservationType(180, recent=0.67, digest=0.67),
-    "command_error": ObservationType(180, digest=1.0, always_shown=True),
+    "file_write": ObservationType(365, changes_file=True),
+    "file_edit": ObservationType(365, recent=1.0, changes_file=True),
+    "command": ObservationType(180, recent=0.67),
+    "command_error": ObservationType(180),
     "search": ObservationType(),
     "user_prompt": ObservationType(is_action=False),
     "session_start": ObservationType(365, of_session=True),
     "session_end": ObservationType(365, of_session=True),
     "session_compact": ObservationType(365, recent=0.5, of_session=True),
-    "mcp_call": ObservationType(recent=0.33, digest=0.33),
-    "git_commit": ObservationType(730, digest=1.0, always_shown=True),
-    "git_push": ObservationType(730, digest=0.67),
-    "task_spawn": ObservationType(digest=0.33),
+    "mcp_call": ObservationType(recent=0.33),
+    "git_commit": ObservationType(730),
+    "git_push": ObservationType(730),
+    "task_spawn": ObservationType(),
     "web_fetch": ObservationType(),
     "web_search": ObservationType(),
     "tool_other": ObservationType(),

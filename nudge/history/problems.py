@@ -1,7 +1,9 @@
 """A command that failed because something is missing here, and what then worked in its place. Rules only.
 
-Missing is a program, a module, a path or an option. Failed tests, exceptions in a script of the agent's own, syntax
-errors, findings of linters and timeouts are no problems in this sense: they say nothing about the surroundings.
+Missing is a program, a module, a path or an option; or a command works as it is only with a variable or in another
+directory, which the same command shows that ends well soon after. Failed tests, exceptions in a script of the agent's
+own, syntax errors, findings of linters and timeouts are no problems in this sense: they say nothing about the
+surroundings.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from difflib import SequenceMatcher
 
 from nudge.history.shell import Simple, split_commands
 
-PROGRAM, MODULE, PATH, OPTION = "program", "module", "path", "option"
+PROGRAM, MODULE, PATH, OPTION, CALL = "program", "module", "path", "option", "call"
 
 _WITHIN = 12  # commands after a failure in which its fix is looked for
+_SOON = 3  # commands after a failure in which the same command may end well with a variable or elsewhere
 _REDACTED = "[REDACTED"
 _SIMILAR = 0.72  # share of a file name that the name of the right one has in common
 _MODULE_ERROR = re.compile(r"^(\S+): No module named '?([\w.]+)'?\s*$", re.MULTILINE)
@@ -102,6 +105,7 @@ class Trail:
 
     def __init__(self) -> None:
         self._waiting: list[_Open] = []
+        self._failed: list[_Failed] = []
         self._created: set[str] = set()
 
     def add(self, outcome: Outcome, problem: Problem | None, commands: list[Simple]) -> list[Lesson]:
@@ -112,6 +116,26 @@ class Trail:
         ]
         if problem is not None and problem.missing not in self._created and _REDACTED not in outcome.command:
             self._waiting.append(_Open(problem, outcome))
+        return lessons + self._match_call(outcome, problem, commands)
+
+    def _match_call(self, outcome: Outcome, problem: Problem | None, commands: list[Simple]) -> list[Lesson]:
+        """What the same words with another variable, or behind another `cd`, show when they end well."""
+        for entry in self._failed:
+            entry.left -= 1
+        self._failed = [entry for entry in self._failed if entry.left >= 0]
+        if outcome.error:
+            if problem is None and len(commands) == 1 and not commands[0].is_anonymous:
+                self._failed.append(_Failed(commands[0], outcome))
+            return []
+        lessons = []
+        for entry in list(self._failed):
+            failed, failure = entry.command, entry.outcome
+            answer = _same_call(failed, commands)
+            if answer and _REDACTED not in answer + failure.command:
+                error = next((line for line in failure.error.splitlines()[1:] if line.strip()), failure.error)
+                found = Problem(CALL, call_of(failed), failed.head, failed.tool, error.strip())
+                lessons.append(Lesson(found, answer, failure.id, outcome.id))
+                self._failed.remove(entry)
         return lessons
 
     def _match(self, entry: _Open, outcome: Outcome, problem: Problem | None, commands: list[Simple]) -> Lesson | None:
@@ -126,6 +150,15 @@ class Trail:
 
 
 @dataclass(slots=True)
+class _Failed:
+    """A command that failed, and may only lack a variable or a directory."""
+
+    command: Simple
+    outcome: Outcome
+    left: int = _SOON
+
+
+@dataclass(slots=True)
 class _Open:
     """A problem whose answer is looked for."""
 
@@ -133,6 +166,23 @@ class _Open:
     outcome: Outcome
     left: int = _WITHIN
     installed: str | None = None
+
+
+def call_of(command: Simple) -> str:
+    """A command without its variables, by which its failure is looked up."""
+    return " ".join(command.words)
+
+
+def _same_call(failed: Simple, commands: list[Simple]) -> str | None:
+    """The same words with more variables, or after `cd`; None when something else was run as well."""
+    *before, last = commands or [Simple((), ())]
+    if last.words != failed.words:
+        return None
+    if not before and set(last.variables) > set(failed.variables):
+        return " ".join((*last.variables, *last.words))
+    if len(before) == 1 and before[0].tool == "cd" and len(before[0].arguments) == 1:
+        return f"cd {before[0].arguments[0]} && {' '.join((*last.variables, *last.words))}"
+    return None
 
 
 def _answer(entry: _Open, commands: list[Simple], problem: Problem | None) -> str | None:

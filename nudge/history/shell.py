@@ -11,6 +11,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _OPERATORS = frozenset(("&&", "||", ";", "|", "&", "|&", ";;"))
 _REDIRECTIONS = frozenset((">", ">>", "<", "2>", "&>", ">|", ">&", "<<<"))
 _WRAPPERS = frozenset(("sudo", "time", "nice", "nohup", "env", "command", "exec", "stdbuf", "timeout"))
+_INTERPRETERS = frozenset(("bash", "sh", "zsh", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
 
 
@@ -40,6 +41,12 @@ class Simple:
     def is_python_module(self) -> bool:
         name = posixpath.basename(self.program)
         return len(self.words) > 2 and self.words[1] == "-m" and _PYTHON.fullmatch(name) is not None
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether its program is an interpreter with a script of its own: `python repro.py`, `bash -c ...`."""
+        name = posixpath.basename(self.program)
+        return (_PYTHON.fullmatch(name) is not None and not self.is_python_module) or name in _INTERPRETERS
 
     @property
     def head(self) -> str:

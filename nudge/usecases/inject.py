@@ -13,6 +13,7 @@ from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.history import digest, store
 from nudge.history.digest import Digest
+from nudge.memories.told import start_notes
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import ContextParam, Params, Result
@@ -65,7 +66,8 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
     options = digest_options(context, visibility, params.session_id, params.source, app.now())
 
     def build(connection: sqlite3.Connection | None) -> Digest:
-        return digest.build(connection, hints=hint_rows(result["hints"]), **options)
+        notes = start_notes(connection, options["project"], options["now"]) if connection is not None else []
+        return digest.build(connection, hints=hint_rows(result["hints"]), notes=notes, **options)
 
     if app.history is None:
         return build(None)

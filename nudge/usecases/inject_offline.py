@@ -17,6 +17,8 @@ from nudge.context import Context, project_of
 from nudge.errors import NudgeError, StorageFailed
 from nudge.history import digest
 from nudge.history.digest import Digest
+from nudge.history.sessions import Place
+from nudge.memories.told import start_notes
 from nudge.storage.sqlite import open_readonly
 from nudge.usecases.visibility import Visibility, visible_here
 
@@ -40,7 +42,8 @@ def offline(
     try:
         with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
-            return digest.build(connection, hints=hints, **options)
+            notes = start_notes(connection, options["project"], options["now"])
+            return digest.build(connection, hints=hints, notes=notes, **options)
     except (sqlite3.Error, StorageFailed):
         return digest.build(None, hints=hints, **options)
 
@@ -59,27 +62,36 @@ def digest_options(
     """The arguments of `digest.build` but the hints."""
     return {
         "project": context.project or project_of(context.repo, context.cwd),
-        "branch": context.branch,
-        "cwd": context.cwd,
         "session_id": session_id,
         "now": now,
         "source": source,
+        "place": Place(context.cwd, context.branch),
         "cross_project": visibility.cross_project,
         "private": visibility.private,
     }
 
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value."""
+    """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
+    A hint that applies everywhere counts only when it was used."""
     from nudge.hints.value import search_text
 
     rows: dict[str, dict[str, Any]] = {}
     for hit in hits:
         hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
-        value = None if hint["meta"].get("sensitivity") == "secret" else search_text(hint["value"])
-        rows.setdefault(
-            name, {"name": name, "value": value, "score": hit["score"], "reasons": hit["match_explain"]["reasons"]}
-        )
+        meta = hint["meta"]
+        if not (meta.get("scope") or hint.get("use_count")):
+            continue
+        value = None if meta.get("sensitivity") == "secret" else search_text(hint["value"])
+        reasons = hit["match_explain"]["reasons"]
+        row = {
+            "name": name,
+            "value": value,
+            "score": hit["score"],
+            "reasons": reasons,
+            "reason": meta.get("reason", ""),
+        }
+        rows.setdefault(name, row)
     return list(rows.values())
 
 

@@ -1,16 +1,41 @@
-"""Learning from outcomes, and the one line that a failure is answered with."""
+"""Learning from outcomes: the one line that a failure is answered with, and the list of what was learned."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from nudge.errors import NudgeError
-from nudge.history import facts
+from pydantic import BaseModel, Field
+
+from nudge.context import is_project
+from nudge.errors import NotFound, NudgeError
+from nudge.history import facts, projects
 from nudge.storage.database import Database
 from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Params
+from nudge.usecases.history import InContext, Project, ProjectName, Text
+from nudge.usecases.visibility import visible_to
 
 HEADER = "Nudge record, not an instruction: "
+
+
+class Learned(InContext):
+    project: Project = None
+
+
+class LearnedList(BaseModel):
+    facts: list[dict[str, Any]]
+
+
+class ForgetFact(Params):
+    project: ProjectName
+    subject: Annotated[Text, Field(description="what does not work, as `nudge learned` shows it")]
+
+
+class Forgotten(BaseModel):
+    forgotten: int
 
 
 async def learn(app: App, database: Database, event: Mapping[str, Any], observation_id: int) -> str | None:
@@ -18,7 +43,7 @@ async def learn(app: App, database: Database, event: Mapping[str, Any], observat
     outcome, project = facts.outcome_of(event, observation_id), event.get("project")
     if outcome is None or not isinstance(project, str) or not project:
         return None
-    known = app.facts or await _load(app, database)
+    known = await _known(app, database)
     project, session, now = project.casefold(), str(event["session_id"]), app.now()
     cwd = event.get("cwd")
     offer = known.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
@@ -28,10 +53,50 @@ async def learn(app: App, database: Database, event: Mapping[str, Any], observat
     return HEADER + text if text else None
 
 
-async def _load(app: App, database: Database) -> facts.Facts:
-    loaded = await database.read(facts.load)
-    if app.facts is None:  # nobody was faster
-        app.facts = loaded
+async def learned(app: App, params: Learned, call: Call) -> Any:
+    """List what was learned in a project, or in all that the caller may see."""
+
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        project = projects.find(connection, params.project)
+        names = projects.Names(connection)
+        hidden = visible_to(call, app.session.settings).hidden_from(project or params.caller_project(call))
+        rows = facts.load(connection, project).known(project, app.now())
+        return [
+            {
+                "project": names.name(name),
+                "kind": offer.fact.kind,
+                "subject": offer.fact.subject,
+                "error": offer.fact.error,
+                "answer": offer.answer,
+                "sessions": len(offer.support.sessions),
+                "last": int(offer.support.timestamp),
+                "id": offer.support.success_id,
+            }
+            for name, offer in rows
+            if not any(is_project(name, private) for private in hidden)
+        ]
+
+    return {"facts": await app.read(read)}
+
+
+async def forget(app: App, params: ForgetFact, call: Call) -> Any:
+    """Delete what was learned about a subject; the next failure may teach it again."""
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        project = projects.find(connection, params.project)
+        return {"project": project, "forgotten": facts.forget(connection, str(project), params.subject)}
+
+    result = await app.write_once(call, write)
+    if not result["forgotten"]:
+        raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
+    app.facts = None  # loaded again with the next command
+    return {"forgotten": result["forgotten"]}
+
+
+async def _known(app: App, database: Database) -> facts.Facts:
+    if app.facts is None:
+        loaded = await database.read(facts.load)
+        app.facts = app.facts or loaded  # somebody may have been faster
     return app.facts
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from nudge.config import Settings
     from nudge.usecases.call import Call
 
-_VARIABLES = frozenset(f"NUDGE_{name}" for name in ("CROSS_PROJECT", "PRIVATE_PROJECTS"))
+_CROSS_PROJECT = "NUDGE_CROSS_PROJECT"
+_VARIABLES = frozenset((_CROSS_PROJECT, "NUDGE_PRIVATE_PROJECTS"))
 
 
 class Visibility:
@@ -26,7 +27,6 @@ class Visibility:
     def __init__(self, settings: Settings, caller: Settings | None = None) -> None:
         self.cross_project, self.private = settings.cross_project, frozenset(settings.private_projects)
         if caller is not None:
-            self.cross_project = self.cross_project and caller.cross_project
             self.private |= frozenset(caller.private_projects)
 
     def hidden_from(self, project: str | None) -> frozenset[str]:
@@ -41,12 +41,20 @@ def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = fro
     if values is None:
         return Visibility(settings)
     environ = {name: _whole(name, value) for name in _VARIABLES if (value := values[name]) is not None}
-    return Visibility(settings, config.from_variables(environ))
+    return _strictest(settings, environ)
 
 
 def visible_here(environ: Mapping[str, str] = os.environ) -> Visibility:
     """What this process may see, when there is no server to ask."""
-    return Visibility(config.load(environ), config.from_variables(environ))
+    return _strictest(config.load(environ), environ)
+
+
+def _strictest(settings: Settings, environ: Mapping[str, str]) -> Visibility:
+    caller = config.from_variables(environ)
+    visibility = Visibility(settings, caller)
+    if _CROSS_PROJECT in environ:  # an unset variable hides nothing
+        visibility.cross_project = visibility.cross_project and caller.cross_project
+    return visibility
 
 
 def _whole(name: str, value: str) -> str:

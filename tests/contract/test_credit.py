@@ -126,7 +126,7 @@ def test_the_branch_is_the_one_at_the_time(machine: Machine) -> None:
 
 def test_what_a_hook_told_by_itself_is_in_the_trace(machine: Machine) -> None:
     """A session that starts before any server is told by the hook; the next server keeps what was told."""
-    machine.json("set", "api", "test", "pytest -q", "--global")
+    machine.json("set", "api", "test", "pytest -q", "--scope-os", "linux", "--scope-os", "darwin")
     machine.cli("stop")
     eventually(machine.lock_is_free, "the server ends")
     start = {"session_id": "s9", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}

@@ -64,6 +64,17 @@ def test_a_failure_is_answered_in_additional_context(machine: Machine) -> None:
     assert _hook(machine, session, "again", _BROKEN, _ERROR) == ""
 
 
+def test_what_was_learned_is_listed_and_forgotten(machine: Machine) -> None:
+    """`nudge learned` shows it; after `--forget` a failure is met with silence."""
+    _learn(machine)
+    (fact,) = machine.json("learned", "--all-projects")["facts"]
+    assert (fact["subject"], fact["answer"], fact["sessions"]) == ("/usr/bin/python3 -m pytest", "pytest", 1)
+    assert machine.cli("learned", "--project", "api", "--forget", fact["subject"]).returncode == 0
+    assert machine.json("learned", "--all-projects") == {"facts": []}
+    assert _hook(machine, "s3", "t9", _BROKEN, _ERROR) == ""
+    assert machine.cli("learned", "--project", "api", "--forget", fact["subject"]).returncode == 1
+
+
 def test_what_was_learned_survives_the_server(machine: Machine) -> None:
     """A new server knows it from the database."""
     _learn(machine)

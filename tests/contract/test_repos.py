@@ -29,6 +29,12 @@ def _ran(machine: Machine, cwd: str, command: str) -> None:
     _record(machine, cwd, f"{command} session", **fields)
 
 
+def _failed(machine: Machine, cwd: str, command: str) -> None:
+    fields: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}, "error": "Exit code 2"}
+    _record(machine, cwd, f"{command} session", "PostToolUseFailure", **fields)
+    _record(machine, cwd, f"{command} session", "SessionEnd", reason="other")
+
+
 def _wait_until_stored(machine: Machine, number: int) -> None:
     eventually(
         lambda: sum(row["observation_count"] for row in machine.json("sessions")) == number, "the events are stored"
@@ -40,23 +46,21 @@ def test_two_repos_with_one_short_name_are_two_projects(machine: Machine) -> Non
     x = _clone(machine.base / "one" / "api", "git@example.com:x/api.git")
     y = _clone(machine.base / "two" / "api", "https://example.com/y/api")
     machine.json("ls")
-    _ran(machine, x, "deploy x")
-    _wait_until_stored(machine, 1)
-    assert [row["project"] for row in machine.json("sessions")] == ["api"]
-    _ran(machine, y, "deploy y")
+    _failed(machine, x, "make deploy-x")
     _wait_until_stored(machine, 2)
+    assert [row["project"] for row in machine.json("sessions")] == ["api"]
+    _failed(machine, y, "make deploy-y")
+    _wait_until_stored(machine, 4)
     assert {row["project"] for row in machine.json("sessions")} == {"x/api", "y/api"}
     told = machine.cli("inject", cwd=x).stdout
-    own, _, others = told.partition("## Other projects")
-    assert "## Recent (x/api)" in own and "deploy x" in own and "deploy y" not in own
-    assert "deploy y" in others and "[y/api]" in others
+    assert "make deploy-x" in told and "deploy-y" not in told
     ambiguous = machine.cli("search", "deploy", "--project", "api")
     assert ambiguous.returncode == 3 and "name one of x/api, y/api" in ambiguous.stderr
     assert machine.cli("purge", "--project", "api").returncode == 3
     assert len(machine.json("search", "deploy")) == 2
     assert len(machine.json("search", "deploy", "--project", "y/api")) == 1
-    assert machine.json("purge", "--project", "y/api", "--confirm")["total"] == 1
-    assert [row["project"] for row in machine.json("recent", cwd=x)] == ["api"]
+    assert machine.json("purge", "--project", "y/api", "--confirm")["total"] == 2
+    assert {row["project"] for row in machine.json("recent", cwd=x)} == {"api"}
 
 
 def test_a_hint_belongs_to_the_repo_on_its_host(machine: Machine) -> None:
@@ -186,7 +190,8 @@ def test_a_file_has_one_history_in_all_clones_and_worktrees(machine: Machine) ->
     assert [session["session_id"] for session in outside["sessions"]] == [f"edit of {machine.base}/src/a.py"]
     shown = machine.cli("recent", cwd=second).stdout
     assert f"(on main, in {first})" in shown and f"in {second}" not in shown
-    told, *_ = machine.cli("inject", cwd=second).stdout.partition("## Other projects")
-    lines = [line.partition(' file_edit "src/a.py"')[2] for line in told.splitlines() if "file_edit" in line]
-    assert sorted(line.partition(" in ")[0] for line in lines) == ["", " on main", " on topic"]
-    assert sum(line.endswith(("/first", "/tree")) for line in lines) == 2
+    told = [line for line in machine.cli("inject", cwd=second).stdout.splitlines() if line.startswith("- ")]
+    assert len(told) == 3 and all(line.endswith("changed src/a.py") for line in told)
+    places = [line.partition("(")[2].partition(")")[0] for line in told if "(" in line]
+    assert sorted(place.partition(",")[0] for place in places) == ["branch main", "branch topic"]
+    assert all(", in " in place for place in places)

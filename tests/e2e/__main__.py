@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from nudge.server.mcp import choose_tools
-from tests.e2e import agent, clients, two_days, wiring
+from tests.e2e import agent, clients, learning, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -50,6 +50,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     two_clients_share,
     agent.recorded_and_told,
     agent.hooks_are_cheap,
+    learning.failure_is_answered,
     *wiring.CHECKS,
     two_days.two_days,
 )

@@ -34,7 +34,7 @@ def recorded_and_told(desk: Desk) -> None:
     """A run of Bash, failing Bash, Write, Read, Edit and an MCP call is in `nudge trace last`; the next start is told
     of it."""
     desk.run("nudge", "connect", "claude-code", "--yes")
-    desk.run("nudge", "set", "api", "test", "pytest -q", "--global")
+    desk.run("nudge", "set", "api", "test", "pytest -q", "--scope-os", "linux", "--scope-os", "darwin")
     claude.run(desk, "first", _steps(desk))
     trace = json.loads(desk.run("nudge", "trace", "last", "--json"))
     seen = {row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]}

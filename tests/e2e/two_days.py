@@ -135,8 +135,7 @@ def work_in_y(life: Life) -> None:
     )
     assert "E_NOT_FOUND" in run.results[0] and "pytest" not in run.results[0], run.results
     assert run.answer()["hint"]["version"] == 1
-    own = run.told.partition("## Other projects")[0]
-    assert "pytest -q tests/x" not in run.told and "deploy-x" not in own
+    assert "pytest -q tests/x" not in run.told and "deploy-x" not in run.told
     assert TOKEN not in run.told
 
 
@@ -202,11 +201,8 @@ def x_is_told(life: Life) -> None:
         tool("nudge_get_hint", component="api", key="test"),
         tool("nudge_query", text="pytest"),
     )
-    own, _, others = run.told.partition("## Other projects")
-    assert "api/test" in own and "pytest -q tests/x" in own, run.injected
-    assert "deploy-x" in own and "(x/api)" in own, run.injected
-    assert "deploy-y" not in own and "npm test" not in run.told
-    assert "deploy-y" not in others or "[y/api]" in others
+    assert "api/test" in run.told and "pytest -q tests/x" in run.told, run.injected
+    assert "deploy-y" not in run.told and "npm test" not in run.told
     assert TOKEN not in json.dumps(run.requests)
     found, hint, query = map(run.answer, range(3))
     assert [row["obs_type"] for row in found["result"]] == ["command_error"], found
@@ -223,9 +219,8 @@ def x_is_told(life: Life) -> None:
 def y_is_told(life: Life) -> None:
     """The other `api` gets its own hint, and not the first one's; `api` alone names neither of them."""
     run = life.agent("day-2-y", life.y_api, tool("nudge_get_hint", component="api", key="test"))
-    own = run.told.partition("## Other projects")[0]
-    assert "npm test" in own and "deploy-y" in own, run.injected
-    assert "pytest -q tests/x" not in run.told and "deploy-x" not in own
+    assert "npm test" in run.told, run.injected
+    assert "pytest -q tests/x" not in run.told and "deploy-x" not in run.told
     assert run.answer(0)["hint"]["value"] == "npm test"
     assert "name one of x/api, y/api" in life.cli("purge", "--project", "api")
 

@@ -280,7 +280,7 @@ def the_plugin_works(desk: Desk) -> None:
     seen = [row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]]
     assert sorted(seen) == ["command", "mcp_call", "session_end", "session_start"], seen
     second = claude.run(desk, "second")
-    assert "api/test" in second.told and "by-the-plugin" in second.told, second.injected
+    assert "api/test" in second.told and "make check" in second.told, second.injected
 
 
 CHECKS: tuple[Callable[[Desk], None], ...] = (

@@ -551,8 +551,38 @@ def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pyte
     assert server.calls == []
 
 
+# learned
+
+
+def test_learned_lists_what_fails_and_what_works(nudge: Nudge, server: Server) -> None:
+    """Two lines for each, escaped; with several projects each is named."""
+    server.answers["nudge.learned"] = {"facts": [LEARNED, {**LEARNED, "project": "web", "answer": "a\x1b[2J"}]}
+    lines = nudge("learned", "--all-projects").out.splitlines()
+    assert lines[0] == "python3 -m pytest  No module named pytest  [api]"
+    assert lines[1].startswith("  -> pytest  2 sessions, last ") and lines[1].endswith(", #7")
+    assert lines[3].startswith("  -> a\\x1b[2J  ")
+
+
+def test_learned_forgets_one(nudge: Nudge, server: Server) -> None:
+    """By the words that the list shows, in one project."""
+    server.answers["nudge.forget_learned"] = {"forgotten": 1}
+    assert nudge("learned", "--project", "api", "--forget", "python3 -m pytest").code == 0
+    assert server.calls[-1] == ("nudge.forget_learned", {"project": "api", "subject": "python3 -m pytest"})
+    assert nudge("learned", "--all-projects", "--forget", "x").code == 2
+
+
 # All of them
 
+LEARNED = {
+    "project": "api",
+    "kind": "module",
+    "subject": "python3 -m pytest",
+    "error": "No module named pytest",
+    "answer": "pytest",
+    "sessions": 2,
+    "last": 0,
+    "id": 7,
+}
 ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "nudge.search": (("search", "x"), FOUND),
     "nudge.timeline": (("timeline", "1"), {"anchor": FULL, "before": [], "after": []}),
@@ -560,6 +590,7 @@ ANSWERS: dict[str, tuple[tuple[str, ...], Any]] = {
     "nudge.file_history": (("history", "/a.py"), {"file_path": "/a.py", "sessions": []}),
     "nudge.sessions": (("sessions",), [listed()]),
     "nudge.get_observations": (("show", "42"), [FULL]),
+    "nudge.learned": (("learned",), {"facts": [LEARNED]}),
     "nudge.pin": (("pin", "42"), {"pinned": True, "ids": [42], "missing": []}),
     "nudge.purge": (("purge", "--id", "1"), {"total": 0, "counts": {}, "pinned": 0, "deleted": False}),
     "nudge.backup": (("backup",), {"path": "/b", "bytes": 1}),

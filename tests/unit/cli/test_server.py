@@ -336,6 +336,7 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         "private_projects": "a,b",
         "db": "/d/nudge.db",
         "retention": "command=30",
+        "memories": "short_ttl_secs=60",
         "tools": "all",
     }
     assert [name for name in given if given[name] is None] == [
@@ -346,7 +347,8 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         word for setting in SETTINGS if setting.name in given for word in (setting.flag, given[setting.name]) if word
     ]
     assert nudge("serve", *words).code == 7
-    assert seen[0].flags == {name: "0" if text is None else text for name, text in given.items()}
+    switched = {setting.name: str(int(not setting.default)) for setting in SETTINGS if setting.is_switch}
+    assert seen[0].flags == {name: switched[name] if text is None else text for name, text in given.items()}
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,18 @@ def test_a_program_is_told_only_where_it_exists(tmp_path: Path, monkeypatch: pyt
     assert known.offer(PROJECT, "s2", BROKEN, NOW, str(tmp_path)) is not None
 
 
+def test_a_call_that_needs_a_variable() -> None:
+    """Told when the same words fail again; gone when they end well without it."""
+    known, failing = Facts(), Outcome("make test", "Exit code 2\nno docker", 1)
+    observe(known, "s1", failing, Outcome("DOCKER=1 make test", "", 2))
+    text = told(known, "s2", failing)
+    assert text == '"make test" fails here (no docker); what worked in 1 session, last now: "DOCKER=1 make test" #2'
+    observe(known, "s3", Outcome("DOCKER=1 make test", "", 3))
+    assert told(known, "s4", failing)
+    observe(known, "s3", Outcome("make test", "", 4))
+    assert told(known, "s5", failing) is None
+
+
 def test_a_command_is_never_cut() -> None:
     """One that is too long to be told whole is not told."""
     known = Facts()

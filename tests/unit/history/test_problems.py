@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nudge.history.problems import MODULE, OPTION, PATH, PROGRAM, Outcome, Trail, find_problem
+from nudge.history.problems import CALL, MODULE, OPTION, PATH, PROGRAM, Outcome, Trail, find_problem
 from nudge.history.shell import split_commands
 
 
@@ -107,3 +107,13 @@ def test_a_failure_behind_a_pipe_is_a_failure() -> None:
     """Its error is what was printed; the exit code was that of `tail`."""
     hidden = Outcome("/usr/bin/python3 -m pytest tests | tail -5", "/usr/bin/python3: No module named pytest")
     assert lessons(hidden, ok("pytest tests | tail -5")) == [(MODULE, "/usr/bin/python3 -m pytest", "pytest")]
+
+
+@pytest.mark.parametrize("right", ["DOCKER=1 make test", "cd web && make test"])
+def test_a_variable_or_a_directory(right: str) -> None:
+    """The same words end well soon after, with a variable or behind `cd`."""
+    failing = failed("make test", "make: *** No rule to make target 'test'.  Stop.")
+    assert lessons(failing, ok("ls"), ok(right)) == [(CALL, "make test", right)]
+    assert lessons(failing, ok("vi a"), ok("vi b"), ok("vi c"), ok(right)) == []
+    assert lessons(failing, ok(f"{right} && echo done")) == []
+    assert lessons(failing, failed(right, "1 failed")) == []

@@ -27,7 +27,8 @@ from nudge.usecases.inject_offline import offline
 from nudge.usecases.session import Session, open_session
 
 HERE = {"repo": "git:org/api", "cwd": "/code/api", "os": "linux"}
-WHY = "(no scope: applies everywhere)"
+SCOPE = {"repo": "git:org/api"}
+META = {"scope": SCOPE, "reason": "from the README"}
 
 
 class Machine:
@@ -45,14 +46,15 @@ class Machine:
         return open_session(str(self.directory), Sources(str(self.directory), environ={**self.environ, **variables}))
 
     def hint(self, key: str, value: Any = "make it", **meta: Any) -> None:
-        """Logged by a server that has gone since."""
+        """Logged by a server that has gone since; for this repo unless it says otherwise."""
         session = self.session()
+        meta.setdefault("scope", SCOPE)
         decision = session.store.decide_set(session.clock.now(), "api", key, value, meta)
         assert session.log is not None
         session.log.append({**decision.change.to_record(), "t": session.clock.now()})
         session.log.close()
 
-    def event(self, content: str, *, type: str = "command", project: str = "api", session: str = "old") -> None:
+    def event(self, content: str, *, type: str = "git_commit", project: str = "api", session: str = "old") -> None:
         asyncio.run(self._record(content, type, project, session))
 
     async def _record(self, content: str, type: str, project: str, session: str) -> None:
@@ -63,7 +65,7 @@ class Machine:
             "client": "codex",
             "cwd": f"/code/{project}",
             "project": f"org/{project}",
-            "timestamp": int(time.time()) - 300,
+            "timestamp": int(time.time()) - 7_200,
             "type": type,
             "content": content,
             "metadata": {},
@@ -120,11 +122,12 @@ def noted(app: App) -> list[Any]:
 def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     """One text from both halves; what each line is worth, and why, for whoever asks."""
     app, ask = served
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q").change)
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
     record(app, "make build")
     told = ask(explain=explain)
-    assert f'- api/test: "pytest -q" {WHY}' in told["text"] and '5m command "make build"' in told["text"]
-    assert [item["kind"] for item in told["items"]] == (["hint", "observation"] if explain else [])
+    assert '- api/test: "pytest -q" (from the README)' in told["text"]
+    assert '- 2h ago, codex: committed "make build" #1' in told["text"]
+    assert [item["kind"] for item in told["items"]] == (["hint", "session"] if explain else [])
 
 
 def record(app: App, content: str, *, session: str = "old") -> None:
@@ -134,8 +137,8 @@ def record(app: App, content: str, *, session: str = "old") -> None:
         "client": "codex",
         "cwd": "/code/api",
         "project": "org/api",
-        "timestamp": int(time.time()) - 300,
-        "type": "command",
+        "timestamp": int(time.time()) - 7_200,
+        "type": "git_commit",
         "content": content,
         "metadata": {},
     }
@@ -158,7 +161,7 @@ def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
 def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the hints are told; and what cannot be kept is told nevertheless."""
     app, ask = served
-    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q").change)
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
 
     async def fail(*_: Any) -> Any:
         raise StorageFailed("no")
@@ -180,13 +183,13 @@ def test_only_the_best_variant(served: tuple[App, Ask]) -> None:
     ):
         app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", value, {"scope": scope}).change)
     told = [line for line in ask()["text"].splitlines() if line.startswith("- api/test")]
-    assert len(told) == 1 and told[0].startswith('- api/test: "here" (')
+    assert told == ['- api/test: "here"']
 
 
 def test_secrets_stay(served: tuple[App, Ask]) -> None:
     """A hint marked as secret is named without its value."""
     app, ask = served
-    meta = {"sensitivity": "secret"}
+    meta = {"sensitivity": "secret", "scope": SCOPE}
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "token", "hunter2", meta).change)
     text = ask()["text"]
     assert "- api/token: [secret]" in text and "hunter2" not in text
@@ -207,9 +210,9 @@ def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:
     """The repo is the project, or its name; a directory of the same name elsewhere is another project."""
     app, ask = served
     record(app, "ls")
-    assert "## Recent (api)" in ask(context={"repo": "git:org/api"})["text"]
-    assert "## Recent (api)" in ask(context={"project": "api"})["text"]
-    assert "## Other projects" in ask(context={"cwd": "/somewhere/web"})["text"]
+    assert "## Latest sessions here" in ask(context={"repo": "git:org/api"})["text"]
+    assert "## Latest sessions here" in ask(context={"project": "api"})["text"]
+    assert ask(context={"cwd": "/somewhere/web"})["text"] == ""
 
 
 # Without one
@@ -222,7 +225,7 @@ def test_nothing_there(machine: Machine) -> None:
 
 def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook that looks for itself says what a server would have said."""
-    machine.hint("test", {"type": "command", "cmd": "pytest -q"}, tags=["x"], scope={"repo": "git:org/api"})
+    machine.hint("test", {"type": "command", "cmd": "pytest -q"}, tags=["x"], reason="from the README")
     machine.hint("other", scope={"repo": "git:org/web"})
     machine.event("make build")
     machine.event("docker up", project="web", session="elsewhere")
@@ -233,7 +236,7 @@ def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> No
     app.history = machine.database()
     by_server = asyncio.run(inject.inject(app, Inject(context=HERE, session_id="new"), Call()))["text"]
     app.history.close()
-    assert by_itself == by_server and '- api/test: "pytest -q" (repo git:org/api matched)' in by_itself
+    assert by_itself == by_server and '- api/test: "pytest -q" (from the README)' in by_itself
 
 
 def test_beside_a_server_that_does_not_answer(machine: Machine) -> None:
@@ -333,7 +336,7 @@ def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("by", ["itself", "server"])
 def test_whose_rows_are_told(machine: Machine, by: str) -> None:
-    """The settings say whether other projects are told of, and which of them never are."""
+    """Other projects are told of only when the settings say so, and some of them never."""
     machine.event("secret work", project="vault")
     machine.event("docker up", project="web", session="elsewhere")
 
@@ -341,9 +344,9 @@ def test_whose_rows_are_told(machine: Machine, by: str) -> None:
         text = _told_by(by, machine, settings)
         return ["secret work" in text, "docker up" in text]
 
-    assert told() == [True, True]
-    assert told(NUDGE_PRIVATE_PROJECTS="vault,other") == [False, True]
-    assert told(NUDGE_CROSS_PROJECT="0") == [False, False]
+    assert told() == [False, False]
+    assert told(NUDGE_CROSS_PROJECT="1") == [True, True]
+    assert told(NUDGE_CROSS_PROJECT="1", NUDGE_PRIVATE_PROJECTS="vault,other") == [False, True]
 
 
 def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:

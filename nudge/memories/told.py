@@ -1,0 +1,29 @@
+"""The notes that a session is told at its start: decisions and lessons of its repo."""
+
+from __future__ import annotations
+
+from nudge import limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Connection(Protocol):
+        """What is needed of a database connection."""
+
+        def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
+
+
+_KINDS = ("decision", "lesson")
+
+
+def start_notes(connection: Connection, namespace: str | None, now: float) -> list[dict[str, Any]]:
+    """The few that matter most, as rows of id, kind, title, content and updated_at. They count as no access: a wrong
+    note must not stay because it is told."""
+    rows = connection.execute(
+        "SELECT id, kind, title, substr(content, 1, ?), updated_at FROM notes WHERE namespace = ? AND kind IN (?, ?)"
+        " AND (expires_at IS NULL OR expires_at > ?) ORDER BY priority DESC, updated_at DESC LIMIT ?",
+        (4 * limits.INJECTED_NOTE_CHARS, namespace, *_KINDS, now, limits.INJECTED_NOTES),
+    )
+    names = ("id", "kind", "title", "content", "updated_at")
+    return [dict(zip(names, row, strict=True)) for row in rows]
