@@ -1,0 +1,169 @@
+"""`kill -9` of PRIMARY while notes are stored, resolved and consolidated: all of a call or nothing, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import threading
+import time
+from collections import Counter
+from contextlib import closing, suppress
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from tests.contract.ways import Http
+from tests.crash.writers import Figures, start
+from tests.harness import Machine, Stdio, eventually
+
+_SEED = 20_261_116
+_TOGETHER = 100  # notes of one bulk, and of one consolidation
+_BULK, _CONSOLIDATION = 0.15, 0.04  # seconds; they take less on an idle machine
+
+
+def killed_while_agents_take_notes(kills: int = 15, agents: int = 3) -> Figures:
+    """Agents behind PROXYs store, resolve and consolidate in a loop. No call fails, each is applied once, and every
+    round of calls has left exactly what it should."""
+    chance = random.Random(_SEED)
+    machine = Machine()
+    try:
+        _, clients = start(machine, agents)
+        stop = threading.Event()
+        rounds: list[list[tuple[int, int, int, int]]] = [[] for _ in clients]
+        failures: list[Any] = []
+        threads = [
+            threading.Thread(target=_take_notes, args=(number, client, rounds[number], failures, stop))
+            for number, client in enumerate(clients)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in range(kills):
+            _wait_for_rounds(rounds, 1)
+            time.sleep(chance.random() * _BULK)  # a random point of a call: the fault itself
+            os.kill(machine.ready().pid, signal.SIGKILL)
+        _wait_for_rounds(rounds, 1)
+        stop.set()
+        for thread in threads:
+            thread.join(120)
+        assert failures == [], failures[:2]
+        return {"kills": kills, **_check_rounds(machine, [one for done in rounds for one in done])}
+    finally:
+        machine.close()
+
+
+def _take_notes(
+    number: int, client: Stdio, done: list[tuple[int, int, int, int]], failures: list[Any], stop: threading.Event
+) -> None:
+    def call(tool: str, **params: Any) -> Any:
+        result = client.tool(tool, **params)
+        if result.get("isError"):
+            failures.append(result["structuredContent"])
+            stop.set()
+        return result["structuredContent"]
+
+    while not stop.is_set():
+        names = [f"agent {number} round {len(done)} note {part}" for part in range(3)]
+        ids = [call("memory_store", title=name, content=f"about {name}")["id"] for name in names]
+        call("memory_resolve", winner_id=ids[0], loser_id=ids[1])
+        whole = call("memory_consolidate", ids=ids[1:], title=f"agent {number} round {len(done)}", summary="both")
+        done.append((*ids, whole["id"]))
+
+
+def _wait_for_rounds(rounds: list[list[Any]], more: int) -> None:
+    targets = [len(done) + more for done in rounds]
+    eventually(
+        lambda: all(len(done) >= target for done, target in zip(rounds, targets, strict=True)), "agents go on", 60
+    )
+
+
+def _check_rounds(machine: Machine, rounds: list[tuple[int, int, int, int]]) -> Figures:
+    """Of each round: the winner, touched once and linked to the whole; the whole; two notes in the archive."""
+    winners = {one[0] for one in rounds}
+    wholes = {one[3] for one in rounds}
+    parts = {part for one in rounds for part in one[1:3]}
+    assert {row[0] for row in _rows(machine, "SELECT id FROM notes")} == winners | wholes, "a note is lost or twice"
+    assert {row[0] for row in _rows(machine, "SELECT id FROM archived_notes")} == parts, "a part is not archived"
+    touched = dict(_rows(machine, "SELECT id, access_count FROM notes"))
+    assert all(touched[winner] == 1 for winner in winners), "a resolution was applied twice"
+    links = set(_rows(machine, "SELECT source_id, target_id, relation FROM note_links"))
+    assert links == {(one[0], one[3], "supersedes") for one in rounds}
+    return {"rounds": len(rounds), "calls": 5 * len(rounds), "lost": 0, "twice": 0, **_check_file(machine)}
+
+
+def killed_without_a_retry(kills: int = 12) -> Figures:
+    """A script sends one large call and PRIMARY is killed in it: a bulk stores all of its notes or none, a
+    consolidation archives all and leaves one, or leaves everything; what was acknowledged is there."""
+    chance = random.Random(_SEED)
+    outcomes: Counter[str] = Counter()
+    machine = Machine()
+    try:
+        for number in range(kills):
+            namespace = f"g{number}"
+            ids = _bulk_and_kill(machine, namespace, chance, outcomes)
+            if len(ids) == _TOGETHER:
+                _consolidate_and_kill(machine, namespace, ids, chance, outcomes)
+        return {"kills": kills, **outcomes, **_check_file(machine)}
+    finally:
+        machine.close()
+
+
+def _bulk_and_kill(machine: Machine, namespace: str, chance: random.Random, outcomes: Counter[str]) -> list[int]:
+    notes = [
+        {"title": f"note {number}", "content": "word " * 300, "namespace": namespace} for number in range(_TOGETHER)
+    ]
+    acknowledged = _post_and_kill(machine, "/api/v1/memories/bulk", notes, chance.random() * _BULK)
+    ids = [row[0] for row in _rows(machine, "SELECT id FROM notes WHERE namespace = ?", namespace)]
+    assert len(ids) in (0, _TOGETHER), f"{len(ids)} of {_TOGETHER} notes"
+    assert ids or not acknowledged, "an acknowledged bulk is lost"
+    outcomes["stored" if ids else "not stored"] += 1
+    return ids
+
+
+def _consolidate_and_kill(
+    machine: Machine, namespace: str, ids: list[int], chance: random.Random, outcomes: Counter[str]
+) -> None:
+    body = {"ids": ids, "title": "whole", "summary": "all of them"}
+    acknowledged = _post_and_kill(machine, "/api/v1/consolidate", body, chance.random() * _CONSOLIDATION)
+    left = _rows(machine, "SELECT title FROM notes WHERE namespace = ?", namespace)
+    gone = _rows(machine, "SELECT count(*) FROM archived_notes WHERE namespace = ?", namespace)[0][0]
+    is_whole = left == [("whole",)] and gone == _TOGETHER
+    assert is_whole or (len(left) == _TOGETHER and gone == 0 and not acknowledged), (len(left), gone, acknowledged)
+    outcomes["consolidated" if is_whole else "not consolidated"] += 1
+
+
+def _post_and_kill(machine: Machine, path: str, body: Any, after: float) -> bool:
+    """Whether the call was answered before PRIMARY was killed."""
+    machine.cli("ls")  # starts one
+    script, pid = Http.to(machine), machine.ready().pid
+    answered = threading.Event()
+
+    def post() -> None:
+        with suppress(OSError, HTTPException):
+            if script.post(path, body).status in (200, 201):
+                answered.set()
+
+    sender = threading.Thread(target=post)
+    sender.start()
+    time.sleep(after)  # a random point of the call: the fault itself
+    os.kill(pid, signal.SIGKILL)
+    sender.join(60)
+    script.close()
+    machine.cli("ls")
+    return answered.is_set()
+
+
+def _check_file(machine: Machine) -> Figures:
+    assert _rows(machine, "PRAGMA integrity_check") == [("ok",)]
+    assert _rows(machine, "PRAGMA foreign_key_check") == []
+    found = _rows(machine, "SELECT count(*) FROM notes_fts WHERE notes_fts MATCH 'title : note OR title : whole'")
+    expected = _rows(machine, "SELECT count(*) FROM notes WHERE title LIKE '%note%' OR title = 'whole'")
+    assert found == expected, "the index does not agree with the notes"
+    return {"integrity": "ok"}
+
+
+def _rows(machine: Machine, sql: str, *values: str) -> list[Any]:
+    path = Path(machine.runtime) / "nudge.db"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return connection.execute(sql, values).fetchall()
