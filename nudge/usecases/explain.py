@@ -39,13 +39,16 @@ _Ids = Annotated[
 ]
 
 
+_Names = Annotated[list[str] | None, Field(max_length=limits.MAX_EXPLAINED_NAMES, description="hints, as api/test")]
+
+
 class Explain(InContext):
     query: str | None = None
     ids: _Ids = None
     project: str | None = None
     include_pack_context: bool = False
     limit: Limit = limits.DEFAULT_RECALL_LIMIT
-    names: Annotated[list[str] | None, Field(description="hints, as api/test")] = None
+    names: _Names = None
 
 
 class Explanation(Result):

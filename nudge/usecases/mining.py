@@ -1,0 +1,106 @@
+"""Mining: exports of chat programs, read on the client's side and sent to PRIMARY as one import in pages."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nudge import limits
+from nudge.errors import Invalid
+from nudge.memories import mine
+from nudge.memories.mine import CHATGPT, CLAUDE, SLACK, Conversation, Mined
+
+FORMATS = mine.FORMATS
+_CONVERSATIONS, _USERS = "conversations.json", "users.json"
+
+Call = Callable[[str, Mapping[str, Any]], Any]
+
+
+def mine_export(
+    call: Call,
+    format_: str,
+    path: str,
+    *,
+    namespace: str | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Send every conversation of an export as notes, and return what became of them.
+
+    All of them are stored or none; what cannot be understood is counted as `bad`. `progress` gets the number of notes
+    that were sent so far.
+    """
+    mined = Mined()
+    notes = mine.notes_of(format_, _conversations(format_, Path(path)), mined)
+    fields = {"namespace": namespace} if namespace else {}
+    transfer, sent, number = None, 0, 0
+    held: list[dict[str, Any]] = []
+    for page in _pages(notes):
+        if number or held:
+            transfer = _send(call, held, transfer, number, {**fields, "more": True})["transfer"]
+            number += 1
+            sent += len(held)
+            progress(sent)
+        held = page
+    result = _send(call, held, transfer, number, {**fields, "dry_run": dry_run})
+    progress(sent + len(held))
+    counts = {"conversations": mined.conversations, "empty": mined.empty, "bad": mined.bad}
+    return {**counts, **{name: value for name, value in result.items() if name != "transfer"}}
+
+
+def _send(
+    call: Call, notes: list[dict[str, Any]], transfer: str | None, number: int, fields: Mapping[str, Any]
+) -> dict[str, Any]:
+    known = {} if transfer is None else {"transfer": transfer}
+    answer: dict[str, Any] = call("nudge.memory_import", {"memories": notes, "page": number, **known, **fields})
+    return answer
+
+
+def _pages(notes: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    page: list[dict[str, Any]] = []
+    room = limits.PAGE_BYTES
+    for note in notes:
+        room -= len(json.dumps(note))
+        if page and (room < 0 or len(page) == limits.MAX_BULK_NOTES):
+            yield page
+            page, room = [], limits.PAGE_BYTES
+        page.append(note)
+    if page:
+        yield page
+
+
+# Files
+
+
+def _conversations(format_: str, path: Path) -> Iterator[Conversation | None]:
+    if format_ == SLACK:
+        return _slack_days(path)
+    file = path / _CONVERSATIONS if path.is_dir() else path
+    exported = _load(file)
+    if exported is None:
+        raise Invalid(f"{file} is not JSON", field="path")
+    return {CLAUDE: mine.claude, CHATGPT: mine.chatgpt}[format_](exported)
+
+
+def _slack_days(folder: Path) -> Iterator[Conversation | None]:
+    """A file for each day of each channel; a file that is no JSON is a bad record."""
+    if not folder.is_dir():
+        raise Invalid("must be the folder of an unpacked Slack export", field="path")
+    users = mine.slack_users(_load(folder / _USERS)) if (folder / _USERS).is_file() else {}
+    for channel in sorted(entry for entry in folder.iterdir() if entry.is_dir()):
+        for day in sorted(channel.glob("*.json")):
+            yield mine.slack(channel.name, day.stem, _load(day), users)
+
+
+def _load(file: Path) -> Any:
+    """The content of a JSON file; None when it is none."""
+    try:
+        with open(file, encoding="utf-8-sig") as opened:
+            return json.load(opened)
+    except OSError as error:
+        raise Invalid(f"{os.fspath(file)} cannot be read: {error.strerror}", field="path") from None
+    except (ValueError, RecursionError):
+        return None
