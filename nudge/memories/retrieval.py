@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from nudge.memories.query import Words
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
 _MOST_SCORED = 500  # notes of a large store that one query scores
+_TITLE_WORDS = 6  # of a title, the longest ones, by which similar titles are looked for
+_MOST_ALIKE = 50  # titles that are compared
 _FEW = 50  # scored notes, of which the best need not be the best of all
 
 
@@ -63,6 +66,21 @@ def words_in(connection: Connection, words: Words, note_id: int) -> list[str]:
     """Return those of the words that a note has, in any form that has the same stem."""
     pairs = zip(words.words, words.terms(), strict=True)
     return [word for word, term in pairs if _one(connection, "rowid", term, note_id)]
+
+
+def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -> list[int]:
+    """Return the ids of the newest notes of a namespace with most of these words in their titles. In a large store the
+    notes with any one word would be too many to look at."""
+    longest = [f'"{word}"' for word in sorted(words, key=len, reverse=True)[:_TITLE_WORDS]]
+    groups = [f"({' AND '.join(group)})" for group in combinations(longest, most_of(longest))]
+    expression = f"{_scope((namespace,))}title : ({' OR '.join(groups)})"
+    rows = connection.execute(f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_ALIKE}", (expression,))
+    return [row[0] for row in rows]
+
+
+def most_of(words: Sequence[str]) -> int:
+    """Two thirds of them, and at least two."""
+    return max(min(len(words), 2), (2 * len(words) + 2) // 3)
 
 
 def _one(connection: Connection, columns: str, expression: str, note_id: int) -> tuple[Any, ...] | None:

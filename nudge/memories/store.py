@@ -12,7 +12,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from nudge import limits
@@ -20,7 +19,7 @@ from nudge.context import is_project
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words, words_of
-from nudge.memories.retrieval import Condition, best_matches, text_scores, words_in
+from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
 from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Score, score
 
 _COLUMNS = (
@@ -30,7 +29,6 @@ _COLUMNS = (
 _LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 _CANDIDATES = 200  # best matches by text that the other factors may reorder
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
-_TITLE_WORDS = 6  # of a title, the longest ones, by which similar titles are looked for
 
 Connection = sqlite3.Connection
 
@@ -316,25 +314,10 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
     words = words_of(note.draft.title)
     if not words:
         return []
-    rows = connection.execute(
-        "SELECT n.id, n.title FROM notes_fts JOIN notes n ON n.id = notes_fts.rowid"
-        f" WHERE notes_fts MATCH ? AND n.namespace = ? AND n.id <> ? AND {_LIVE} ORDER BY n.id DESC LIMIT 50",
-        (_similar_query(words), note.draft.namespace, note.id, now),
-    )
-    needed = _most_of(words)
-    shared = [(len(set(words) & set(words_of(title))), note_id) for note_id, title in rows]
-    return [note_id for count, note_id in shared if count >= needed][:limit]
-
-
-def _most_of(words: Sequence[str]) -> int:
-    return max(min(len(words), 2), (2 * len(words) + 2) // 3)
-
-
-def _similar_query(words: Sequence[str]) -> str:
-    """Most of the words together: in a large store, the notes with any one of them would be too many to look at."""
-    longest = [f'"{word}"' for word in sorted(words, key=len, reverse=True)[:_TITLE_WORDS]]
-    groups = [" AND ".join(group) for group in combinations(longest, _most_of(longest))]
-    return f"title : ({' OR '.join(f'({group})' for group in groups)})"
+    alike = get_many(connection, titles_alike(connection, words, note.draft.namespace), now)
+    shared = [(len(set(words) & set(words_of(other.draft.title))), other.id) for other in alike.values()]
+    similar = [note_id for count, note_id in shared if count >= most_of(words) and note_id != note.id]
+    return sorted(similar, reverse=True)[:limit]
 
 
 def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now: float) -> list[Match]:

@@ -139,9 +139,10 @@ class Reply:
 
     @property
     def code(self) -> int | None:
-        """Of the JSON-RPC error; None when there is none."""
+        """Of the error, which in REST is the answer itself; None when there is none."""
         answer = self.json if self.body[:1] == b"{" else {}
-        code: int | None = answer.get("error", {}).get("code")
+        error = answer.get("error", {})
+        code: int | None = (answer if isinstance(error, str) else error).get("code")
         return code
 
 
