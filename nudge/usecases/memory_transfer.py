@@ -38,7 +38,7 @@ class ExportedMemories(Result):
     memories: list[dict[str, Any]]
     links: list[dict[str, Any]]
     exported_at: str
-    next: int | None = None
+    next: int | None
 
 
 class ImportMemories(Params):

@@ -226,11 +226,18 @@ ENDPOINTS = {
     ("GET", "/namespaces"): "memory_namespaces",
     ("GET", "/stats"): "memory_stats",
     ("POST", "/gc"): "memory_gc",
+    ("GET", "/export"): "memory_export",
+    ("POST", "/import"): "memory_import",
     ("GET", "/archive"): "memory_archive_list",
     ("POST", "/archive/1/restore"): "memory_archive_restore",
     ("DELETE", "/archive"): "memory_archive_purge",
     ("GET", "/archive/stats"): "memory_archive_stats",
 }
+
+
+def test_the_guide_has_24_endpoints() -> None:
+    """Each of them is in the table."""
+    assert len(ENDPOINTS) == 24
 
 
 @pytest.mark.parametrize(("verb", "path"), ENDPOINTS)

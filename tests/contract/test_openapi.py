@@ -18,8 +18,8 @@ from nudge.storage.database import Database
 from tests import effort
 from tests.contract.ways import Served, served
 
-# Ends the server; writes a file wherever it is told; has nothing that could be wrong.
-NOT_SENT = ("nudge_stop", "backup", "health")
+# One ends the server, two write a file wherever they are told, and one has nothing that could be wrong.
+NOT_SENT = ("nudge_stop", "backup", "memory_sync", "health")
 AS_DOCUMENTED = (
     checks.not_a_server_error,
     checks.status_code_conformance,
