@@ -222,7 +222,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     scanned = manifests.scan_repo(Path(_work_tree(folder)), here.project and context.project_name(here.project))
     fields: dict[str, Any] = {
         "repo": here.repo,
-        "found": [_scan_entry(command) for command in scanned.commands[: limits.MAX_SCANNED]],
+        "found": [_scan_entry(command) for command in scanned.commands],
         "dry_run": dry_run,
     }
     if scanned.unread:  # an older server does not know the field
@@ -230,7 +230,8 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     result = invocation.client().call("nudge.scan", fields)
     console = invocation.console
     console.result(result, _scan_lines(console.pen, result, dry_run=dry_run))
-    for problem in [*scanned.problems, *_left_out(scanned, result)]:
+    refused = [f"{entry['component']}/{entry['key']}: {entry['reason']}" for entry in result.get("skipped", ())]
+    for problem in [*scanned.problems, *refused]:
         console.note(f"skipped: {escape(problem)}")
     return EXIT_OK
 
@@ -247,14 +248,8 @@ def _scan_entry(command: manifests.Command) -> dict[str, Any]:
     """A command of a nested package runs in the root, and its hint applies anywhere in the repo."""
     reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"
     value = {"type": "command", "cmd": command.cmd}
-    return {"component": command.component, "key": command.key, "value": value, "reason": reason}
-
-
-def _left_out(scanned: manifests.RepoScan, result: dict[str, Any]) -> Iterator[str]:
-    if (beyond := len(scanned.commands) - limits.MAX_SCANNED) > 0:
-        yield f"{beyond} commands beyond the first {limits.MAX_SCANNED}"
-    for entry in result.get("skipped", ()):
-        yield f"{entry['component']}/{entry['key']}: {entry['reason']}"
+    entry = {"component": command.component, "key": command.key, "value": value, "reason": reason}
+    return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
 
 
 def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:

@@ -13,13 +13,15 @@ _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]*")
 
 
 class Rank(IntEnum):
-    """Which manifest wins: targets of a task runner are written for people to type, CI steps for a machine."""
+    """Which source wins: what people type, then what CI runs, then what is usual for a language (a guess)."""
 
-    RUNNER = 0
-    SCRIPT = 1
-    LANGUAGE = 2
-    CONTAINER = 3
-    WORKFLOW = 4
+    RUNNER = 0  # a target of make, just or task
+    SCRIPT = 1  # a script of package.json, an environment of tox, ...
+    EXECUTABLE = 2  # `scripts/test`
+    WORKFLOW = 3  # a step of CI
+    LANGUAGE = 4
+    CONTAINER = 5
+    FORMAT_CHECK = 6  # a step of CI that looks at the formatting only: the last choice for a linter
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Command:
     cmd: str
     reason: str
     cwd: str
+    is_guess: bool = False  # the usual command for such a manifest: no file of the repo names it
 
 
 def quote_path(path: str) -> str:
@@ -71,7 +74,7 @@ def fold_name(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-JOBS = ("build", "test", "run", "lint", "format")
+JOBS = ("build", "test", "run", "check", "lint", "format")
 
 Names = Mapping[str, Sequence[str]]
 
@@ -84,11 +87,23 @@ TARGETS: Names = {
     "format": ("fmt", "format", "prettier", "black"),
 }
 
+SCRIPT_DIRECTORIES = ("scripts", "script", "bin", "tools")
+_SCRIPT_NAMES: Names = {
+    "build": ("build", "compile"),
+    "test": ("test", "tests", "run-tests", "run_tests", "runtests", "unit-tests"),
+    "run": ("run", "serve", "server", "start", "dev"),
+    "check": ("check", "checks"),
+    "lint": ("lint", "linting", "run-lint"),
+    "format": ("format", "fmt"),
+}
+_SCRIPT_SUFFIX = re.compile(r"\.(?:sh|bash|py|rb|pl)$")
+
 _TARGET_RUNNERS = frozenset(
     ["npm", "pnpm", "yarn", "bun", "make", "just", "task", "rake", "composer", "invoke", "inv", "poe", "hatch", "pdm"],
 )
 _RUN_WORDS = ("run", "run-script")
 _GOAL_RUNNERS = ("mvn", "mvnw", "gradle", "gradlew")
+_ENVIRONMENT_RUNNERS = frozenset(["uv", "poetry", "pdm", "pipenv", "hatch", "rye", "pixi"])
 _GOALS = {"test": {"test", "verify", "check"}, "build": {"package", "build", "assemble"}}
 # Consecutive words, without the directory of a program. Formatters come first: `ruff format` is not a linter.
 _PHRASES = {
@@ -124,17 +139,63 @@ def select_targets(defined: Iterable[str], names: Names = TARGETS) -> Iterator[t
             yield job, name
 
 
+def select_scripts(files: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each job with the best of the files in a directory of scripts: `("test", "run-tests.sh")`."""
+    stems: dict[str, str] = {}
+    for file in sorted(files):
+        stems.setdefault(_SCRIPT_SUFFIX.sub("", file), file)
+    for job, stem in select_targets(stems, _SCRIPT_NAMES):
+        yield job, stems[stem]
+
+
 def classify_command(cmd: str) -> str | None:
     """Return the job that a command line does; None when it sets up, ships, or is not recognized."""
     try:
-        words = [posixpath.basename(word) or word for word in shlex.split(cmd)]
+        paths = shlex.split(cmd)
     except ValueError:
         return None
+    words = [posixpath.basename(word) or word for word in paths]
     if not words or words[0] in _SETUP_PROGRAMS | _SHELL_SYNTAX or not _CI_ONLY_WORDS.isdisjoint(words):
         return None
-    job = _job_of_words(words)
-    # A formatter that only reports is a linter.
-    return "lint" if job == "format" and not _CHECK_OPTIONS.isdisjoint(words) else job
+    job = _job_of_script(paths) or _job_of_words(words)
+    return "lint" if job == "format" and only_checks(cmd) else job
+
+
+def only_checks(cmd: str) -> bool:
+    """Whether a formatter only reports, which makes it a linter."""
+    return not _CHECK_OPTIONS.isdisjoint(cmd.split()) and _job_of_words(_base_words(cmd)) == "format"
+
+
+def uses_same_tool(cmd: str, other: str) -> bool:
+    """Whether two command lines run the same tool, in whichever environment and with whichever arguments. Maven and
+    Gradle side by side build the same thing."""
+    tool, words = _tool(cmd), _base_words(other)
+    return tool in words or (tool in _GOAL_RUNNERS and not set(words).isdisjoint(_GOAL_RUNNERS))
+
+
+def _tool(cmd: str) -> str:
+    words = [word for word in _base_words(cmd.rpartition(" && ")[2]) if not word.startswith("-")]
+    if len(words) > 1 and words[0] in _ENVIRONMENT_RUNNERS and "run" in words:
+        words = words[words.index("run") + 1 :]
+    if len(words) > 1 and words[0].startswith("python"):
+        words = words[1:]
+    return words[0] if words else ""
+
+
+def _base_words(cmd: str) -> list[str]:
+    try:
+        return [posixpath.basename(word) or word for word in shlex.split(cmd)]
+    except ValueError:
+        return []
+
+
+def _job_of_script(words: list[str]) -> str | None:
+    """The job that the name of a script in the repo says: `./scripts/test -q`, `bash ci/lint.sh`."""
+    path = words[1] if words[0] in ("bash", "sh") and len(words) > 1 else words[0]
+    folder, name = posixpath.split(posixpath.normpath(path))
+    if posixpath.basename(folder) not in (*SCRIPT_DIRECTORIES, "ci") or path.startswith("/"):
+        return None
+    return next((job for job, _ in select_scripts([name])), None)
 
 
 def _job_of_words(words: list[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Compose files (`docker compose up`) and GitHub Actions workflows (for the jobs that no other manifest answers)."""
+"""Compose files (`docker compose up`) and the steps of GitHub Actions workflows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from nudge import limits
-from nudge.manifests.commands import Claim, Rank, classify_command, is_plain_word, quote_path, run_in
+from nudge.manifests.commands import Claim, Rank, classify_command, is_plain_word, only_checks, quote_path, run_in
 from nudge.manifests.formats import Node, parse_yaml
 from nudge.manifests.tree import Directory
 
@@ -73,9 +73,10 @@ def _workflow_claims(root: Directory, document: Node, file: str) -> Iterator[Cla
             rel = "" if rel == "." else rel
             if rel in root.tree.directories and _is_typeable(step):
                 for cmd in _typeable_commands(step.get("run").text):
-                    purpose = classify_command(cmd.rpartition(" && ")[2])
-                    if purpose:
-                        yield Claim(purpose, run_in(rel, cmd), Rank.WORKFLOW, rel, file, step.get("run").line)
+                    last = cmd.rpartition(" && ")[2]
+                    if purpose := classify_command(last):
+                        rank = Rank.FORMAT_CHECK if only_checks(last) else Rank.WORKFLOW
+                        yield Claim(purpose, run_in(rel, cmd), rank, rel, file, step.get("run").line)
 
 
 def _is_typeable(step: Node) -> bool:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nudge import limits
-from nudge.manifests.commands import JOBS, Claim, Command, fold_name
+from nudge.manifests.commands import JOBS, Claim, Command, Rank, fold_name, uses_same_tool
 from nudge.manifests.compose_ci import read_compose, read_workflows
 from nudge.manifests.javascript import npm_package_name, read_package_json
 from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
 from nudge.manifests.python import python_package_name, read_python_project
 from nudge.manifests.rust_go import cargo_package_name, go_module_name, read_cargo, read_go_mod
-from nudge.manifests.task_runners import read_justfile, read_makefile, read_taskfile
+from nudge.manifests.task_runners import read_justfile, read_makefile, read_scripts, read_taskfile
 from nudge.manifests.tree import Clock, Directory, Tree
 from nudge.security.secrets import find_secret
 
@@ -31,6 +31,7 @@ _READERS: tuple[Callable[[Directory], Iterator[Claim]], ...] = (
     read_makefile,
     read_justfile,
     read_taskfile,
+    read_scripts,
     read_python_project,
     read_cargo,
     read_go_mod,
@@ -63,10 +64,12 @@ def scan_repo(root: Path, name: str | None = None, clock: Clock = time.monotonic
         components[directory.rel] = _component_of(directory, name or tree.root.name)
         claims += [claim for reader in _READERS for claim in reader(directory)]
     commands = list(_select(claims, components))
-    if len(commands) > limits.MAX_FOUND_COMMANDS:
-        tree.problems.append(f"more than {limits.MAX_FOUND_COMMANDS} commands: the deeper ones were left out")
+    packages = list(dict.fromkeys(command.component for command in commands))
+    if beyond := packages[limits.MAX_SCANNED_PACKAGES :]:
+        tree.problems.append(f"{len(beyond)} packages beyond the first {limits.MAX_SCANNED_PACKAGES}")
+        commands = [command for command in commands if command.component not in beyond]
     unread = tree.unread if len(tree.unread) <= limits.MAX_UNREAD_MANIFESTS else ["."]
-    return RepoScan(commands[: limits.MAX_FOUND_COMMANDS], tree.problems, unread)
+    return RepoScan(commands, tree.problems, unread)
 
 
 def _component_of(directory: Directory, root_name: str) -> str:
@@ -78,18 +81,29 @@ def _component_of(directory: Directory, root_name: str) -> str:
 
 def _select(claims: list[Claim], components: dict[str, str]) -> Iterator[Command]:
     """Yield the claim of the best rank for each component and job, those of the root first."""
-    best: dict[tuple[str, str], Claim] = {}
+    rivals: dict[tuple[str, str], list[Claim]] = {}
     labels = _ComponentLabels(components)
     labeled = [(labels.label(claim), claim) for claim in claims if _is_safe(claim)]
     for component, claim in sorted(labeled, key=lambda pair: pair[1].rank):
         if _is_component_name(component):
-            best.setdefault((component, claim.job), claim)
-    for (component, job), claim in sorted(best.items(), key=_shallow_first):
-        yield Command(component, job, claim.cmd, claim.reason, claim.directory or ".")
+            rivals.setdefault((component, claim.job), []).append(claim)
+    best = {name: _best(ranked) for name, ranked in rivals.items()}
+    for (component, job), (claim, is_guess) in sorted(best.items(), key=_shallow_first):
+        yield Command(component, job, claim.cmd, claim.reason, claim.directory or ".", is_guess)
 
 
-def _shallow_first(item: tuple[tuple[str, str], Claim]) -> tuple[int, str, str, int]:
-    (component, job), claim = item
+def _best(ranked: list[Claim]) -> tuple[Claim, bool]:
+    """Return the best of several claims, and whether it is a guess. CI that runs a language's usual tool confirms the
+    usual command, which people type without the options of the CI machine; any other step of CI replaces it."""
+    first = ranked[0]
+    usual = next((claim for claim in ranked if claim.rank is Rank.LANGUAGE), None)
+    if first.rank is Rank.WORKFLOW and usual is not None and uses_same_tool(usual.cmd, first.cmd):
+        return usual, False
+    return first, first.rank is Rank.LANGUAGE
+
+
+def _shallow_first(item: tuple[tuple[str, str], tuple[Claim, bool]]) -> tuple[int, str, str, int]:
+    (component, job), (claim, _) = item
     return claim.directory.count("/") + bool(claim.directory), claim.directory, component, JOBS.index(job)
 
 

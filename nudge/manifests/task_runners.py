@@ -1,11 +1,11 @@
-"""Makefile, justfile and Taskfile: the targets that people type."""
+"""Makefile, justfile, Taskfile and executables such as `scripts/test`: what people type."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from nudge.manifests.commands import Claim, Rank, quote_path, select_targets
+from nudge.manifests.commands import SCRIPT_DIRECTORIES, Claim, Rank, quote_path, run_in, select_scripts, select_targets
 from nudge.manifests.formats import Node, parse_yaml
 from nudge.manifests.tree import Directory
 
@@ -22,6 +22,11 @@ _JUST_REQUIRED_PARAMETER = re.compile(r"(?:^|\s)[+$]*[A-Za-z_][\w-]*(?=\s|$)")
 _TASKFILES = (
     *("Taskfile.yml", "taskfile.yml", "Taskfile.yaml", "taskfile.yaml"),
     *("Taskfile.dist.yml", "Taskfile.dist.yaml"),
+)
+# A directory without one is not a package, and its scripts are for something else.
+_PACKAGE_FILES = (
+    *("pyproject.toml", "setup.py", "package.json", "Cargo.toml", "go.mod", "pom.xml"),
+    *("build.gradle", "build.gradle.kts", "Gemfile", "composer.json", "mix.exs", "CMakeLists.txt"),
 )
 
 
@@ -51,6 +56,18 @@ def read_taskfile(directory: Directory) -> Iterator[Claim]:
         # `task` refuses to run an internal task from the command line.
         callable_tasks = {name: task.line for name, task in tasks if task.get("internal").text.lower() != "true"}
         yield from _claims(directory, file, program, callable_tasks)
+
+
+def read_scripts(directory: Directory) -> Iterator[Claim]:
+    """Yield the executables that are named for a job, in the root and in packages."""
+    if directory.rel and not directory.first_file(*_PACKAGE_FILES):
+        return
+    for name in SCRIPT_DIRECTORIES:
+        folder = directory.tree.directories.get(directory.path(name))
+        if folder is not None:
+            for job, file in select_scripts(filter(folder.is_executable, folder.files)):
+                cmd = run_in(directory.rel, quote_path(f"{name}/{file}"))
+                yield Claim(job, cmd, Rank.EXECUTABLE, directory.rel, folder.path(file), 1)
 
 
 def _claims(directory: Directory, file: str, program: str, targets: dict[str, int]) -> Iterator[Claim]:

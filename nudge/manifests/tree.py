@@ -16,7 +16,13 @@ _GENERATED = (
     *("node_modules", "bower_components", "vendor", "third_party", "venv"),
     *("target", "build", "dist", "__pycache__"),
 )
-_SAMPLES = ("example", "examples", "fixtures", "__fixtures__", "testdata")
+# Packages below these show or test something: nobody works on them for their own sake.
+_SAMPLES = (
+    *("example", "examples", "sample", "samples", "demo", "demos", "playground", "playgrounds"),
+    *("fixture", "fixtures", "__fixtures__", "testdata", "test", "tests", "__tests__", "e2e"),
+    *("template", "templates", "boilerplate", "benchmark", "benchmarks", "benches"),
+)
+_SAMPLE_PREFIXES = ("template-", "example-", "examples-", "playground-")
 _SKIPPED = frozenset((*_GENERATED, *_SAMPLES))
 
 Clock = Callable[[], float]
@@ -49,6 +55,10 @@ class Directory:
     def has_file(self, relative: str) -> bool:
         """Whether a file exists at a path below this directory. It is not opened."""
         return os.path.isfile(self.tree.root / self.path(relative))
+
+    def is_executable(self, name: str) -> bool:
+        """Whether a file of this directory may be run as a program."""
+        return os.access(self.tree.root / self.path(name), os.X_OK)
 
     def with_parents(self) -> Iterator[Directory]:
         """Yield this directory, its parent, and so on up to the root."""
@@ -168,7 +178,8 @@ class Tree:
 
 def _is_walked(name: str) -> bool:
     # Braces: the unfilled directory of a project template.
-    return name == ".github" or not (name in _SKIPPED or name.startswith(".") or "{" in name)
+    is_left_out = name in _SKIPPED or name.startswith((".", *_SAMPLE_PREFIXES)) or "{" in name
+    return name == ".github" or not is_left_out
 
 
 def _read_bytes(path: Path) -> bytes:

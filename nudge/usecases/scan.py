@@ -14,7 +14,8 @@ from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
 
 ADDED_BY = "nudge scan"
-CONFIDENCE = 0.4  # a manifest is a guess: what a user or an agent sets counts for more
+CONFIDENCE = 0.4  # what a user or an agent sets counts for more
+GUESS_CONFIDENCE = 0.2
 
 
 class FoundCommand(Params):
@@ -22,6 +23,7 @@ class FoundCommand(Params):
     key: str
     value: Annotated[Any, Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})]
     reason: str
+    guess: bool = False
 
 
 class Scan(Params):
@@ -71,7 +73,7 @@ class _Unread:
 def _meta(item: FoundCommand, repo: str) -> dict[str, Any]:
     return {
         "reason": item.reason,
-        "confidence": CONFIDENCE,
+        "confidence": GUESS_CONFIDENCE if item.guess else CONFIDENCE,
         "source": "tool-output",
         "added_by": ADDED_BY,
         "tags": [item.key],

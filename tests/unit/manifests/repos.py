@@ -10,10 +10,12 @@ from nudge.manifests import scan_repo
 
 
 def write_repo(root: Path, files: Mapping[str, str]) -> Path:
+    """Write files; one that starts with `#!` is executable."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text).removeprefix("\n"), encoding="utf-8")
+        path.chmod(0o755 if text.startswith("#!") else 0o644)
     return root
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nudge.manifests import scan_repo
 from nudge.manifests.commands import classify_command
 
 from .repos import commands, reasons, write_repo
@@ -60,6 +61,11 @@ def test_several_compose_variants(tmp_path: Path) -> None:
         ("echo pytest", None),
         ("python -m 'unbalanced", None),
         ("./scripts/bootstrap.sh", None),
+        ("./scripts/test.sh -q", "test"),
+        ("bash script/lint", "lint"),
+        ("bin/check", "check"),
+        ("/usr/bin/test -f x", None),
+        ("docs/build", None),
     ],
 )
 def test_meaning_of_a_step(cmd: str, key: str | None) -> None:
@@ -152,10 +158,22 @@ def test_workflows_that_check_come_first(tmp_path: Path) -> None:
     assert commands(tmp_path / "x", files) == {"x test": "pytest", "x build": "cargo build"}
 
 
-def test_workflow_is_believed_last(tmp_path: Path) -> None:
-    """CI fills gaps: a language's default is nearer to what a person types."""
-    files = {"go.mod": "module x\n", ".github/workflows/ci.yml": _job("go test -race ./...")}
-    assert commands(tmp_path, files)["x test"] == "go test ./..."
+def test_workflow_confirms_or_replaces_a_guess(tmp_path: Path) -> None:
+    """CI that runs the usual tool confirms the usual command, as people type it; another tool in CI replaces it."""
+    files = {"go.mod": "module x\n", ".github/workflows/ci.yml": _job("go test -race ./...", "bash ci/lint.sh")}
+    found = {each.key: each for each in scan_repo(write_repo(tmp_path, files)).commands}
+    assert (found["test"].cmd, found["test"].is_guess) == ("go test ./...", False)
+    assert (found["lint"].cmd, found["lint"].is_guess) == ("bash ci/lint.sh", False)
+    assert (found["build"].cmd, found["build"].is_guess) == ("go build ./...", True)
+
+
+def test_check_of_the_formatting_is_the_last_choice_for_a_linter(tmp_path: Path) -> None:
+    """A step that only looks at the formatting is taken where nothing else lints."""
+    files = {"Cargo.toml": '[package]\nname = "x"\n', ".github/workflows/ci.yml": _job("cargo fmt --all --check")}
+    assert commands(tmp_path / "a", files)["x lint"] == "cargo clippy"
+    assert commands(tmp_path / "b", {".github/workflows/ci.yml": _job("black --check .")}) == {
+        "b lint": "black --check ."
+    }
 
 
 def test_cd_belongs_to_the_next_line(tmp_path: Path) -> None:

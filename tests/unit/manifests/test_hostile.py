@@ -205,9 +205,12 @@ def test_many_manifests(tmp_path: Path) -> None:
     """After the limit the deeper ones are left, and that is said once."""
     files = {f"deep/p{number:03}/Makefile": "test:\n" for number in range(limits.MAX_MANIFESTS + 20)}
     scan = scan_repo(write_repo(tmp_path / "x", {"Makefile": "test:\n", **files}))
-    assert len(scan.commands) == limits.MAX_MANIFESTS
+    assert len(scan.commands) == limits.MAX_SCANNED_PACKAGES
     assert scan.commands[0].cmd == "make test"
-    assert scan.problems == ["more than 200 manifests: the deeper ones were not read"]
+    assert scan.problems == [
+        "more than 200 manifests: the deeper ones were not read",
+        "180 packages beyond the first 20",
+    ]
     assert scan.unread == list(files)[limits.MAX_MANIFESTS - 1 :]
 
 
@@ -215,8 +218,8 @@ def test_many_commands(tmp_path: Path) -> None:
     """One file cannot flood the store."""
     services = "".join(f"  s{number}:\n    build: .\n" for number in range(2_000))
     scan = scan_repo(write_repo(tmp_path, {"compose.yaml": f"services:\n{services}"}))
-    assert len(scan.commands) == limits.MAX_FOUND_COMMANDS
-    assert scan.problems == ["more than 1000 commands: the deeper ones were left out"]
+    assert len({command.component for command in scan.commands}) == limits.MAX_SCANNED_PACKAGES
+    assert scan.problems == ["1981 packages beyond the first 20"]
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a;b", "a b", "a'b", "`id`", "-C"])

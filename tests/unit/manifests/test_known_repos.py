@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nudge.manifests import scan_repo
+
 from .repos import commands, reasons, write_repo
 
 DJANGO = {
@@ -91,7 +93,7 @@ DJANGO = {
     "tests/conftest.py": "",
 }
 
-VITE = {
+PNPM_WORKSPACE = {
     "package.json": """
         {
           "name": "@acme/monorepo",
@@ -131,6 +133,76 @@ VITE = {
         }
         """,
     "apps/web/node_modules/react/package.json": '{"name": "react", "scripts": {"test": "jest"}}',
+}
+
+HTTPX_SCRIPTS = ("build", "check", "clean", "coverage", "docs", "install", "lint", "publish", "sync-version", "test")
+HTTPX = {
+    "pyproject.toml": """
+        [build-system]
+        requires = ["hatchling", "hatch-fancy-pypi-readme"]
+        build-backend = "hatchling.build"
+
+        [project]
+        name = "httpx"
+
+        [project.scripts]
+        httpx = "httpx:main"
+
+        [tool.ruff.lint]
+        select = ["E", "F", "I", "B", "PIE"]
+
+        [tool.mypy]
+        strict = true
+
+        [tool.pytest.ini_options]
+        addopts = "-rxXs"
+        """,
+    ".github/workflows/test-suite.yml": """
+        name: Test Suite
+        jobs:
+          tests:
+            steps:
+              - run: "scripts/install"
+              - run: "scripts/check"
+              - run: "scripts/build"
+              - run: "scripts/test"
+              - run: "scripts/coverage"
+        """,
+    "requirements.txt": "-e .[brotli,cli,http2,socks,zstd]\npytest==8.3.4\n",
+    **{f"scripts/{name}": "#!/bin/sh -e\n" for name in HTTPX_SCRIPTS},
+    "tests/conftest.py": "",
+}
+
+_VITE_APP = '{"name": "@vitejs/test-%s", "scripts": {"dev": "vite", "build": "vite build", "preview": "vite preview"}}'
+VITE = {
+    "package.json": """
+        {
+          "name": "@vitejs/vite-monorepo",
+          "packageManager": "pnpm@10.4.1",
+          "scripts": {
+            "format": "prettier --write --cache .",
+            "lint": "eslint --cache .",
+            "test": "pnpm test-unit && pnpm test-serve && pnpm test-build",
+            "build": "pnpm -r --filter='./packages/*' run build",
+            "dev": "pnpm -r --parallel --filter='./packages/*' run dev"
+          }
+        }
+        """,
+    "packages/vite/package.json": '{"name": "vite", "scripts": {"dev": "rolldown -c -w", "build": "rolldown -c"}}',
+    "packages/create-vite/package.json": '{"name": "create-vite", "scripts": {"build": "unbuild"}}',
+    "packages/plugin-legacy/package.json": '{"name": "@vitejs/plugin-legacy", "scripts": {"build": "unbuild"}}',
+    "docs/package.json": '{"name": "docs", "scripts": {"docs": "vitepress dev", "docs-build": "vitepress build"}}',
+    ".github/workflows/ci.yml": """
+        jobs:
+          test:
+            steps:
+              - run: pnpm install
+              - run: pnpm run build
+              - run: pnpm run test-unit
+        """,
+    **{f"packages/create-vite/template-{name}/package.json": _VITE_APP % name for name in ("react", "vue", "svelte")},
+    **{f"playground/app-{number}/package.json": _VITE_APP % number for number in range(90)},
+    "packages/vite/src/node/__tests__/fixtures/test-dep/package.json": _VITE_APP % "dep",
 }
 
 RIPGREP = {
@@ -275,6 +347,8 @@ PETCLINIC = {
           mysql:
             image: mysql:9.2
         """,
+    ".github/workflows/gradle-build.yml": "jobs:\n  build:\n    steps:\n      - run: ./gradlew build\n",
+    ".github/workflows/maven-build.yml": "jobs:\n  build:\n    steps:\n      - run: ./mvnw -B verify\n",
 }
 
 VOTING_APP = {
@@ -376,9 +450,9 @@ def test_uv_and_nox(tmp_path: Path) -> None:
     }
 
 
-def test_vite_monorepo(tmp_path: Path) -> None:
+def test_pnpm_workspace(tmp_path: Path) -> None:
     """A pnpm workspace: the manager is named at its top, npm's placeholder test and node_modules say nothing."""
-    root = write_repo(tmp_path / "checkout", VITE)
+    root = write_repo(tmp_path / "checkout", PNPM_WORKSPACE)
     assert commands(root) == {
         "monorepo build": "pnpm build",
         "monorepo test": "pnpm test",
@@ -393,6 +467,37 @@ def test_vite_monorepo(tmp_path: Path) -> None:
     }
     assert reasons(root)["monorepo build"] == "package.json:11"
     assert reasons(root)["web lint"] == "apps/web/package.json:6"
+
+
+def test_httpx(tmp_path: Path) -> None:
+    """Scripts that the repo has for people, and its CI runs, come before what its pyproject.toml suggests."""
+    root = write_repo(tmp_path / "checkout", HTTPX)
+    assert commands(root) == {
+        "httpx build": "scripts/build",
+        "httpx test": "scripts/test",
+        "httpx check": "scripts/check",
+        "httpx lint": "scripts/lint",
+        "httpx run": "httpx",
+    }
+    assert reasons(root)["httpx test"] == "scripts/test:1"
+    assert [found.key for found in scan_repo(root).commands if found.is_guess] == ["run"]
+
+
+def test_vite(tmp_path: Path) -> None:
+    """Playgrounds, templates and fixtures are no packages to work on."""
+    root = write_repo(tmp_path, VITE)
+    assert commands(root) == {
+        "vite-monorepo build": "pnpm build",
+        "vite-monorepo test": "pnpm test",
+        "vite-monorepo run": "pnpm dev",
+        "vite-monorepo lint": "pnpm lint",
+        "vite-monorepo format": "pnpm format",
+        "create-vite build": "pnpm --dir packages/create-vite build",
+        "plugin-legacy build": "pnpm --dir packages/plugin-legacy build",
+        "vite build": "pnpm --dir packages/vite build",
+        "vite run": "pnpm --dir packages/vite dev",
+    }
+    assert scan_repo(root).problems == []
 
 
 def test_ripgrep(tmp_path: Path) -> None:

@@ -160,3 +160,22 @@ def test_makefile_before_justfile_before_taskfile(tmp_path: Path) -> None:
         "x build": "Taskfile.yml:7",
         "x format": "Taskfile.yml:16",
     }
+
+
+def test_executables_named_for_a_job(tmp_path: Path) -> None:
+    """`scripts/` before `bin/`, in the root and in packages; what cannot be run, or is named for nothing, is no job."""
+    program, files = "#!/bin/sh\n", {"pytest.ini": ""}
+    files |= {"scripts/run-tests.sh": program, "bin/tests": program, "bin/lint": program, "tools/format.py": program}
+    files |= {
+        "scripts/build": "not executable",
+        "scripts/release": program,
+        "scripts/test.ps1": program,
+        "scripts/run-tests.py": "",
+    }
+    files |= {"api/package.json": '{"name": "api"}', "api/bin/test": program, "docs/bin/build": program}
+    assert commands(tmp_path / "x", files) == {
+        "x test": "scripts/run-tests.sh",
+        "x lint": "bin/lint",
+        "x format": "tools/format.py",
+        "api test": "cd api && bin/test",
+    }
