@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -386,13 +387,18 @@ def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dic
     """Counts of what is not in a `hidden` namespace."""
     one = connection.execute
     shown = f"namespace NOT IN ({_marks(hidden)})"
-    tiers = one(f"SELECT n.tier, count(*) FROM notes n WHERE {_LIVE} AND {shown} GROUP BY n.tier", (now, *hidden))
-    by_tier = sorted(tiers, key=lambda row: TIERS.index(row[0]))
+    rows = one(
+        f"SELECT tier, namespace, count(*) FROM notes n WHERE {_LIVE} AND {shown} GROUP BY namespace, tier",
+        (now, *hidden),
+    )
+    tiers: Counter[str] = Counter()
+    for tier, _, count in rows:
+        tiers[tier] += count
     soon = f"SELECT count(*) FROM notes WHERE expires_at > ? AND expires_at <= ? AND {shown}"
     pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
     return {
-        "total": sum(count for _, count in by_tier),
-        "by_tier": [{"tier": tier, "count": count} for tier, count in by_tier],
+        "total": tiers.total(),
+        "by_tier": [{"tier": tier, "count": tiers[tier]} for tier in TIERS if tiers[tier]],
         "by_namespace": namespace_counts(connection, now, hidden),
         "expiring_soon": one(soon, (now, now + limits.EXPIRING_SOON, *hidden)).fetchone()[0],
         "links_count": one("SELECT count(*) FROM note_links").fetchone()[0],
