@@ -31,9 +31,9 @@ def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
     if may_be_left_out:
         del slim["default"]
     options = [option for option in slim.get("anyOf", ()) if option != {"type": "null"}]
-    if len(options) == 1:
-        is_nullable = len(slim.pop("anyOf")) > 1 and not may_be_left_out and "type" in options[0]
-        slim = {**options[0], **slim, **({"type": [options[0]["type"], "null"]} if is_nullable else {})}
+    if len(options) == 1 and (may_be_left_out or len(slim["anyOf"]) == 1):
+        del slim["anyOf"]
+        slim = {**options[0], **slim}
     return slim
 
 

@@ -99,3 +99,19 @@ def test_every_operation_has_a_verb() -> None:
     called = {operation for verb in VERBS for operation in verb.operations}
     assert set(OPERATIONS) - called == AGENT_ONLY
     assert called <= set(OPERATIONS)
+
+
+def test_no_schema_has_a_list_of_types() -> None:
+    """Some clients read one type only: what may be null says so in branches."""
+
+    def lists(node: Any) -> Iterator[Any]:
+        if isinstance(node, dict):
+            if isinstance(node.get("type"), list):
+                yield node
+            node = list(node.values())
+        if isinstance(node, list):
+            for part in node:
+                yield from lists(part)
+
+    tools = _listed("all", {})
+    assert len(tools) > 30 and list(lists(tools)) == []
