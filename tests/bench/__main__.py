@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import guard, handover, hostile, observations, queries, report, retrieval, starts, throughput
+from tests.bench import guard, handover, hostile, observations, queries, replay, report, retrieval, starts, throughput
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -26,6 +26,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "find-large": observations.finding_large,
     "guard": guard.recall,
     "retrieval": retrieval.recall,
+    "replay": replay.telling,
 }
 
 
