@@ -133,6 +133,19 @@ def _attacks() -> Iterator[_Attack]:
     yield _Attack("get_hint among evil globs", lambda target: target.ask(lookup, b"E_NOT_FOUND"))
     query = _here("nudge.query", limit=100)
     yield _Attack("query among evil globs", lambda target: target.ask(query, b'"hints"'))
+    bulk = hints.request("nudge.memory_bulk", memories=_notes(limits.MAX_BULK_NOTES, 800))
+    yield _Attack("a bulk of 1,000 notes", lambda target: target.ask(bulk, b'"created"'))
+    longest = hints.request("nudge.memory_bulk", memories=_notes(14, limits.MAX_NOTE_BYTES - limits.KIB))
+    yield _Attack("a bulk of the longest notes", lambda target: target.ask(longest, b'"created"'))
+    recall = hints.request("nudge.memory_recall", context="token password deploy " * 300, limit=200)
+    yield _Attack("a recall of 1 MiB of notes", lambda target: target.ask(recall, b'"memories"'))
+
+
+def _notes(count: int, size: int) -> list[dict[str, str]]:
+    """Of words that the search for secrets looks at twice."""
+    words = "token deploy password key=abc http://host/path sha256 "
+    content = (words * (size // len(words) + 1))[:size]
+    return [{"title": f"{size} {number}", "content": f"{number} {content}"} for number in range(count)]
 
 
 def _import_all(target: _Target, payload: str) -> None:
