@@ -271,8 +271,13 @@ def run_once(
         return known
     result = work(connection)
     connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (once, now, request, json.dumps(result)))
-    connection.execute("DELETE FROM answers WHERE answered_at < ?", (now - limits.REQUEST_ID_KEPT,))
+    forget_answers(connection, now)
     return result
+
+
+def forget_answers(connection: sqlite3.Connection, now: float) -> None:
+    """Delete the answers that no caller asks for again."""
+    connection.execute("DELETE FROM answers WHERE answered_at < ?", (now - limits.REQUEST_ID_KEPT,))
 
 
 # What the threads do

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from nudge import limits
+from nudge import limits, strict_json
 from nudge.context import Context, is_project, project_of, resolve
 from nudge.errors import Invalid, SecretRejected, StorageFailed
 from nudge.history import views
@@ -233,10 +233,11 @@ def tokens_of(note: Note) -> int:
 
 
 def fitting(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], bool]:
-    """As many rows as one answer may hold, at least one; and whether that left any out."""
+    """As many rows as one answer may hold, at least one; and whether that left any out. They are measured as JSON: in
+    the text block of an MCP answer it is quoted once more."""
     size, fit = 0, 0
     for row in rows:
-        size += len(row["content"].encode()) + limits.KIB
+        size += len(strict_json.encode(row)) + 1
         if fit and size > limits.MAX_BODY_BYTES:
             break
         fit += 1

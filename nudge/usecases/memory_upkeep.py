@@ -13,6 +13,7 @@ from nudge.errors import Invalid, NudgeError
 from nudge.memories import archive
 from nudge.memories import store as notes
 from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
+from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
@@ -237,9 +238,14 @@ async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
 
 
 async def sweep(app: App, call: Call) -> int:
-    """One portion of `gc`."""
+    """One portion of `gc`. Old answers for repeated calls go as well: they may hold what was deleted since."""
     now, keep = app.now(), bool(app.session.settings.memories.get("archive_on_gc", 1))
-    return await app.write(call, lambda connection: archive.sweep(connection, now, keep=keep))
+
+    def write(connection: sqlite3.Connection) -> int:
+        forget_answers(connection, now)
+        return archive.sweep(connection, now, keep=keep)
+
+    return await app.write(call, write)
 
 
 # What there is
