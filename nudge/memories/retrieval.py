@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from nudge.memories.query import Words
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
 
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
-_MOST_SCORED = 500  # notes of a large store that one query scores
-_TITLE_WORDS = 6  # of a title, the longest ones, by which similar titles are looked for
+_MOST_SCORED = 200  # notes of a large store that one query scores
+_FEW = 30  # scored notes, of which the best need not be the best of all
 _MOST_ALIKE = 50  # titles that are compared
-_FEW = 50  # scored notes, of which the best need not be the best of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +42,16 @@ def best_matches(
 ) -> list[tuple[int, float]]:
     """Return the ids of at most `limit` best matches with their text scores, best first."""
     scope = _scope(condition.namespaces)
-    whole = _Query(words.expression())
+    whole = _Query(f"{scope}({words.expression()})")
     if not _is_large(connection, condition.namespaces):
-        return _scored(connection, scope, whole, condition, limit)
+        return _scored(connection, whole, condition, limit)
     found: dict[int, float] = {}
     if not words.all_needed and (telling := _telling(connection, scope, words)):
-        found |= _scored(connection, scope, telling, condition, limit)
+        found |= _scored(connection, telling, condition, limit)
     if len(found) < max(needed, _FEW):
-        found |= _scored(connection, scope, _newest(connection, scope, words), condition, limit)
+        found |= _scored(connection, _newest(connection, whole), condition, limit)
     if len(found) < needed:  # too few of what was scored meet the condition
-        return _scored(connection, scope, whole, condition, limit)
+        return _scored(connection, whole, condition, limit)
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
@@ -69,11 +67,15 @@ def words_in(connection: Connection, words: Words, note_id: int) -> list[str]:
 
 
 def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -> list[int]:
-    """Return the ids of the newest notes of a namespace with most of these words in their titles. In a large store the
-    notes with any one word would be too many to look at."""
-    longest = [f'"{word}"' for word in sorted(words, key=len, reverse=True)[:_TITLE_WORDS]]
-    groups = [f"({' AND '.join(group)})" for group in combinations(longest, most_of(longest))]
-    expression = f"{_scope((namespace,))}title : ({' OR '.join(groups)})"
+    """Return the ids of the newest notes of a namespace that may have most of these words in their titles.
+
+    Whichever words a title lacks, it has one of any that are more than it may lack: the rarest ones are looked for.
+    """
+    terms = [f'"{word}"' for word in words]
+    frequency = f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_LARGE})"
+    counts = {term: connection.execute(frequency, (f"title : {term}",)).fetchone()[0] for term in terms}
+    rarest = sorted(terms, key=counts.__getitem__)[: len(terms) - most_of(terms) + 1]
+    expression = f"{_scope((namespace,))}title : ({' OR '.join(rarest)})"
     rows = connection.execute(f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_ALIKE}", (expression,))
     return [row[0] for row in rows]
 
@@ -97,14 +99,12 @@ class _Query:
     lowest_id: int = 0
 
 
-def _scored(
-    connection: Connection, scope: str, query: _Query, condition: Condition, limit: int
-) -> list[tuple[int, float]]:
+def _scored(connection: Connection, query: _Query, condition: Condition, limit: int) -> list[tuple[int, float]]:
     # CROSS JOIN keeps the full-text index first: it yields rows by rank until the limit.
     return connection.execute(
         "SELECT f.rowid, -f.rank FROM notes_fts AS f CROSS JOIN notes AS n ON n.id = f.rowid"
         f" WHERE notes_fts MATCH ? AND f.rowid >= ? AND {' AND '.join(condition.sql)} ORDER BY f.rank LIMIT ?",
-        (f"{scope}({query.expression})", query.lowest_id, *condition.values, limit),
+        (query.expression, query.lowest_id, *condition.values, limit),
     ).fetchall()
 
 
@@ -113,7 +113,7 @@ def _scope(namespaces: tuple[str, ...] | None) -> str:
     if namespaces is None:
         return ""
     keys = " OR ".join(f'"{namespace.encode().hex()}"' for namespace in namespaces)
-    return f"namespace_key : ({keys}) AND "
+    return f"({keys}) AND "
 
 
 def _is_large(connection: Connection, namespaces: tuple[str, ...] | None) -> bool:
@@ -123,13 +123,12 @@ def _is_large(connection: Connection, namespaces: tuple[str, ...] | None) -> boo
     return connection.execute(beyond, namespaces or ()).fetchone() is not None
 
 
-def _newest(connection: Connection, scope: str, words: Words) -> _Query:
-    """The query for the newest of all matches."""
+def _newest(connection: Connection, query: _Query) -> _Query:
+    """The same for the newest of the matches."""
     oldest = connection.execute(
-        f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT 1 OFFSET ?",
-        (f"{scope}({words.expression()})", _MOST_SCORED - 1),
+        f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT 1 OFFSET ?", (query.expression, _MOST_SCORED - 1)
     ).fetchone()
-    return _Query(words.expression(), oldest[0] if oldest else 0)
+    return _Query(query.expression, oldest[0] if oldest else 0)
 
 
 def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
@@ -137,19 +136,24 @@ def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
     twice."""
 
     def count(expression: str) -> int:
-        found = connection.execute(f"SELECT count(*) {_MATCHING}", (f"{scope}({expression})",))
+        found = connection.execute(f"SELECT count(*) {_MATCHING}", (expression,))
         return int(found.fetchone()[0])
 
+    counts = {term: count(term) for term in words.terms()}
+    # To look at one namespace only costs as much as a frequent word: words that are rare everywhere do without.
+    frequent = [term for term, number in counts.items() if number > _MOST_SCORED // 2]
+    scope = scope if frequent else ""
+    counts |= {term: count(f"{scope}({term})") for term in frequent if scope}
     rare, frequent, room = [], [], _MOST_SCORED
-    for number, term in sorted((count(term), term) for term in words.terms()):
-        if number <= room // 2:
+    for term in sorted(counts, key=counts.__getitem__):
+        if counts[term] <= room // 2:
             rare.append(term)
-            room -= number
+            room -= counts[term]
         else:
             frequent.append(term)
-    together = next((pairs for pairs in _pairs(frequent) if count(pairs) <= room), None)
+    together = next((pairs for pairs in _pairs(frequent) if count(f"{scope}({pairs})") <= room), None)
     parts = [*rare, *([together] if together else [])]
-    return _Query(" OR ".join(parts)) if parts else None
+    return _Query(f"{scope}({' OR '.join(parts)})") if parts else None
 
 
 def _pairs(terms: Sequence[str]) -> Iterator[str]:

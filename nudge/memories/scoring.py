@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from nudge import limits
 from nudge.memories.note import LONG, MID, Note
@@ -41,20 +42,35 @@ class Score:
         return sum(part for part in self.components.values() if part is not None)
 
 
-def score(note: Note, now: float, *, text: float | None, with_tier: bool = True) -> Score:
+class Factors(NamedTuple):
+    """What of a note, beside its text, its score depends on."""
+
+    updated_at: float
+    kind: str
+    priority: int
+    access_count: int
+    confidence: float
+    tier: str
+
+    @classmethod
+    def of(cls, note: Note) -> Self:
+        draft = note.draft
+        return cls(note.updated_at, draft.kind, draft.priority, note.access_count, draft.confidence, draft.tier)
+
+
+def score(factors: Factors, now: float, *, text: float | None, with_tier: bool = True) -> Score:
     """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
     query."""
-    draft = note.draft
-    age = max(now - note.updated_at, 0.0) / _DAY
+    age = max(now - factors.updated_at, 0.0) / _DAY
     return Score(
         {
             "base": None if text is None else BASE * text,
             "recency": _RECENCY / (1.0 + 0.1 * age),
-            "kind_bonus": _KIND.get(draft.kind, 0.0),
+            "kind_bonus": _KIND.get(factors.kind, 0.0),
             "semantic_boost": None,
-            "priority": _PRIORITY * draft.priority,
-            "access": _ACCESS * min(note.access_count, _MOST_ACCESSES),
-            "confidence": _CONFIDENCE * draft.confidence,
-            "tier": _TIER.get(draft.tier, 0.0) if with_tier else 0.0,
+            "priority": _PRIORITY * factors.priority,
+            "access": _ACCESS * min(factors.access_count, _MOST_ACCESSES),
+            "confidence": _CONFIDENCE * factors.confidence,
+            "tier": _TIER.get(factors.tier, 0.0) if with_tier else 0.0,
         }
     )

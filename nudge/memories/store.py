@@ -21,14 +21,15 @@ from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words, words_of
 from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
-from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Score, score
+from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Factors, Score, score
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
     "n.access_count, n.created_at, n.updated_at, n.last_accessed_at, n.expires_at, n.metadata, n.origin"
 )
 _LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
-_CANDIDATES = 200  # best matches by text that the other factors may reorder
+_FACTORS = ", ".join(Factors._fields)
+_CANDIDATES = 50  # best matches by text that the other factors may reorder
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
 Connection = sqlite3.Connection
@@ -297,12 +298,12 @@ def recall(connection: Connection, text: str, where: Filter, limit: int, now: fl
 def score_of(connection: Connection, text: str | None, note: Note, matches: Sequence[Match], now: float) -> Score:
     """Return the score that recall would give a note beside `matches`, the results of the same query."""
     if text is None:
-        return score(note, now, text=None)
+        return score(Factors.of(note), now, text=None)
     ids = [note.id, *(match.note.id for match in matches[:1])]
     texts = text_scores(connection, Words.parse(text, all_needed=False), ids)
     found = texts.get(note.id, 0.0)
     best = texts[ids[1]] * BASE / (matches[0].score.components["base"] or BASE) if matches else found
-    return score(note, now, text=found / best if best else 0.0)
+    return score(Factors.of(note), now, text=found / best if best else 0.0)
 
 
 def matched_words(connection: Connection, text: str | None, note: Note) -> list[str]:
@@ -311,7 +312,7 @@ def matched_words(connection: Connection, text: str | None, note: Note) -> list[
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
-    """Return the ids of notes in the namespace whose titles have most of this one's words."""
+    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first."""
     words = words_of(note.draft.title)
     if not words:
         return []
@@ -330,9 +331,17 @@ def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now
     texts = {note_id: text / best for note_id, text in found}
     # What the other factors cannot lift among the first is not worth reading.
     least = texts[found[:limit][-1][0]] - MOST_BESIDE_TEXT / BASE
-    notes = get_many(connection, [note_id for note_id, text in texts.items() if text >= least], now).values()
-    matches = [Match(note, score(note, now, text=texts[note.id], with_tier=not words.all_needed)) for note in notes]
-    return sorted(matches, key=lambda match: (-match.score.total, -match.note.updated_at, match.note.id))[:limit]
+    ids = [note_id for note_id, text in texts.items() if text >= least]
+    rows = connection.execute(f"SELECT id, {_FACTORS} FROM notes WHERE id IN ({_marks(ids)})", ids)
+    factors = {note_id: Factors(*others) for note_id, *others in rows}
+    scores = {
+        note_id: score(one, now, text=texts[note_id], with_tier=not words.all_needed)
+        for note_id, one in factors.items()
+    }
+    totals = {note_id: (-one.total, -factors[note_id].updated_at, note_id) for note_id, one in scores.items()}
+    first = sorted(totals, key=totals.__getitem__)[:limit]
+    notes = get_many(connection, first, now)
+    return [Match(notes[note_id], scores[note_id]) for note_id in first]
 
 
 # Namespaces

@@ -6,7 +6,19 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import guard, handover, hostile, observations, queries, replay, report, retrieval, starts, throughput
+from tests.bench import (
+    guard,
+    handover,
+    hostile,
+    notes,
+    observations,
+    queries,
+    replay,
+    report,
+    retrieval,
+    starts,
+    throughput,
+)
 from tests.bench.report import Row
 from tests.harness import Machine
 
@@ -27,6 +39,8 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "guard": guard.recall,
     "retrieval": retrieval.recall,
     "replay": replay.telling,
+    "notes": notes.flat,
+    "toon": notes.toon_tokens,
 }
 
 

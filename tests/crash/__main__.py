@@ -42,6 +42,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "killed_during_an_import": partial(transfers.killed_during_an_import, 12 * factor),
         "killed_while_agents_take_notes": partial(memories.killed_while_agents_take_notes, 15 * factor),
         "killed_without_a_retry": partial(memories.killed_without_a_retry, 12 * factor),
+        "killed_during_an_import_or_sync": partial(memories.killed_during_an_import_or_sync, 12 * factor),
         "stopped_primary": stopped.stopped_primary,
         "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
         **{f"waiting_proxies_{count}": partial(starters.waiting_proxies, count) for count in (1, 10, 40)},

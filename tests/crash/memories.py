@@ -1,4 +1,5 @@
-"""`kill -9` of PRIMARY while notes are stored, resolved and consolidated: all of a call or nothing, nothing twice."""
+"""`kill -9` of PRIMARY while notes are stored, resolved, consolidated, imported and synced: all of a call or nothing,
+nothing twice."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from tests.harness import Machine, Stdio, eventually
 
 _SEED = 20_261_116
 _TOGETHER = 100  # notes of one bulk, and of one consolidation
-_BULK, _CONSOLIDATION = 0.15, 0.04  # seconds; they take less on an idle machine
+_BULK, _CONSOLIDATION, _TRANSFER = 0.15, 0.04, 0.8  # seconds; they take less on an idle machine
 
 
 def killed_while_agents_take_notes(kills: int = 15, agents: int = 3) -> Figures:
@@ -133,6 +134,54 @@ def _consolidate_and_kill(
     outcomes["consolidated" if is_whole else "not consolidated"] += 1
 
 
+def killed_during_an_import_or_sync(kills: int = 12) -> Figures:
+    """Imports of notes with links, and both directions of a sync with another database: the receiving database has all
+    of them or none, and the links with the notes."""
+    chance = random.Random(_SEED)
+    outcomes: Counter[str] = Counter()
+    machine = Machine()
+    own, other = Path(machine.runtime) / "nudge.db", machine.base / "other.db"
+    try:
+        for number in range(kills):
+            arrived = _transfer_and_kill(
+                machine, "/api/v1/import", _import_body(f"i{number}"), own, f"i{number}", chance
+            )
+            outcomes["imported" if arrived else "not imported"] += 1
+            machine.cli("ls")
+            with closing(Http.to(machine)) as script:
+                assert script.post("/api/v1/import", _import_body(f"s{number}")).status == 200
+            push = {"path": str(other), "direction": "push"}
+            arrived = _transfer_and_kill(machine, "/api/v1/sync", push, other, f"s{number}", chance)
+            outcomes["pushed" if arrived else "not pushed"] += 1
+        return {"kills": 2 * kills, "half": 0, **outcomes, **_check_file(machine)}
+    finally:
+        machine.close()
+
+
+def _import_body(namespace: str) -> dict[str, Any]:
+    memories = [
+        {"id": number, "title": f"note {number}", "content": "word " * 300, "namespace": namespace}
+        for number in range(1, _TOGETHER + 1)
+    ]
+    links = [{"source_id": number, "target_id": number + 1} for number in range(1, _TOGETHER)]
+    return {"memories": memories, "links": links}
+
+
+def _transfer_and_kill(
+    machine: Machine, path: str, body: Any, target: Path, namespace: str, chance: random.Random
+) -> bool:
+    acknowledged = _post_and_kill(machine, path, body, chance.random() * _TRANSFER)
+    notes = links = 0
+    if target.exists() and _rows_of(target, "SELECT 1 FROM sqlite_master WHERE name = 'note_links'"):
+        [(notes,)] = _rows_of(target, "SELECT count(*) FROM notes WHERE namespace = ?", namespace)
+        [(links,)] = _rows_of(
+            target, "SELECT count(*) FROM note_links JOIN notes ON id = source_id WHERE namespace = ?", namespace
+        )
+    assert (notes, links) in ((0, 0), (_TOGETHER, _TOGETHER - 1)), f"half of it: {notes} notes, {links} links"
+    assert notes or not acknowledged, "an acknowledged transfer is lost"
+    return notes > 0
+
+
 def _post_and_kill(machine: Machine, path: str, body: Any, after: float) -> bool:
     """Whether the call was answered before PRIMARY was killed."""
     machine.cli("ls")  # starts one
@@ -164,6 +213,9 @@ def _check_file(machine: Machine) -> Figures:
 
 
 def _rows(machine: Machine, sql: str, *values: str) -> list[Any]:
-    path = Path(machine.runtime) / "nudge.db"
+    return _rows_of(Path(machine.runtime) / "nudge.db", sql, *values)
+
+
+def _rows_of(path: Path, sql: str, *values: str) -> list[Any]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         return connection.execute(sql, values).fetchall()
