@@ -1,14 +1,15 @@
-"""The click application: the table of verbs, the root command that loads a verb's module on first use, and `main`.
+"""The click application: the root command, which loads the module of a verb on first use, and `main`.
 
 A module of verbs declares each with `@verb("name", examples...)`; `--json`, `--port`, `--help` and `--version` come
-with the decorator, so that every verb takes them anywhere on the line.
+with the decorator, so that every verb takes them anywhere on the line. A verb whose name has two words, `memory store`,
+is listed by the help of the first.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -20,113 +21,28 @@ from nudge.cli import output
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
+from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, shown_verbs
 from nudge.errors import NudgeError
 
-HINTS, HISTORY, SERVER, WIRING = "Hints", "History", "Server", "Wiring"
-GROUPS = (HINTS, HISTORY, SERVER, WIRING)
 COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
 
 
-class Verb:
-    """One row of the table: where the verb is implemented, and what `nudge --help` says about it."""
-
-    __slots__ = ("aliases", "group", "hidden", "module", "name", "operations", "summary")
-
-    def __init__(
-        self,
-        name: str,
-        group: str,
-        module: str,
-        summary: str,
-        *operations: str,
-        aliases: tuple[str, ...] = (),
-        hidden: bool = False,
-    ) -> None:
-        self.name, self.group, self.module, self.summary = name, group, module, summary
-        self.operations, self.aliases, self.hidden = operations, aliases, hidden
-
-
-VERBS = (
-    Verb("set", HINTS, "hints", "save a hint, or replace it", "nudge.set_hint"),
-    Verb("get", HINTS, "hints", "show the best hint for this context, and why", "nudge.get_hint"),
-    Verb("query", HINTS, "hints", "search hints by component, key, tag or text", "nudge.query"),
-    Verb(
-        "ls",
-        HINTS,
-        "hints",
-        "list components, or all hints in one",
-        "nudge.list_components",
-        aliases=("list-components",),
-    ),
-    Verb("delete", HINTS, "hints", "delete a hint, or one variant of it", "nudge.delete_hint", aliases=("rm",)),
-    Verb("bump", HINTS, "hints", "credit a hint that worked, or lower one that failed", "nudge.bump"),
-    Verb(
-        "export",
-        HINTS,
-        "transfer",
-        "write hints (--all: the history) as JSON",
-        "nudge.export",
-        "nudge.export_page",
-        "nudge.export_all",
-    ),
-    Verb(
-        "import",
-        HINTS,
-        "transfer",
-        "read hints from JSON",
-        "nudge.import",
-        "nudge.import_begin",
-        "nudge.import_page",
-        "nudge.import_commit",
-    ),
-    Verb("scan", HINTS, "transfer", "set hints from the manifests of this repo", "nudge.scan"),
-    Verb("search", HISTORY, "history", "search what agents did", "nudge.search"),
-    Verb("recent", HISTORY, "history", "list the recent observations that matter most", "nudge.recent_context"),
-    Verb("history", HISTORY, "history", "show which sessions touched a file, and why", "nudge.file_history"),
-    Verb("sessions", HISTORY, "history", "list sessions", "nudge.sessions"),
-    Verb("trace", HISTORY, "history", "show a session: each prompt and what it led to", "nudge.session_trace"),
-    Verb("timeline", HISTORY, "history", "show what happened around an observation", "nudge.timeline"),
-    Verb("show", HISTORY, "history", "show observations in full", "nudge.get_observations"),
-    Verb("inject", HISTORY, "history", "print what an agent that starts here is told", "nudge.inject"),
-    Verb(
-        "learned",
-        HISTORY,
-        "history",
-        "list what failed here and what worked instead",
-        "nudge.learned",
-        "nudge.forget_learned",
-    ),
-    Verb("pin", HISTORY, "upkeep", "keep observations forever", "nudge.pin"),
-    Verb("unpin", HISTORY, "upkeep", "let observations expire again", "nudge.pin"),
-    Verb("purge", HISTORY, "upkeep", "delete observations permanently", "nudge.purge"),
-    Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
-    Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
-    Verb("backfill", HISTORY, "upkeep", "read the transcripts that Claude Code keeps", "nudge.record_many"),
-    Verb("on", HISTORY, "upkeep", "resume recording in this project"),
-    Verb("off", HISTORY, "upkeep", "stop recording in this project"),
-    Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),
-    Verb("status", SERVER, "server", "show which server runs, and its state", "nudge.status"),
-    Verb("stop", SERVER, "server", "stop the server; hints stay for the session", "nudge.stop"),
-    Verb("token", SERVER, "server", "print the bearer token for HTTP"),
-    Verb("doctor", SERVER, "server", "check the installation, and show the fixes"),
-    Verb("connect", WIRING, "wiring", "connect an agent to Nudge: MCP server and hooks"),
-    Verb("disconnect", WIRING, "wiring", "remove what connect added"),
-    Verb("record", WIRING, "wiring", "record one hook event from stdin", "nudge.record"),
-    Verb("completion", WIRING, "man", "print the completion script for a shell"),
-    Verb("man", WIRING, "man", "print the manual page of nudge, or of one verb"),
-    Verb("help", WIRING, "man", "show the help of nudge, or of one verb", hidden=True),
-    Verb("version", WIRING, "man", "print the version", hidden=True),
-)
 _COMMANDS: dict[str, Command] = {}  # filled by the modules of verbs as they are imported
-_BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases)}
 
 
-def find_verb(name: str) -> Verb | None:
-    """Return the verb of that name or alias."""
-    return _BY_NAME.get(name)
+def _entry(name: str) -> Verb:
+    entry = find_verb(name)
+    assert entry is not None, name
+    return entry
+
+
+def load_command(entry: Verb) -> Command:
+    """Import the module of a verb, and return its command."""
+    import_module(f"nudge.cli.{entry.module}")
+    return _COMMANDS[entry.name]
 
 
 class Command(click.Command):
@@ -178,18 +94,26 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
     """Make a function the command of a verb in the table. It gets the `Invocation` first, then its parameters.
 
     The help is the summary in the table, then the docstring."""
-    entry = _BY_NAME[name]
+    entry = _entry(name)
     summary = entry.summary[0].upper() + entry.summary[1:] + "."
 
     def decorate(function: Callable[..., int]) -> Command:
         help = f"{summary}\n\n{function.__doc__}" if function.__doc__ else summary
         command = click.command(
-            name, cls=Command, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
+            entry.word, cls=Command, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
         )
         _COMMANDS[name] = command(click.pass_obj(function))
         return _COMMANDS[name]
 
     return decorate
+
+
+def verb_group(name: str, help: str, *examples: str) -> None:
+    """Make the command of a verb whose own verbs are in the table. Alone it shows its help."""
+    summary = _entry(name).summary
+    _COMMANDS[name] = CommandGroup(
+        name, help=f"{summary[0].upper()}{summary[1:]}.\n\n{help}", examples=examples, context_settings=_SETTINGS
+    )
 
 
 def _global_options() -> list[click.Parameter]:
@@ -219,8 +143,79 @@ def _global_options() -> list[click.Parameter]:
     ]
 
 
-class Root(click.Group):
-    """The program: verbs come from the table, and their modules are imported when they are needed."""
+class VerbGroup(click.Group):
+    """Verbs of the table below a common word, or below the program; their modules are imported when they are needed."""
+
+    path = ""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return [entry.word for entry in VERBS if entry.parent == self.path]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        entry = find_verb(f"{self.path} {cmd_name}".lstrip())
+        return None if entry is None else load_command(entry)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, *rest = args
+        entry = find_verb(f"{self.path} {name}".lstrip())
+        if entry is None:
+            if ctx.resilient_parsing:
+                ctx.obj.verb = f"{self.path} {name}".lstrip()
+                return None, None, rest
+            raise Usage(f"unknown command {name!a}", verb_advice(name, self.path))
+        ctx.obj.verb = entry.name
+        help_wanted = ctx.find_root().params.get("help") and not ctx.resilient_parsing
+        return entry.word, load_command(entry), _help_words(entry, rest) if help_wanted else rest
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Offer the verbs of the table without importing their modules."""
+        from click.shell_completion import CompletionItem
+
+        if (ctx.obj.verb or "") != self.path:  # an unknown one
+            return []
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(entry.word, help=entry.summary)
+            for group in GROUPS
+            for entry in shown_verbs(group, self.path)
+            if entry.word.startswith(incomplete)
+        ]
+
+
+def _help_words(entry: Verb, rest: Sequence[str]) -> list[str]:
+    """What stands behind a verb when `--help` came before it."""
+    return list(rest) if rest and find_verb(entry.name, rest[0]) else ["--help"]
+
+
+class CommandGroup(Command, VerbGroup):
+    """A verb that has verbs of its own: `nudge memory`."""
+
+    def __init__(self, path: str, **kwargs: Any) -> None:
+        self.path = path
+        super().__init__(
+            _entry(path).word,
+            invoke_without_command=True,
+            callback=_show_group_help,
+            subcommand_metavar="COMMAND",
+            **kwargs,
+        )
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return VerbGroup.parse_args(self, ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(entry.word, entry.summary) for entry in VERBS if entry.parent == self.path])
+        Command.format_options(self, ctx, formatter)
+
+
+class Root(VerbGroup):
+    """The program."""
 
     def __init__(self) -> None:
         super().__init__("nudge", invoke_without_command=True, add_help_option=False, callback=_show_root_help)
@@ -228,32 +223,6 @@ class Root(click.Group):
             *_global_options(),
             Option(["-h", "--help"], is_flag=True, section=GLOBAL_SECTION, help="Show help, also of one verb."),
         ]
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return [entry.name for entry in VERBS]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        entry = _BY_NAME.get(cmd_name)
-        if entry is None:
-            return None
-        import_module(f"nudge.cli.{entry.module}")
-        return _COMMANDS[entry.name]
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name, *rest = args
-        entry = _BY_NAME.get(name)
-        if entry is None:
-            if ctx.resilient_parsing:
-                ctx.obj.verb = name
-                return None, None, rest
-            raise Usage(f"unknown command {name!a}", verb_advice(name))
-        ctx.obj.verb = entry.name
-        help_wanted = ctx.params.get("help") and not ctx.resilient_parsing
-        return entry.name, self.get_command(ctx, entry.name), ["--help"] if help_wanted else rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb. Interrupts and closed pipes end here: click would give them exit code 1, "not found"."""
@@ -275,27 +244,12 @@ class Root(click.Group):
         formatter.write_usage("nudge", "[-p PORT] [--json] COMMAND [ARGS]...")
         for group in GROUPS:
             with formatter.section(group):
-                formatter.write_dl([(entry.name, _summary(entry)) for entry in shown_verbs(group)])
+                formatter.write_dl([(entry.name, _summary(entry)) for entry in shown_verbs(group, "")])
         with formatter.section(GLOBAL_SECTION):
             formatter.write_dl([record for param in self.params if (record := param.get_help_record(ctx))])
         with formatter.section("Examples"):
             for line in EXAMPLES:
                 formatter.write(f"  {line}\n")
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Offer the verbs of the table without importing their modules."""
-        from click.shell_completion import CompletionItem
-
-        if ctx.obj.verb is not None:  # an unknown one
-            return []
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        return [
-            CompletionItem(entry.name, help=entry.summary)
-            for group in GROUPS
-            for entry in shown_verbs(group)
-            if entry.name.startswith(incomplete)
-        ]
 
 
 EXAMPLES = (
@@ -303,10 +257,6 @@ EXAMPLES = (
     "nudge get http-proxy build",
     'eval "$(nudge get http-proxy build --value-only)"',
 )
-
-
-def shown_verbs(group: str | None = None) -> Iterator[Verb]:
-    return (entry for entry in VERBS if not entry.hidden and group in (None, entry.group))
 
 
 def _summary(entry: Verb) -> str:
@@ -321,12 +271,21 @@ def _show_root_help(ctx: click.Context, help: bool) -> int:
     return EXIT_OK
 
 
-def verb_advice(word: str) -> str:
+@click.pass_context
+def _show_group_help(ctx: click.Context) -> int:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+    return EXIT_OK
+
+
+def verb_advice(word: str, parent: str = "") -> str:
+    """What to type instead of a verb that does not exist."""
     from difflib import get_close_matches
 
-    names = [name for entry in shown_verbs() for name in (entry.name, *entry.aliases)]
+    program = f"nudge {parent}".rstrip()
+    names = [name for entry in shown_verbs(None, parent) for name in (entry.word, *entry.aliases)]
     near = get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"did you mean: nudge {near[0]}" if near else "try: nudge --help"
+    return f"did you mean: {program} {near[0]}" if near else f"try: {program} --help"
 
 
 def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> int:
@@ -354,8 +313,9 @@ def _run(words: Sequence[str], invocation: Invocation) -> int:
 
 
 def example_advice(name: str | None) -> str:
-    command = None if name is None else Root().get_command(click.Context(Root()), name)
-    return f"try: {command.examples[0]}" if isinstance(command, Command) and command.examples else "try: nudge --help"
+    entry = None if name is None else find_verb(name)
+    examples = () if entry is None else load_command(entry).examples
+    return f"try: {examples[0]}" if examples else "try: nudge --help"
 
 
 def _usage_sentence(error: click.UsageError, name: str | None) -> tuple[str, str]:

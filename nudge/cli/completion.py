@@ -21,6 +21,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from nudge.cli import output
 from nudge.cli.app import COMPLETE_VARIABLE
 from nudge.cli.output import EXIT_OK
 from nudge.cli.plain import Invocation
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from nudge.ipc.client import Client
 
 _SESSIONS = 20
+_NOTES = 50
 
 # The name of a hint is untrusted text: bash must insert it quoted. Bash also splits words at `:`, `=` and `@`, so what
 # stands before the last of them is cut off. The line goes over whole, since COMP_WORDS is split at those too.
@@ -194,5 +196,25 @@ def _type_names(client: Client, _: click.Context) -> Names:
     return ((name, None) for name in (status.get("history") or {}).get("retention", {}).get("days", {}))
 
 
+def _namespace_names(client: Client, _: click.Context) -> Names:
+    namespaces = client.call("nudge.memory_namespaces", {}, start=False)["namespaces"]
+    return ((entry["namespace"], output.count(entry["count"], "note")) for entry in namespaces)
+
+
+def _note_ids(client: Client, _: click.Context) -> Names:
+    return _titles(client.call("nudge.memory_list", {"limit": _NOTES}, start=False))
+
+
+def _archived_ids(client: Client, _: click.Context) -> Names:
+    return _titles(client.call("nudge.memory_archive_list", {"limit": _NOTES}, start=False))
+
+
+def _titles(result: dict[str, Any]) -> Names:
+    for note in result["memories"]:
+        title = " ".join(note["title"].split())
+        yield f"m{note['id']}", title[:60] if title.isprintable() else None
+
+
 components, keys = _live(_component_names), _live(_key_names)
 sessions, projects, observation_types = _live(_session_ids), _live(_project_names), _live(_type_names)
+namespaces, note_ids, archived_ids = _live(_namespace_names), _live(_note_ids), _live(_archived_ids)

@@ -147,7 +147,7 @@ def query(
     fields["context"] = plain.context_params(**where)
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console
-    console.result(result, _query_lines(console.pen, result["hints"]))
+    console.result(result, hit_lines(console.pen, result["hints"]))
     if result.get("more") and not console.as_json:
         console.note(output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT))
     if not result["hints"] and not console.as_json:
@@ -162,7 +162,7 @@ def query(
     return EXIT_OK
 
 
-def _query_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
+def hit_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
     names = [output.hint_name(hit["component"], hit["key"]) for hit in hits]
     width = output.widest(names)
     for name, hit in zip(names, hits, strict=True):

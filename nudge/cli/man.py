@@ -10,9 +10,10 @@ import click
 
 from nudge import __version__
 from nudge.cli import app, completion
-from nudge.cli.app import Command, Root, verb
+from nudge.cli.app import Root, verb
 from nudge.cli.output import EXIT_OK, Usage
 from nudge.cli.plain import Invocation
+from nudge.cli.verbs import GROUPS, Verb, find_verb, shown_verbs
 
 _EXIT_STATUS = (
     ("0", "Done."),
@@ -33,22 +34,25 @@ Rows = list[tuple[str, str]]
 Page = list[tuple[str, str | Rows | list[str]]]  # a section's title, and text, terms with meanings, or literal lines
 
 
-@verb("man", "nudge man", "nudge man get", "nudge man | man -l -")
-@click.argument("name", metavar="[VERB]", required=False, help="The verb; without it, nudge itself.")
-def man(invocation: Invocation, name: str | None) -> int:
+_verb_argument = click.argument("words", metavar="[VERB]", nargs=-1, help="The verb; without it, nudge itself.")
+
+
+@verb("man", "nudge man", "nudge man get", "nudge man memory store", "nudge man | man -l -")
+@_verb_argument
+def man(invocation: Invocation, words: tuple[str, ...]) -> int:
     """On a terminal the page is printed as text, into a pipe as a man page (roff)."""
-    title = "nudge" if name is None else f"nudge-{_command(name).name}"
-    page = _root_page() if name is None else _verb_page(_command(name))
+    title = f"nudge-{_find(words).name.replace(' ', '-')}" if words else "nudge"
+    page = _verb_page(_find(words)) if words else _root_page()
     console = invocation.console
     roff = "\n".join(_roff_lines(title, page))
     console.result({"man": roff}, _text_lines(page) if console.is_terminal else [roff])
     return EXIT_OK
 
 
-@verb("help", "nudge help", "nudge help get")
-@click.argument("name", metavar="[VERB]", required=False, help="The verb; without it, nudge itself.")
-def help_command(invocation: Invocation, name: str | None) -> int:
-    return app.main(["--help"] if name is None else [_command(name, invocation).name or "", "--help"])
+@verb("help", "nudge help", "nudge help get", "nudge help memory store")
+@_verb_argument
+def help_command(invocation: Invocation, words: tuple[str, ...]) -> int:
+    return app.main([*_find(words, invocation).name.split(), "--help"] if words else ["--help"])
 
 
 @verb("version", "nudge version")
@@ -65,19 +69,20 @@ def version(invocation: Invocation) -> int:
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish.")
 def completion_script(invocation: Invocation, shell: str) -> int:
-    """The shell then offers verbs, options, components, keys, sessions, types and clients."""
+    """The shell then offers verbs, options, components, keys, notes, sessions, types and clients."""
     text = completion.script(shell)
     invocation.console.result({"script": text}, [text.rstrip("\n")])
     return EXIT_OK
 
 
-def _command(name: str, invocation: Invocation | None = None) -> Command:
-    command = Root().get_command(click.Context(Root()), name)
-    if not isinstance(command, Command):
+def _find(words: tuple[str, ...], invocation: Invocation | None = None) -> Verb:
+    entry = find_verb(*words)
+    if entry is None:
         if invocation is not None:
             invocation.verb = None
-        raise Usage(f"unknown command {name!a}", app.verb_advice(name))
-    return command
+        parent = " ".join(words[:-1]) if find_verb(*words[:-1]) else ""
+        raise Usage(f"unknown command {' '.join(words)!a}", app.verb_advice(words[-1], parent))
+    return entry
 
 
 # The content of a page
@@ -85,8 +90,8 @@ def _command(name: str, invocation: Invocation | None = None) -> Command:
 
 def _root_page() -> Page:
     verbs: Page = [
-        (f"{group} commands".upper(), [(f"nudge {entry.name}", entry.summary) for entry in app.shown_verbs(group)])
-        for group in app.GROUPS
+        (f"{group} commands".upper(), [(f"nudge {entry.name}", entry.summary) for entry in shown_verbs(group)])
+        for group in GROUPS
     ]
     root = Root()
     return [
@@ -94,7 +99,8 @@ def _root_page() -> Page:
         ("SYNOPSIS", ["nudge [-p PORT] [--json] COMMAND [ARGS]..."]),
         (
             "DESCRIPTION",
-            "Nudge keeps hints about what works here, and a searchable history of what agents did. The first command "
+            "Nudge keeps hints about what works here, notes on what was decided and learned, and a searchable history "
+            "of what agents did. The first command "
             "that needs a server starts one; it ends by itself. Each command has its own page: nudge man COMMAND.",
         ),
         *verbs,
@@ -106,16 +112,16 @@ def _root_page() -> Page:
     ]
 
 
-def _verb_page(command: Command) -> Page:
-    ctx = click.Context(command, info_name=command.name, parent=_context(Root()), **command.context_settings)
-    entry = app.find_verb(command.name or "")
-    assert entry is not None
+def _verb_page(entry: Verb) -> Page:
+    command = app.load_command(entry)
+    ctx = click.Context(command, info_name=entry.name, parent=_context(Root()), **command.context_settings)
     arguments = [param.get_help_record(ctx) for param in command.params if isinstance(param, click.Argument)]
     page: Page = [
         ("NAME", f"nudge {entry.name} - {entry.summary}"),
         ("SYNOPSIS", [" ".join(["nudge", entry.name, *command.collect_usage_pieces(ctx)])]),
         ("DESCRIPTION", " ".join((command.help or "").split())),
         ("ARGUMENTS", arguments),
+        ("COMMANDS", [(f"nudge {inner.name}", inner.summary) for inner in shown_verbs(None, entry.name)]),
         ("OPTIONS", _option_rows(command, ctx)),
         ("EXAMPLES", list(command.examples)),
         ("EXIT STATUS", list(_EXIT_STATUS)),

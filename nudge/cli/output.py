@@ -30,7 +30,7 @@ EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 SECRET = "[secret]"
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
-_ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "…": "..."}
+_ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "…": "...", "█": "#", "░": "."}
 _MIN_COLUMN = 20
 
 _EXIT_CODES = {"E_NOT_FOUND": EXIT_NOT_FOUND, "E_UNAVAILABLE": EXIT_NO_SERVER}
@@ -41,6 +41,7 @@ _ADVICE = {
     "E_SCOPE_INVALID": "see: nudge {verb} --help",
     "E_INVALID": "see: nudge {verb} --help",
 }
+_NOTE_VERBS = ("memory", "remember", "recall", "explain")
 
 
 class Usage(Exception):
@@ -166,11 +167,18 @@ def report_usage(message: str, advice: str, verb: str | None = None) -> int:
 
 
 def _error_sentence(error: NudgeError, verb: str) -> str:
-    advice = "" if isinstance(error, SettingInvalid) else _ADVICE.get(error.reason, "").format(verb=verb)
+    advice = "" if isinstance(error, SettingInvalid) else _advice(error.reason, verb)
     if error.data.get("why_not"):
         advice = "list its variants with: nudge ls " + escape(str(error.data.get("component", "")))
     sentence = f"nudge: {error.reason} ({error.code}): {escape(error.message.rstrip('.'))}"
     return f"{sentence}; {advice}" if advice and "nudge " not in error.message else sentence
+
+
+def _advice(reason: str, verb: str) -> str:
+    if reason == "E_NOT_FOUND" and verb.split()[0] in _NOTE_VERBS:
+        archive = "archive " if verb.startswith("memory archive") else ""
+        return f"list the notes with: nudge memory {archive}list"
+    return _ADVICE.get(reason, "").format(verb=verb)
 
 
 def _error_details(error: NudgeError) -> Iterator[str]:

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from nudge import context
+from nudge import context, limits
 from nudge.cli import plain
+from nudge.clock import iso
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +65,19 @@ def parse_id(text: str) -> int:
     return number
 
 
+def parse_note_id(text: str) -> int:
+    """`m12` as it is printed, or `12`."""
+    number = text.removeprefix("m")
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= limits.MAX_NOTE_ID):
+        raise ValueError(f"{text!a} is not the id of a note, such as m12")
+    return int(number)
+
+
+def parse_note_ids(text: str) -> list[int]:
+    """`m1,m2,m3`."""
+    return [parse_note_id(part) for part in plain.parse_list(text)]
+
+
 def parse_count(text: str) -> int:
     number = plain.parse_whole(text)
     if number < 1:
@@ -93,6 +107,17 @@ def parse_time(text: str) -> int:
         raise ValueError(f"{text!a} is not a time such as 2026-11-16, 2026-11-16T08:30 or 7d") from None
 
 
+def parse_utc(text: str) -> str:
+    """What `parse_time` takes, as RFC 3339 in UTC."""
+    return iso(parse_time(text))
+
+
+def parse_expiry(text: str) -> str:
+    """A date, an ISO time, or a span that is counted from now, as RFC 3339 in UTC."""
+    is_span = text[-1:] in _UNITS and text[:-1].isdecimal()
+    return iso(int(time.time()) + parse_span(text) if is_span else parse_time(text))
+
+
 def parse_days(text: str) -> int:
     days, rest = divmod(parse_span(f"{text}d" if text.isdecimal() else text), _DAY)
     if rest:
@@ -109,7 +134,11 @@ LIST = Parsed("list", plain.parse_list)
 GLOBS = Parsed("globs", plain.parse_globs)
 SYSTEMS = Parsed("systems", plain.parse_list, context.OS_NAMES)
 ID = Parsed("id", parse_id)
+NOTE_ID = Parsed("id", parse_note_id)
+NOTE_IDS = Parsed("ids", parse_note_ids)
 TIME = Parsed("time", parse_time)
+UTC_TIME = Parsed("time", parse_utc)
+EXPIRY = Parsed("time", parse_expiry)
 DAYS = Parsed("days", parse_days)
 
 

@@ -53,7 +53,7 @@ def export(
     hints = list(_hints_of(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
-        _write(str(target), text + "\n")
+        write_file(str(target), text + "\n")
         line = f"exported {output.count(len(hints), 'hint')} to {escape(str(target))}"
         console.result(result, [console.pen.done(line)])
     else:
@@ -98,7 +98,7 @@ def _open(path: str | None) -> AbstractContextManager[IO[str]]:
     return open(descriptor, "w", encoding="utf-8")
 
 
-def _write(path: str, text: str) -> None:
+def write_file(path: str, text: str) -> None:
     """Replace a regular file atomically; write to a device or a pipe as it is."""
     target = os.path.realpath(path)
     try:
@@ -154,24 +154,29 @@ def import_hints(invocation: Invocation, file: str | None, previous: bool, mode:
 
 def _read_payload(file: str | None) -> Any:
     """Read the document of a file, of stdin (-) or of the previous session (None); also as --json wraps it."""
-    name = "the previous session" if file is None else "stdin" if file == "-" else file
     path = os.path.join(paths.runtime_dir(), paths.PREVIOUS) if file is None else file
     if file is None and not os.path.exists(path):
         raise NotFound("there is no previous session; the first one ends when no nudge process has run for a while")
-    try:
-        with sys.stdin.buffer if file == "-" else open(path, "rb") as source:
-            content = source.read(limits.MAX_IMPORT_FILE_BYTES + 1)
-    except OSError as error:
-        raise Usage(f"cannot read {name}: {error.strerror}", "name a file that nudge export wrote") from None
-    if len(content) > limits.MAX_IMPORT_FILE_BYTES:
-        most = limits.MAX_IMPORT_FILE_BYTES // limits.MIB
-        raise Invalid(f"{name} is larger than {most} MiB, the limit for hints")
-    try:
-        document = plain.parse_json(content)
-    except ValueError as error:
-        raise Invalid(f"{name} is not JSON: {error}; it must be the output of nudge export") from None
+    document = read_document(path, "nudge export", name="the previous session" if file is None else None)
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return document["payload"] if is_wrapped else document
+
+
+def read_document(path: str, writer: str, *, name: str | None = None) -> Any:
+    """Read the JSON of a file, or of stdin (-). `writer` is the command that writes such files; `name` is what errors
+    call this one."""
+    name = name or ("stdin" if path == "-" else path)
+    try:
+        with sys.stdin.buffer if path == "-" else open(path, "rb") as source:
+            content = source.read(limits.MAX_IMPORT_FILE_BYTES + 1)
+    except OSError as error:
+        raise Usage(f"cannot read {name}: {error.strerror}", f"name a file that {writer} wrote") from None
+    if len(content) > limits.MAX_IMPORT_FILE_BYTES:
+        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, the limit for imports")
+    try:
+        return plain.parse_json(content)
+    except ValueError as error:
+        raise Invalid(f"{name} is not JSON: {error}; it must be the output of {writer}") from None
 
 
 def _count_hints(payload: Any) -> int:

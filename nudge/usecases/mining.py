@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nudge import limits
 from nudge.errors import Invalid
 from nudge.memories import mine
 from nudge.memories.mine import CHATGPT, CLAUDE, SLACK, Conversation, Mined
+from nudge.usecases.note_pages import Call, send_notes
 
 FORMATS = mine.FORMATS
 _CONVERSATIONS, _USERS = "conversations.json", "users.json"
-
-Call = Callable[[str, Mapping[str, Any]], Any]
 
 
 def mine_export(
@@ -36,40 +34,9 @@ def mine_export(
     mined = Mined()
     notes = mine.notes_of(format_, _conversations(format_, Path(path)), mined)
     fields = {"namespace": namespace} if namespace else {}
-    transfer, sent, number = None, 0, 0
-    held: list[dict[str, Any]] = []
-    for page in _pages(notes):
-        if number or held:
-            transfer = _send(call, held, transfer, number, {**fields, "more": True})["transfer"]
-            number += 1
-            sent += len(held)
-            progress(sent)
-        held = page
-    result = _send(call, held, transfer, number, {**fields, "dry_run": dry_run})
-    progress(sent + len(held))
+    result = send_notes(call, notes, (), {**fields, "dry_run": dry_run}, progress)
     counts = {"conversations": mined.conversations, "empty": mined.empty, "bad": mined.bad}
-    return {**counts, **{name: value for name, value in result.items() if name != "transfer"}}
-
-
-def _send(
-    call: Call, notes: list[dict[str, Any]], transfer: str | None, number: int, fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    known = {} if transfer is None else {"transfer": transfer}
-    answer: dict[str, Any] = call("nudge.memory_import", {"memories": notes, "page": number, **known, **fields})
-    return answer
-
-
-def _pages(notes: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    page: list[dict[str, Any]] = []
-    room = limits.PAGE_BYTES
-    for note in notes:
-        room -= len(json.dumps(note))
-        if page and (room < 0 or len(page) == limits.MAX_BULK_NOTES):
-            yield page
-            page, room = [], limits.PAGE_BYTES
-        page.append(note)
-    if page:
-        yield page
+    return {**counts, **result}
 
 
 # Files

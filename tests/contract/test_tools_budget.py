@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nudge import strict_json
-from nudge.cli.app import VERBS
+from nudge.cli.verbs import VERBS
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.call import Call
@@ -19,7 +19,7 @@ from tests.contract.ways import InProcess
 MOST_CHARACTERS = 12_000
 NOUN = re.compile(r"[A-Z][a-z]+: ")
 AGENT_ONLY = frozenset(  # operations without a verb
-    name for name, operation in OPERATIONS.items() if operation.group == "memories"
+    ("nudge.memory_bulk", "nudge.memory_get_links", "nudge.memory_capabilities")
 )
 
 

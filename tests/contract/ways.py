@@ -20,8 +20,8 @@ from unittest import mock
 from urllib.parse import quote, urlencode
 
 from nudge.__main__ import main
-from nudge.cli.app import VERBS
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED
+from nudge.cli.verbs import VERBS
 from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.ipc import endpoint
@@ -230,7 +230,7 @@ def command_line(operation: str, params: Params) -> tuple[list[str], str]:
     meta = dict(rest.pop("meta", {}))
     flags += _scope_flags(meta.pop("scope", None))
     flags += _plain_flags({**meta, **rest})
-    return [_VERB_OF[operation], *flags, "--json", *(["--", *words] if words else [])], stdin
+    return [*_VERB_OF[operation].split(), *flags, "--json", *(["--", *words] if words else [])], stdin
 
 
 def _value_flags(value: Any) -> list[str]:

@@ -3,22 +3,16 @@ from __future__ import annotations
 import re
 import shlex
 
-import click
 import pytest
 
 from nudge import __version__
-from nudge.cli.app import GROUPS, VERBS, Command, Root, Verb, shown_verbs
+from nudge.cli.app import Root, load_command
 from nudge.cli.plain import Invocation
+from nudge.cli.verbs import GROUPS, VERBS, Verb, shown_verbs
 
 from .conftest import HINT, Nudge, Server
 
 SHOWN = list(shown_verbs())
-
-
-def command(verb: Verb) -> Command:
-    found = Root().get_command(click.Context(Root()), verb.name)
-    assert isinstance(found, Command)
-    return found
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"], ["--json"], ["-p", "9000"]])
@@ -29,17 +23,32 @@ def test_grouped_help(nudge: Nudge, words: list[str]) -> None:
     for group in GROUPS:
         assert f"\n{group}:\n" in outcome.out
     for verb in SHOWN:
-        assert re.search(rf"^  {verb.name} +{re.escape(verb.summary)}", outcome.out, re.MULTILINE)
+        listed = re.search(rf"^  {verb.name} +{re.escape(verb.summary)}", outcome.out, re.MULTILINE)
+        assert bool(listed) is not bool(verb.parent)
     assert "\nExamples:\n" in outcome.out and max(map(len, outcome.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("parent", sorted({verb.parent for verb in SHOWN if verb.parent}))
+def test_a_verb_that_has_verbs_lists_them(nudge: Nudge, parent: str) -> None:
+    """Alone and with --help; one that does not exist is told from those that do."""
+    outcome = nudge(*parent.split())
+    assert (outcome.code, outcome.err) == (0, "") and nudge(*parent.split(), "--help").out == outcome.out
+    for verb in SHOWN:
+        if verb.parent == parent:
+            assert re.search(rf"^  {verb.word} +{re.escape(verb.summary)}", outcome.out, re.MULTILINE)
+    unknown = nudge(*parent.split(), "lits")
+    assert unknown.code == 2
+    assert unknown.err == f"nudge {parent}: unknown command 'lits'; did you mean: nudge {parent} list\n"
 
 
 @pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
 def test_help_of_a_verb(nudge: Nudge, verb: Verb) -> None:
     """Each verb explains itself, with examples, wherever --help stands and by each of its names."""
-    outcome = nudge(verb.name, "--help")
+    words = verb.name.split()
+    outcome = nudge(*words, "--help")
     assert outcome.code == 0
     assert outcome.out.startswith(f"Usage: nudge {verb.name} ") and "\nExamples:\n" in outcome.out
-    assert nudge("--help", verb.name).out == outcome.out == nudge("help", verb.name).out == nudge(verb.name, "-h").out
+    assert nudge("--help", *words).out == outcome.out == nudge("help", *words).out == nudge(*words, "-h").out
     for alias in verb.aliases:
         assert nudge(alias, "--help").out == outcome.out
 
@@ -47,7 +56,7 @@ def test_help_of_a_verb(nudge: Nudge, verb: Verb) -> None:
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
 def test_every_parameter_is_explained(verb: Verb) -> None:
     """Each option and argument has help, and each verb has --json and --port."""
-    params = command(verb).params
+    params = load_command(verb).params
     assert [param.name for param in params if not param.help and not getattr(param, "hidden", False)] == []
     assert {"--json", "-p", "--port"} <= {name for param in params for name in param.opts}
 
@@ -55,18 +64,19 @@ def test_every_parameter_is_explained(verb: Verb) -> None:
 @pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
 def test_no_variable_sets_an_option(verb: Verb) -> None:
     """Settings come from `nudge.config` alone: click reads no environment variables."""
-    assert all(param.envvar is None for param in command(verb).params)
+    assert all(param.envvar is None for param in load_command(verb).params)
 
 
 @pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
 def test_examples_parse(verb: Verb) -> None:
     """What the help tells people to type is a command line that the parser accepts."""
-    for example in command(verb).examples:
+    for example in load_command(verb).examples:
         bare = example.partition(" (")[0].rpartition("|")[2].rpartition("$(")[2]
         words = shlex.split(re.split("[)<>]", bare)[0])
-        if words[:2] == ["nudge", verb.name]:
+        own = ["nudge", *verb.name.split()]
+        if words[: len(own)] == own:
             parent = Root().make_context("nudge", [], obj=Invocation())
-            assert command(verb).make_context(verb.name, words[2:], parent=parent).params is not None
+            assert load_command(verb).make_context(verb.word, words[len(own) :], parent=parent).params is not None
 
 
 @pytest.mark.parametrize(

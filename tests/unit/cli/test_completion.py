@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nudge.cli import completion
-from nudge.cli.app import shown_verbs
+from nudge.cli.verbs import shown_verbs
 
 from .conftest import HINT, Nudge, Server
 
@@ -129,9 +129,33 @@ def test_bash_with_the_real_program(tmp_path: Path) -> None:
 
 def test_verbs_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
     """First come the verbs, also after a global option; hidden ones stay hidden."""
-    names = [verb.name for verb in shown_verbs()]
+    names = [verb.name for verb in shown_verbs(parent="")]
     assert candidates(nudge, monkeypatch, "") == candidates(nudge, monkeypatch, "-p 9000 ") == names
     assert candidates(nudge, monkeypatch, "un") == ["unpin"]
+
+
+def test_verbs_of_a_verb_are_offered(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind `memory` come its own verbs, behind an unknown one nothing."""
+    names = [verb.word for verb in shown_verbs(parent="memory")]
+    assert candidates(nudge, monkeypatch, "memory ") == candidates(nudge, monkeypatch, "memory --json ") == names
+    assert candidates(nudge, monkeypatch, "memory archive re") == ["restore"]
+    assert candidates(nudge, monkeypatch, "memory nonsense ") == []
+
+
+def test_notes_are_offered(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids, namespaces, kinds and tiers; what is archived only where it can be restored."""
+    server.answers = {
+        "nudge.memory_list": {"memories": [{"id": 12, "title": "Why SQLite"}, {"id": 7, "title": "VPN"}]},
+        "nudge.memory_archive_list": {"memories": [{"id": 3, "title": "Old"}]},
+        "nudge.memory_namespaces": {"namespaces": [{"namespace": "github.com/acme/api", "count": 2}]},
+    }
+    assert candidates(nudge, monkeypatch, "memory get ") == ["m12", "m7"]
+    assert candidates(nudge, monkeypatch, "memory link m7 m1") == ["m12"]
+    assert candidates(nudge, monkeypatch, "memory archive restore ") == ["m3"]
+    assert candidates(nudge, monkeypatch, "memory list --namespace g") == ["github.com/acme/api"]
+    assert candidates(nudge, monkeypatch, "memory list --tier ") == ["short", "mid", "long"]
+    assert candidates(nudge, monkeypatch, "remember x --kind d") == ["decision", "discovery"]
+    assert True not in server.started
 
 
 def test_zsh_and_fish_get_a_description(nudge: Nudge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,409 @@
+"""The verbs for single notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list,
+update, delete, promote, link, resolve, stats, namespaces."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from nudge import limits
+from nudge.cli import completion, hints, notes, output, params, plain
+from nudge.cli.app import verb, verb_group
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Usage
+from nudge.cli.params import EXPIRY, LIST, NOTE_ID, NUMBER, UTC_TIME, WHOLE, list_option, option
+from nudge.cli.plain import Invocation
+from nudge.cli.prompts import ask, yes_option
+from nudge.context import resolve
+from nudge.errors import Invalid
+from nudge.text import escape
+
+TIERS = ("short", "mid", "long")
+KINDS = (
+    *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
+    "session_summary",
+)
+SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
+RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
+
+_TITLE_CHARS = 100  # of a title that is made of the first sentence
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
+_HINTS_RECALLED = 5
+
+
+# Options
+
+
+def parse_metadata(text: str) -> dict[str, Any]:
+    try:
+        metadata = plain.parse_json(text.encode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(metadata, dict):
+        raise ValueError("""must be a JSON object such as '{"ticket": 12}'""")
+    return metadata
+
+
+METADATA = params.Parsed("metadata", parse_metadata)
+_TIER = {"type": click.Choice(TIERS), "help": "short (6 hours), mid (7 days) or long (for good)."}
+_KIND = {"type": click.Choice(KINDS), "help": "What the note is: decision, lesson, bugfix, ... (note)."}
+
+id_argument = click.argument(
+    "note_id", metavar="ID", type=NOTE_ID, help="The note, as m12 or 12.", shell_complete=completion.note_ids
+)
+namespace_option = option(
+    "--namespace",
+    metavar="NAME",
+    help="Only of this namespace; . is the repo you are in.",
+    shell_complete=completion.namespaces,
+)
+filter_options = params.options(
+    namespace_option,
+    option("--tier", type=click.Choice(TIERS), help="Only of this tier."),
+    option("--kind", type=click.Choice(KINDS), help="Only of this kind."),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only with one of these tags."),
+    option("--since", type=UTC_TIME, metavar="WHEN", help="Only changed since: a date, an ISO time, or 7d."),
+    option("--until", type=UTC_TIME, metavar="WHEN", help="Only changed until then."),
+    option("--min-priority", type=WHOLE, metavar="N", help="Only of this priority or higher (1 to 10)."),
+)
+_field_options = params.options(
+    option("--kind", **_KIND),
+    option("--tier", **_TIER),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
+    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5)."),
+    option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (1.0)."),
+    option(
+        "--namespace",
+        metavar="NAME",
+        help="Where it belongs (the repo you are in).",
+        shell_complete=completion.namespaces,
+    ),
+    option("--source", type=click.Choice(SOURCES), help="Where it comes from (cli)."),
+    option("--expires-at", type=EXPIRY, metavar="WHEN", help="When it expires: a date, an ISO time, or 30d from now."),
+    option("--metadata", type=METADATA, metavar="JSON", help="Any object that is kept with it."),
+)
+_words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="What to look for.")
+
+
+def call(invocation: Invocation, operation: str, fields: dict[str, Any], **options: Any) -> Any:
+    """Call an operation on notes, with where the caller is: that is the default namespace."""
+    return invocation.client().call(f"nudge.memory_{operation}", fields, context=plain.context_params(), **options)
+
+
+def filters(namespace: str | None = None, **given: Any) -> dict[str, Any]:
+    return params.given(namespace=named_namespace(namespace), **given)
+
+
+def named_namespace(name: str | None) -> str | None:
+    """A namespace; `.` is that of the repo or directory you are in."""
+    if name != ".":
+        return name
+    here = resolve().project
+    if here is None:
+        raise Usage("--namespace . needs a directory, and the current one does not exist", "name the namespace")
+    return here
+
+
+def read_text(text: str) -> str:
+    """The text itself; `-` is stdin."""
+    if text != "-":
+        return text
+    content = sys.stdin.buffer.read(limits.MAX_NOTE_BYTES + 2)
+    if len(content) > limits.MAX_NOTE_BYTES + 1:
+        raise Invalid(f"must be at most {limits.MAX_NOTE_BYTES} bytes", field="content")
+    try:
+        return content.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise Usage("stdin is not UTF-8 text", "convert it first, for example with iconv") from None
+
+
+# The short forms
+
+
+@verb(
+    "remember",
+    'nudge remember "We use SQLite because one writer is enough" --kind decision',
+    'nudge remember "Deploys need VPN" --tags deploy --tier long',
+    'git log -1 --format=%B | nudge remember - --title "Why the cache went" --kind change',
+)
+@click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The note; - reads it from stdin.")
+@option("--title", metavar="TITLE", help="Its title (the first sentence); the same title updates the note.")
+@_field_options
+def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
+    """A note is kept for the repo you are in. Credentials are refused."""
+    content = read_text(" ".join(text))
+    return _store(invocation, title=title or first_sentence(content), content=content, **fields)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence as a title, cut at a word when it is long."""
+    sentence = " ".join(_SENTENCE_END.split(text.strip(), maxsplit=1)[0].split())
+    if len(sentence) > _TITLE_CHARS:
+        return f"{sentence[:_TITLE_CHARS].rpartition(' ')[0] or sentence[:_TITLE_CHARS]}..."
+    return sentence if sentence.endswith("..") else sentence.removesuffix(".")
+
+
+@verb(
+    "recall",
+    "nudge recall why sqlite",
+    "nudge recall deploy staging --namespace . --limit 3",
+    "nudge recall router --kind decision --json",
+)
+@_words_argument
+@filter_options
+@params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
+@option("--no-touch", is_flag=True, help="Do not count the notes as used.")
+def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit: int | None, **given: Any) -> int:
+    """A hint is a memory with an address, a note is one without: both are searched. Options filter notes only. Notes
+    that are found count as used, which extends their life."""
+    from nudge.usecases.recall_hints import recall_hints
+
+    console, text = invocation.console, " ".join(words)
+    fields = {"context": text, **filters(**given), **params.given(limit=limit, touch=False if no_touch else None)}
+    result = call(invocation, "recall", fields)
+    hits = recall_hints(invocation.client().call, text, plain.context_params(), _HINTS_RECALLED)
+    console.result({**result, "hints": hits}, ())
+    if console.as_json:
+        return EXIT_OK
+    if hits:
+        console.show([console.pen.paint("bold", "hints"), *hints.hit_lines(console.pen, hits)])
+    if result["memories"]:
+        heading = [console.pen.paint("bold", "notes")] if hits else []
+        console.show([*heading, *notes.table(console, result["memories"], contents=True)])
+    if not hits and not result["memories"]:
+        console.note(
+            "no note has one of these words, and no hint that applies here; keep a note with: nudge remember TEXT"
+        )
+    return EXIT_OK
+
+
+@verb(
+    "explain",
+    "nudge explain why sqlite",
+    "nudge explain m12 m14",
+    "nudge explain http-proxy/test",
+    "nudge explain deploy staging m12 --pack",
+)
+@click.argument(
+    "what",
+    metavar="WHAT...",
+    nargs=-1,
+    required=True,
+    help="Words to rank notes by, ids of notes (m12), names of hints (api/test).",
+    shell_complete=completion.note_ids,
+)
+@option("--project", metavar="NAME", help="Only notes of this namespace.", shell_complete=completion.namespaces)
+@params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes that the words find")
+@option("--pack", is_flag=True, help="Also say in which sessions it was injected.")
+def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, limit: int | None, pack: bool) -> int:
+    """The parts of a score add up to it. A hint that does not apply here is shown with what stands in the way."""
+    fields = {**_asked(what), **params.given(project=named_namespace(project), limit=limit)}
+    result = call(invocation, "explain", {**fields, "include_pack_context": pack})
+    console = invocation.console
+    console.result(result, notes.explain_lines(console, result))
+    if not console.as_json:
+        for error in result["errors"]:
+            console.note(f"nudge explain: {escape(error['message'])}")
+        if not result["items"] and not result["errors"]:
+            console.note("no note has one of these words; list the notes with: nudge memory list")
+    return EXIT_OK if result["items"] else EXIT_NOT_FOUND
+
+
+def _asked(what: tuple[str, ...]) -> dict[str, Any]:
+    """Ids, names of hints, and words to search for. A number among words is a word: `nudge explain python 3`."""
+    names = [word for word in what if re.fullmatch(r"[^\s/]+(/[^\s/]+)+", word)]
+    ids = [word for word in what if re.fullmatch(r"m[1-9]\d*", word)]
+    rest = [word for word in what if word not in names and word not in ids]
+    if rest and all(re.fullmatch(r"[1-9]\d*", word) for word in rest):
+        ids, rest = [word for word in what if word in ids or word in rest], []
+    query = " ".join(rest) or None
+    return params.given(query=query, ids=[params.parse_note_id(word) for word in ids] or None, names=names or None)
+
+
+# nudge memory
+
+verb_group(
+    "memory",
+    "A note is a titled text with kind, tier, tags and links. `nudge remember` and `nudge recall` are the short forms.",
+    'nudge memory store -T "Database" -c "SQLite: one writer is enough" --kind decision',
+    "nudge memory recall which database",
+    "nudge memory list --tier long --limit 20",
+)
+
+
+@verb(
+    "memory store",
+    'nudge memory store -T "Database" -c "SQLite: one writer is enough" --kind decision --tier long',
+    'nudge memory store -T "Release" -c - --tags release,howto < RELEASING.md',
+    'nudge memory store -T "Freeze" -c "No merges to main" --ttl-secs 86400 --priority 9',
+)
+@option("-T", "--title", required=True, metavar="TITLE", help="The title: the same one in its namespace updates it.")
+@option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
+@_field_options
+@option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, in place of those of its tier.")
+def store(invocation: Invocation, content: str, **fields: Any) -> int:
+    """An update never lowers the tier or the priority. Credentials are refused."""
+    return _store(invocation, content=read_text(content), **fields)
+
+
+def _store(invocation: Invocation, namespace: str | None = None, **fields: Any) -> int:
+    given = params.given(namespace=named_namespace(namespace), **fields)
+    result = call(invocation, "store", given)
+    invocation.console.result(result, notes.stored_lines(invocation.console, result))
+    return EXIT_OK
+
+
+@verb("memory recall", "nudge memory recall which database", "nudge memory recall deploy --budget-tokens 500")
+@_words_argument
+@filter_options
+@params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
+@option("--budget-tokens", type=WHOLE, metavar="N", help="As many notes as fit into so many tokens.")
+@option("--no-touch", is_flag=True, help="Do not count the notes as used.")
+def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **given: Any) -> int:
+    """A note that is found counts as used, which extends its life: after 5 times it is kept for good."""
+    fields = {"context": " ".join(words), **filters(**given), **params.given(touch=False if no_touch else None)}
+    result = call(invocation, "recall", fields)
+    _show_list(invocation.console, result, result["memories"], contents=True)
+    return EXIT_OK
+
+
+@verb("memory search", "nudge memory search database migration", "nudge memory search router --tags http --since 30d")
+@_words_argument
+@filter_options
+@params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
+def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
+    """Nothing that is found counts as used."""
+    result = call(invocation, "search", {"query": " ".join(words), **filters(**given)})
+    _show_list(invocation.console, result, result["results"], contents=True)
+    return EXIT_OK
+
+
+@verb("memory list", "nudge memory list", "nudge memory list --namespace . --tier long --offset 50")
+@filter_options
+@params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
+@option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
+def list_notes(invocation: Invocation, **given: Any) -> int:
+    result = call(invocation, "list", filters(**given))
+    offset, rows = given.get("offset") or 0, result["memories"]
+    _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}")
+    return EXIT_OK
+
+
+def _show_list(
+    console: Console,
+    result: dict[str, Any],
+    rows: list[notes.Note],
+    *,
+    contents: bool = False,
+    more: str = "not all of them fit into one answer: narrow it down",
+) -> None:
+    console.result(result, notes.table(console, rows, contents=contents))
+    if console.as_json:
+        return
+    if result.get("more"):
+        console.note(more)
+    if not rows:
+        console.note("no note matches; list all with: nudge memory list, keep one with: nudge remember TEXT")
+
+
+@verb("memory get", "nudge memory get m12", "nudge memory get 12 --json")
+@id_argument
+def get(invocation: Invocation, note_id: int) -> int:
+    result = call(invocation, "get", {"id": note_id})
+    invocation.console.result(result, notes.full_lines(invocation.console, result["memory"], result["links"]))
+    return EXIT_OK
+
+
+@verb(
+    "memory update",
+    'nudge memory update m12 -c "SQLite in WAL mode"',
+    "nudge memory update m12 --priority 8 --tags database,sqlite --expires-at 30d",
+)
+@id_argument
+@option("-T", "--title", metavar="TITLE", help="Another title.")
+@option("-c", "--content", metavar="TEXT", help="Another text; - reads it from stdin.")
+@_field_options
+def update(invocation: Invocation, note_id: int, content: str | None, namespace: str | None, **fields: Any) -> int:
+    """What is not given stays as it is."""
+    text = None if content is None else read_text(content)
+    changes = params.given(content=text, namespace=named_namespace(namespace), **fields)
+    result = call(invocation, "update", {"id": note_id, **changes})
+    console, name = invocation.console, notes.note_name(note_id)
+    lines = [console.pen.done(f"updated {', '.join(sorted(changes))} of {name}")]
+    console.result(result, [*lines, *notes.full_lines(console, result["memory"])])
+    return EXIT_OK
+
+
+@verb("memory delete", "nudge memory delete m12", "nudge memory delete m12 --yes")
+@id_argument
+@yes_option
+def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
+    """It is not in the archive afterwards. `nudge memory forget` moves notes to the archive instead."""
+    console = invocation.console
+    note = call(invocation, "get", {"id": note_id})["memory"]
+    name = f"{notes.note_name(note_id)} {notes.title_of(note)}"
+    if not ask(f"delete {name} permanently?", yes=yes):
+        console.note("nothing was deleted")
+        return EXIT_REFUSED
+    result = call(invocation, "delete", {"id": note_id})
+    console.result(result, [console.pen.done(f"deleted {name}")])
+    return EXIT_OK
+
+
+@verb("memory promote", "nudge memory promote m12")
+@id_argument
+def promote(invocation: Invocation, note_id: int) -> int:
+    """Its tier becomes long, and it no longer expires."""
+    console, result = invocation.console, call(invocation, "promote", {"id": note_id})
+    console.result(result, [console.pen.done(f"{notes.note_name(note_id)} is kept for good")])
+    return EXIT_OK
+
+
+def _note_argument(name: str, metavar: str, help: str) -> Callable[[params.F], params.F]:
+    return click.argument(name, metavar=metavar, type=NOTE_ID, help=help, shell_complete=completion.note_ids)
+
+
+@verb("memory link", "nudge memory link m12 m7 --relation supersedes", "nudge memory link m12 m13")
+@_note_argument("source", "SOURCE", "The note that the link starts from, as m12.")
+@_note_argument("target", "TARGET", "The note that it leads to.")
+@option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (related_to).")
+def link(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
+    fields = {"source_id": source, "target_id": target, **params.given(relation=relation)}
+    console, result = invocation.console, call(invocation, "link", fields)
+    word = (relation or RELATIONS[0]).replace("_", " ")
+    known = "" if result["new"] else " (it already was)"
+    line = f"{notes.note_name(source)} {word} {notes.note_name(target)}{known}"
+    console.result(result, [console.pen.done(line)])
+    return EXIT_OK
+
+
+@verb("memory resolve", "nudge memory resolve m12 m7")
+@_note_argument("winner", "RIGHT", "The note that is right.")
+@_note_argument("loser", "WRONG", "The note that it supersedes.")
+def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
+    """The note that is wrong falls to priority 1 and confidence 0.1; the other one is linked to it."""
+    console, result = invocation.console, call(invocation, "resolve", {"winner_id": winner, "loser_id": loser})
+    line = f"{notes.note_name(winner)} supersedes {notes.note_name(loser)}, which is now of priority 1, confidence 0.1"
+    console.result(result, [console.pen.done(line)])
+    return EXIT_OK
+
+
+@verb("memory stats", "nudge memory stats", "nudge memory stats --json")
+def stats(invocation: Invocation) -> int:
+    result = call(invocation, "stats", {})
+    invocation.console.result(result, notes.stats_lines(invocation.console, result))
+    return EXIT_OK
+
+
+@verb("memory namespaces", "nudge memory namespaces")
+def namespaces(invocation: Invocation) -> int:
+    """A namespace is a repo by its full name, or any name that a note was stored with."""
+    console, result = invocation.console, call(invocation, "namespaces", {})
+    rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
+    console.result(result, ("  ".join(row) for row in output.align(rows)))
+    if not rows and not console.as_json:
+        console.note("there are no notes yet; keep one with: nudge remember TEXT")
+    return EXIT_OK

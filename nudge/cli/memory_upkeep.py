@@ -1,0 +1,196 @@
+"""The verbs that tidy notes up: `nudge memory` with forget, consolidate, auto-consolidate, gc and archive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nudge import limits
+from nudge.cli import completion, notes, output, params
+from nudge.cli.app import verb, verb_group
+from nudge.cli.memories import TIERS, call, filter_options, filters, namespace_option, read_text
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED
+from nudge.cli.params import DAYS, NOTE_ID, NOTE_IDS, WHOLE, option
+from nudge.cli.plain import Invocation
+from nudge.cli.prompts import ask, yes_option
+from nudge.text import escape, format_size
+
+_dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+
+
+@verb(
+    "memory forget",
+    "nudge memory forget --namespace my-app --pattern 'old stuff' --tier short",
+    "nudge memory forget --tags scratch --until 30d --dry-run",
+)
+@option("--pattern", metavar="WORDS", help="Only with all of these words.")
+@filter_options
+@_dry_run_option
+@yes_option
+def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
+    """A note goes that fits every filter; at least one is needed. What goes is shown first, and can be restored."""
+    console, fields = invocation.console, filters(**given)
+    preview = call(invocation, "forget", {**fields, "dry_run": True})
+    found = output.count(preview["deleted"], "note")
+    if dry_run:
+        console.result(preview, notes.named_lines(console, preview["memories"]))
+        console.note(f"nothing was changed (--dry-run): {found} would go to the archive")
+        return EXIT_OK
+    if preview["deleted"] and not yes and not console.as_json:
+        console.show(notes.named_lines(console, preview["memories"]))
+    if preview["deleted"] and not ask(f"move {found} to the archive?", yes=yes):
+        console.note("nothing was changed")
+        return EXIT_REFUSED
+    result = call(invocation, "forget", fields)
+    moved = output.count(result["deleted"], "note")
+    console.result(result, [console.pen.done(f"moved {moved} to the archive")] if result["deleted"] else [])
+    if not console.as_json:
+        undo = "bring one back with: nudge memory archive restore ID"
+        console.note(undo if result["deleted"] else "no note matches; list all with: nudge memory list")
+    return EXIT_OK
+
+
+@verb(
+    "memory consolidate",
+    'nudge memory consolidate m1 m2 m3 -T "Auth" -s "JWT with refresh tokens"',
+    'nudge memory consolidate m1,m2 -T "Auth" -s - --tier long < summary.txt',
+)
+@click.argument(
+    "ids",
+    metavar="ID...",
+    nargs=-1,
+    required=True,
+    type=NOTE_IDS,
+    help="2 to 100 notes, as m1 m2 or m1,m2.",
+    shell_complete=completion.note_ids,
+)
+@option("-T", "--title", required=True, metavar="TITLE", help="Title of the note that stands for them.")
+@option("-s", "--summary", required=True, metavar="TEXT", help="Its text; - reads it from stdin.")
+@option("--namespace", metavar="NAME", help="Its namespace (that of the first).", shell_complete=completion.namespaces)
+@option("--tier", type=click.Choice(TIERS), help="Its tier (long).")
+def consolidate(
+    invocation: Invocation,
+    ids: tuple[list[int], ...],
+    title: str,
+    summary: str,
+    namespace: str | None,
+    tier: str | None,
+) -> int:
+    """It gets their tags, links and highest priority; they go to the archive."""
+    numbers = [number for part in ids for number in part]
+    fields = {"ids": numbers, "title": title, "summary": read_text(summary), **filters(namespace, tier=tier)}
+    result = call(invocation, "consolidate", fields)
+    console, name = invocation.console, notes.note_name(result["id"])
+    console.result(result, [console.pen.done(f"{name} stands for {output.count(result['consolidated'], 'note')}")])
+    return EXIT_OK
+
+
+@verb(
+    "memory auto-consolidate",
+    "nudge memory auto-consolidate --dry-run",
+    "nudge memory auto-consolidate --namespace . --short-only --min-count 5",
+)
+@namespace_option
+@option("--short-only", is_flag=True, help="Only notes of the tier short.")
+@option("--min-count", type=WHOLE, metavar="N", help="Notes that make a group (3).")
+@_dry_run_option
+def auto_consolidate(
+    invocation: Invocation, namespace: str | None, short_only: bool, min_count: int | None, dry_run: bool
+) -> int:
+    """A group is the notes of a namespace with the same first tag. They go to the archive; a long-term note has all
+    their texts."""
+    fields = {"short_only": short_only, "dry_run": dry_run, **filters(namespace, min_count=min_count)}
+    result = call(invocation, "auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    console = invocation.console
+    rows = [
+        (
+            notes.note_name(group["id"]) if "id" in group else "would be one:",
+            output.count(group["count"], "note"),
+            escape(f"{group['tag']} in {group['namespace']}"),
+        )
+        for group in result["groups"]
+    ]
+    console.result(result, ("  ".join(row) for row in output.align(rows)))
+    if not console.as_json:
+        groups = output.count(len(rows), "group")
+        if dry_run:
+            console.note(f"nothing was changed (--dry-run): {groups}")
+        elif not rows:
+            console.note("no group is large enough; notes are grouped by their first tag, 3 make a group (--min-count)")
+    return EXIT_OK
+
+
+@verb("memory gc", "nudge memory gc")
+def gc(invocation: Invocation) -> int:
+    """The server does the same by itself from time to time. Notes whose time is over are not found in any case."""
+    console, result = invocation.console, call(invocation, "gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
+    expired = output.count(result["expired_deleted"], "expired note")
+    console.result(result, [console.pen.done(f"removed {expired}")])
+    return EXIT_OK
+
+
+# archive
+
+verb_group(
+    "memory archive",
+    "Expired, forgotten and consolidated notes go to the archive; deleted ones do not.",
+    "nudge memory archive list",
+    "nudge memory archive restore m12",
+    "nudge memory archive purge --older-than 90d",
+)
+
+
+@verb("memory archive list", "nudge memory archive list", "nudge memory archive list --namespace . --limit 50")
+@namespace_option
+@params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
+@option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
+def archive_list(invocation: Invocation, **given: Any) -> int:
+    console, result = invocation.console, call(invocation, "archive_list", filters(**given))
+    rows = result["memories"]
+    console.result(result, notes.archive_lines(console, rows))
+    if not console.as_json:
+        if result.get("more"):
+            console.note(f"there are more: --offset {(given['offset'] or 0) + len(rows)}")
+        if not rows:
+            console.note("nothing is archived; expired and forgotten notes come here")
+    return EXIT_OK
+
+
+@verb("memory archive restore", "nudge memory archive restore m12")
+@click.argument(
+    "note_id", metavar="ID", type=NOTE_ID, help="The archived note, as m12.", shell_complete=completion.archived_ids
+)
+def archive_restore(invocation: Invocation, note_id: int) -> int:
+    """It comes back with its tier, and expires as if it were stored now."""
+    console, result = invocation.console, call(invocation, "archive_restore", {"id": note_id})
+    note = result["memory"]
+    console.result(result, [console.pen.done(f"restored {notes.note_name(note['id'])} {notes.title_of(note)}")])
+    return EXIT_OK
+
+
+@verb("memory archive purge", "nudge memory archive purge", "nudge memory archive purge --older-than 90d --yes")
+@option("--older-than", type=DAYS, metavar="DAYS", help="Only what was archived longer ago, such as 90d.")
+@yes_option
+def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> int:
+    """What is purged cannot be restored."""
+    console = invocation.console
+    archived = call(invocation, "archive_stats", {})["count"]
+    days = "" if older_than is None else f" that are there for more than {output.count(older_than, 'day')}"
+    if archived and not ask(f"delete archived notes{days} permanently? {archived:,} are archived in all.", yes=yes):
+        console.note("nothing was deleted")
+        return EXIT_REFUSED
+    result = call(invocation, "archive_purge", params.given(older_than_days=older_than))
+    console.result(result, [console.pen.done(f"purged {output.count(result['purged'], 'archived note')}")])
+    return EXIT_OK
+
+
+@verb("memory archive stats", "nudge memory archive stats")
+def archive_stats(invocation: Invocation) -> int:
+    console, result = invocation.console, call(invocation, "archive_stats", {})
+    lines = [f"{output.count(result['count'], 'archived note')}, {format_size(result['bytes'])}"]
+    if result["count"]:
+        lines.append(f"archived from {result['oldest']} to {result['newest']}")
+    lines += notes.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
+    console.result(result, lines)
+    return EXIT_OK

@@ -1,0 +1,165 @@
+"""The table of verbs: which module implements each, the operations that it calls, and what help says about it.
+
+The name of a verb below another has both words: `memory store`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+HINTS, NOTES, HISTORY, SERVER, WIRING = "Hints", "Notes", "History", "Server", "Wiring"
+GROUPS = (HINTS, NOTES, HISTORY, SERVER, WIRING)
+
+
+class Verb:
+    """One row of the table: where the verb is implemented, and what `nudge --help` says about it."""
+
+    __slots__ = ("aliases", "group", "hidden", "module", "name", "operations", "parent", "summary", "word")
+
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        module: str,
+        summary: str,
+        *operations: str,
+        aliases: tuple[str, ...] = (),
+        hidden: bool = False,
+    ) -> None:
+        self.name, self.group, self.module, self.summary = name, group, module, summary
+        self.operations, self.aliases, self.hidden = operations, aliases, hidden
+        self.parent, _, self.word = name.rpartition(" ")
+
+
+VERBS = (
+    Verb("set", HINTS, "hints", "save a hint, or replace it", "nudge.set_hint"),
+    Verb("get", HINTS, "hints", "show the best hint for this context, and why", "nudge.get_hint"),
+    Verb("query", HINTS, "hints", "search hints by component, key, tag or text", "nudge.query"),
+    Verb(
+        "ls",
+        HINTS,
+        "hints",
+        "list components, or all hints in one",
+        "nudge.list_components",
+        aliases=("list-components",),
+    ),
+    Verb("delete", HINTS, "hints", "delete a hint, or one variant of it", "nudge.delete_hint", aliases=("rm",)),
+    Verb("bump", HINTS, "hints", "credit a hint that worked, or lower one that failed", "nudge.bump"),
+    Verb(
+        "export",
+        HINTS,
+        "transfer",
+        "write hints (--all: the history) as JSON",
+        "nudge.export",
+        "nudge.export_page",
+        "nudge.export_all",
+    ),
+    Verb(
+        "import",
+        HINTS,
+        "transfer",
+        "read hints from JSON",
+        "nudge.import",
+        "nudge.import_begin",
+        "nudge.import_page",
+        "nudge.import_commit",
+    ),
+    Verb("scan", HINTS, "transfer", "set hints from the manifests of this repo", "nudge.scan"),
+    Verb("remember", NOTES, "memories", "keep a note: a decision, a lesson, a finding", "nudge.memory_store"),
+    Verb("recall", NOTES, "memories", "search notes and hints, in any words", "nudge.memory_recall", "nudge.query"),
+    Verb("explain", NOTES, "memories", "show why notes and hints rank where they do", "nudge.memory_explain"),
+    Verb("memory", NOTES, "memories", "store, find, change, link and tidy up notes"),
+    Verb("memory store", NOTES, "memories", "store a note, or update the one with its title", "nudge.memory_store"),
+    Verb("memory recall", NOTES, "memories", "find notes with any of the words, and touch them", "nudge.memory_recall"),
+    Verb("memory search", NOTES, "memories", "find notes with all of the words", "nudge.memory_search"),
+    Verb("memory get", NOTES, "memories", "show a note in full, with its links", "nudge.memory_get"),
+    Verb("memory list", NOTES, "memories", "list notes, the most important first", "nudge.memory_list"),
+    Verb("memory update", NOTES, "memories", "change fields of a note", "nudge.memory_update"),
+    Verb("memory delete", NOTES, "memories", "delete a note permanently", "nudge.memory_delete"),
+    Verb("memory promote", NOTES, "memories", "keep a note for good", "nudge.memory_promote"),
+    Verb("memory link", NOTES, "memories", "link two notes", "nudge.memory_link"),
+    Verb("memory resolve", NOTES, "memories", "settle which of two notes is right", "nudge.memory_resolve"),
+    Verb("memory stats", NOTES, "memories", "count notes by tier and namespace", "nudge.memory_stats"),
+    Verb("memory namespaces", NOTES, "memories", "list namespaces and their counts", "nudge.memory_namespaces"),
+    Verb("memory shell", NOTES, "memory_shell", "browse notes at a prompt"),
+    Verb("memory forget", NOTES, "memory_upkeep", "move notes to the archive", "nudge.memory_forget"),
+    Verb("memory consolidate", NOTES, "memory_upkeep", "replace notes with a summary", "nudge.memory_consolidate"),
+    Verb(
+        "memory auto-consolidate",
+        NOTES,
+        "memory_upkeep",
+        "replace each group of notes with one",
+        "nudge.memory_auto_consolidate",
+    ),
+    Verb("memory gc", NOTES, "memory_upkeep", "move expired notes to the archive now", "nudge.memory_gc"),
+    Verb("memory archive", NOTES, "memory_upkeep", "list, restore and purge archived notes"),
+    Verb("memory archive list", NOTES, "memory_upkeep", "list archived notes", "nudge.memory_archive_list"),
+    Verb(
+        "memory archive restore",
+        NOTES,
+        "memory_upkeep",
+        "restore an archived note",
+        "nudge.memory_archive_restore",
+    ),
+    Verb(
+        "memory archive purge",
+        NOTES,
+        "memory_upkeep",
+        "delete archived notes permanently",
+        "nudge.memory_archive_purge",
+    ),
+    Verb("memory archive stats", NOTES, "memory_upkeep", "count archived notes", "nudge.memory_archive_stats"),
+    Verb("memory export", NOTES, "memory_files", "write notes and links as JSON", "nudge.memory_export"),
+    Verb("memory import", NOTES, "memory_files", "read notes and links from JSON", "nudge.memory_import"),
+    Verb("memory sync", NOTES, "memory_files", "exchange notes with another database", "nudge.memory_sync"),
+    Verb("memory mine", NOTES, "memory_files", "make notes of exported chats", "nudge.memory_import"),
+    Verb("search", HISTORY, "history", "search what agents did", "nudge.search"),
+    Verb("recent", HISTORY, "history", "list the recent observations that matter most", "nudge.recent_context"),
+    Verb("history", HISTORY, "history", "show which sessions touched a file, and why", "nudge.file_history"),
+    Verb("sessions", HISTORY, "history", "list sessions", "nudge.sessions"),
+    Verb("trace", HISTORY, "history", "show a session: each prompt and what it led to", "nudge.session_trace"),
+    Verb("timeline", HISTORY, "history", "show what happened around an observation", "nudge.timeline"),
+    Verb("show", HISTORY, "history", "show observations in full", "nudge.get_observations"),
+    Verb("inject", HISTORY, "history", "print what an agent that starts here is told", "nudge.inject"),
+    Verb(
+        "learned",
+        HISTORY,
+        "history",
+        "list what failed here and what worked instead",
+        "nudge.learned",
+        "nudge.forget_learned",
+    ),
+    Verb("pin", HISTORY, "upkeep", "keep observations forever", "nudge.pin"),
+    Verb("unpin", HISTORY, "upkeep", "let observations expire again", "nudge.pin"),
+    Verb("purge", HISTORY, "upkeep", "delete observations permanently", "nudge.purge"),
+    Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
+    Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
+    Verb("backfill", HISTORY, "upkeep", "read the transcripts that Claude Code keeps", "nudge.record_many"),
+    Verb("on", HISTORY, "upkeep", "resume recording in this project"),
+    Verb("off", HISTORY, "upkeep", "stop recording in this project"),
+    Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),
+    Verb("status", SERVER, "server", "show which server runs, and its state", "nudge.status"),
+    Verb("stop", SERVER, "server", "stop the server; hints stay for the session", "nudge.stop"),
+    Verb("token", SERVER, "server", "print the bearer token for HTTP"),
+    Verb("doctor", SERVER, "server", "check the installation, and show the fixes"),
+    Verb("connect", WIRING, "wiring", "connect an agent to Nudge: MCP server and hooks"),
+    Verb("disconnect", WIRING, "wiring", "remove what connect added"),
+    Verb("record", WIRING, "wiring", "record one hook event from stdin", "nudge.record"),
+    Verb("completion", WIRING, "man", "print the completion script for a shell"),
+    Verb("man", WIRING, "man", "print the manual page of nudge, or of one verb"),
+    Verb("help", WIRING, "man", "show the help of nudge, or of one verb", hidden=True),
+    Verb("version", WIRING, "man", "print the version", hidden=True),
+)
+_BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases)}
+
+
+def find_verb(*words: str) -> Verb | None:
+    """Return the verb of that name or alias."""
+    return _BY_NAME.get(" ".join(words))
+
+
+def shown_verbs(group: str | None = None, parent: str | None = None) -> Iterator[Verb]:
+    """The verbs that help lists: all of them, or those of a group, or below a verb (empty: those below none)."""
+    return (
+        entry for entry in VERBS if not entry.hidden and group in (None, entry.group) and parent in (None, entry.parent)
+    )
