@@ -270,4 +270,4 @@ def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[
     if dry_run:
         yield f"nothing was set (--dry-run); it would be: {summary}"
     else:
-        yield pen.done(summary + (" (kept: set by a person or an agent)" if result["kept"] else ""))
+        yield pen.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))

@@ -173,10 +173,11 @@ class HintStore:
         added_by: object,
         entries: Iterable[sync.Entry],
         keeps: sync.Keeps = sync.keep_none,
+        replaces: sync.Replaces = sync.replace_none,
     ) -> Decision:
         tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
         owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
-        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps)
+        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps, replaces)
 
     def decide_sweep(self, now: float) -> Change:
         """Remove what has expired or was not used for the idle time; note which hints were read, once a day for

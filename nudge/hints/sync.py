@@ -21,6 +21,15 @@ _SOURCE = "tool-output"
 _REDACTED = "[REDACTED:secret]"
 
 
+# Whether a hint of somebody else's is replaced by what was found in its place.
+Replaces = Callable[[Hint, Hint], bool]
+
+
+def replace_none(held: Hint, new: Hint) -> bool:
+    del held, new
+    return False
+
+
 def keep_none(held: Hint, new: Hint | None) -> bool:
     del held, new
     return False
@@ -58,11 +67,20 @@ class _Report:
 
 
 def decide_sync(
-    index: HintIndex, admission: Admission, now: float, owner: Owner, entries: Iterable[Entry], keeps: Keeps
+    index: HintIndex,
+    admission: Admission,
+    now: float,
+    owner: Owner,
+    entries: Iterable[Entry],
+    keeps: Keeps,
+    replaces: Replaces,
 ) -> Decision:
     report = _Report()
     wanted = _admit(_read(entries, owner, now), admission, report)
-    puts = [_reconcile(index.live(identity, now), new, now, owner, keeps, report) for identity, new in wanted.items()]
+    puts = [
+        _reconcile(index.live(identity, now), new, now, owner, keeps, replaces, report)
+        for identity, new in wanted.items()
+    ]
     missing = [hint for hint in index if hint.live_at(now) and owner.owns(hint) and hint.identity not in wanted]
     gone = [hint for hint in missing if not keeps(hint, None)]
     report.unchanged += len(missing) - len(gone)
@@ -97,16 +115,19 @@ def _admit(wanted: dict[Identity, Hint], admission: Admission, report: _Report) 
     return admitted
 
 
-def _reconcile(held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, report: _Report) -> Hint | None:
+def _reconcile(
+    held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, replaces: Replaces, report: _Report
+) -> Hint | None:
     """The hint to put, or None when what is held stays."""
     if held is None:
         report.added.append(_describe(new))
         return new
-    if not owner.owns(held):
+    if owner.owns(held):
+        if (held.value, held.meta) == (new.value, new.meta) or keeps(held, new):
+            report.unchanged += 1
+            return None
+    elif not replaces(held, new):
         report.kept.append(_describe(held))
-        return None
-    if (held.value, held.meta) == (new.value, new.meta) or keeps(held, new):
-        report.unchanged += 1
         return None
     report.updated.append(_describe(new))
     return next_version(held, new.component, new.key, new.value, new.meta, now)

@@ -75,7 +75,7 @@ def build(
     rows of id, kind, title, content and updated_at; `place` is where the session starts. Without a connection it has
     only the hints."""
     place = place or Place()
-    learned: list[_Line] = []
+    learned: list[facts.Offer] = []
     history: list[_Section] = []
     if connection is not None:
         names = projects.Names(connection)
@@ -83,13 +83,15 @@ def build(
             project = projects.find(connection, project)
         if project is not None:
             known = facts.load(connection, project)
-            learned = [_fact_line(offer, now) for offer in known.at_start(project, now, place.cwd)]
+            learned = known.at_start(project, now, place.cwd)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
+    answers = {offer.answer for offer in learned}  # told already, with what they replace
+    others = [hint for hint in hints if hint["value"] not in answers]
     sections = [
         *(section for section in history if section.title == _OWN),
-        _Section("Known here", [*learned, *_hint_lines(hints)]),
+        _Section("Known here", [*(_fact_line(offer, now) for offer in learned), *_hint_lines(others)]),
         _Section("Decisions and lessons here", _note_lines(notes, now)),
         *(section for section in history if section.title != _OWN),
     ]

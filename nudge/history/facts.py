@@ -36,13 +36,14 @@ class Support:
     """The sessions in which an answer worked."""
 
     sessions: set[str] = field(default_factory=set)
+    failure_id: int = 0
     success_id: int = 0
     timestamp: float = 0.0
 
-    def add(self, session: str, success_id: int, timestamp: float) -> None:
+    def add(self, session: str, failure_id: int, success_id: int, timestamp: float) -> None:
         self.sessions.add(session)
         if timestamp >= self.timestamp:
-            self.success_id, self.timestamp = success_id, timestamp
+            self.failure_id, self.success_id, self.timestamp = failure_id, success_id, timestamp
 
 
 @dataclass(slots=True)
@@ -124,7 +125,7 @@ class Facts:
         for lesson in self._session(session).trail.add(outcome, problem, commands):
             fact = self._add_fact(project, lesson.problem)
             ids = (lesson.failure_id, lesson.success_id)
-            fact.answers.setdefault(lesson.answer, Support()).add(session, lesson.success_id, timestamp)
+            fact.answers.setdefault(lesson.answer, Support()).add(session, *ids, timestamp)
             learned.rows.append(
                 (project, *fact.key, fact.tool, fact.error, lesson.answer, session, *ids, int(timestamp))
             )
@@ -204,10 +205,19 @@ class Facts:
 
     def at_start(self, project: str, now: float, cwd: str | None) -> list[Offer]:
         """The few facts that a session should know before it starts, those of most sessions first."""
+        usable = [offer for offer in self._confirmed(project, now) if is_usable(offer, cwd)]
+        return usable[: limits.MAX_START_FACTS]
+
+    def invocations(self, project: str, now: float) -> list[Offer]:
+        """What to run in the place of a command that does not work, those of most sessions first."""
+        return [offer for offer in self._confirmed(project, now) if offer.fact.kind in (PROGRAM, MODULE, CALL)]
+
+    def _confirmed(self, project: str, now: float) -> list[Offer]:
+        """What was seen in enough sessions to be told to one that did not fail, those of most sessions first."""
         facts = self._projects.get(project, {}).values()
-        offers = [offer for fact in facts if (offer := self._best(project, fact, now)) and is_usable(offer, cwd)]
+        offers = [offer for fact in facts if (offer := self._best(project, fact, now))]
         enough = [offer for offer in offers if len(offer.support.sessions) >= _LEAST_SESSIONS.get(offer.fact.kind, 2)]
-        return sorted(enough, key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
+        return sorted(enough, key=lambda offer: -len(offer.support.sessions))
 
     def known(self, project: str | None, now: float) -> list[tuple[str, Offer]]:
         """Everything that is known, for people: of one project, or of all."""
@@ -236,16 +246,17 @@ class Facts:
             if others[common] > others[answer]:
                 merged = Support(set().union(*(support.sessions for support in recent.values())))
                 newest = max(recent.values(), key=lambda support: support.timestamp)
-                merged.success_id, merged.timestamp = newest.success_id, newest.timestamp
+                merged.failure_id, merged.success_id = newest.failure_id, newest.success_id
+                merged.timestamp = newest.timestamp
                 return Offer(fact, common, recent.get(common, merged))
         return Offer(fact, answer, recent[answer])
 
     # Loading
 
     def add_row(self, row: Iterable[Any]) -> None:
-        project, kind, subject, tool, error, answer, session, _, success_id, timestamp = row
+        project, kind, subject, tool, error, answer, session, failure_id, success_id, timestamp = row
         fact = self._projects.setdefault(project, {}).setdefault((kind, subject), Fact(kind, subject, tool, error))
-        fact.answers.setdefault(answer, Support()).add(session, success_id, timestamp)
+        fact.answers.setdefault(answer, Support()).add(session, failure_id, success_id, timestamp)
 
     def add_invocation(self, project: str, tool: str, head: str, session: str) -> None:
         self._invocations.setdefault((project, tool), {}).setdefault(head, set()).add(session)

@@ -1,9 +1,10 @@
 """The commands that build, test, run, lint and format a repo, read from its manifests. Nothing in them is executed.
 
-Offers `scan_repo(root, name) -> RepoScan`: its commands, the problems met, and the paths that could not be read.
+Offers `scan_repo(root, name) -> RepoScan`: its commands, the problems met, and the paths that could not be read;
+`root_component(root, name)`: the component of a repo's root; `job_invocation(cmd)`: which job a command line does.
 """
 
-from nudge.manifests.commands import Command
-from nudge.manifests.scan import RepoScan, scan_repo
+from nudge.manifests.commands import Command, job_invocation
+from nudge.manifests.scan import RepoScan, root_component, scan_repo
 
-__all__ = ["Command", "RepoScan", "scan_repo"]
+__all__ = ["Command", "RepoScan", "job_invocation", "root_component", "scan_repo"]

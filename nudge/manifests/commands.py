@@ -104,6 +104,12 @@ _TARGET_RUNNERS = frozenset(
 _RUN_WORDS = ("run", "run-script")
 _GOAL_RUNNERS = ("mvn", "mvnw", "gradle", "gradlew")
 _ENVIRONMENT_RUNNERS = frozenset(["uv", "poetry", "pdm", "pipenv", "hatch", "rye", "pixi"])
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
+_INSTALLERS = frozenset(
+    ["pip", "pip3", "apt-get", "apt", "npm", "yarn", "pnpm", "uv", "poetry", "conda", "brew", "cargo", "gem"]
+)
+_WITH_SUBCOMMANDS = frozenset(["ruff", "pre-commit", "golangci-lint"])
+_WHOLE_REPO = frozenset([".", "./...", "--all", "--all-files", "--workspace"])
 _GOALS = {"test": {"test", "verify", "check"}, "build": {"package", "build", "assemble"}}
 # Consecutive words, without the directory of a program. Formatters come first: `ruff format` is not a linter.
 _PHRASES = {
@@ -159,6 +165,40 @@ def classify_command(cmd: str) -> str | None:
         return None
     job = _job_of_script(paths) or _job_of_words(words)
     return "lint" if job == "format" and only_checks(cmd) else job
+
+
+def job_invocation(cmd: str) -> tuple[str, str] | None:
+    """Return the job of a command that ran, and how it is invoked for everything: with its variables and directory,
+    without files and options of the moment. `A=1 pytest -x tests/a.py` is `("test", "A=1 pytest")`."""
+    prefix, separator, last = cmd.rpartition(" && ")
+    try:
+        words, directory = shlex.split(last), shlex.split(prefix)
+    except ValueError:
+        return None
+    if directory and (len(directory) != 2 or directory[0] != "cd" or directory[1].startswith(("/", "~"))):
+        return None
+    start = next((at for at, word in enumerate(words) if not _VARIABLE.match(word)), len(words))
+    found = _shortest_invocation(words[start:])
+    if found is None:
+        return None
+    job, invocation = found
+    kept = [word for word in words[start + len(invocation) :] if word in _WHOLE_REPO]
+    variables = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in words[:start])]
+    return job, prefix + separator + " ".join([*variables, *map(shlex.quote, invocation), *kept])
+
+
+def _shortest_invocation(words: list[str]) -> tuple[str, list[str]] | None:
+    """The first words of a command that say which job it does; None when it does none, or needs a word that is not
+    there: `ruff` alone checks nothing."""
+    if len(words) > 1 and posixpath.basename(words[0]) in _INSTALLERS and "install" in words:
+        return "install", words
+    for length in range(1, len(words) + 1):
+        if job := classify_command(shlex.join(words[:length])):
+            needs_word = posixpath.basename(words[length - 1]) in _WITH_SUBCOMMANDS
+            if needs_word and (length == len(words) or words[length].startswith("-")):
+                return None
+            return job, words[: length + needs_word]
+    return None
 
 
 def only_checks(cmd: str) -> bool:

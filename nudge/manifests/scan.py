@@ -72,6 +72,11 @@ def scan_repo(root: Path, name: str | None = None, clock: Clock = time.monotonic
     return RepoScan(commands, tree.problems, unread)
 
 
+def root_component(root: Path, name: str) -> str:
+    """Return the component of the root, as `scan_repo` names it. Reads no directory but the root."""
+    return _component_of(Tree(root, depth=0).directories[""], name)
+
+
 def _component_of(directory: Directory, root_name: str) -> str:
     """Return the name of the one package in a directory, or the directory's own when it has none or several."""
     names = (package_name(directory) for package_name in reversed(_PACKAGE_NAMES))

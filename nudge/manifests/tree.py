@@ -78,13 +78,13 @@ class Tree:
     of those files and directories.
     """
 
-    def __init__(self, root: Path, clock: Clock = time.monotonic) -> None:
+    def __init__(self, root: Path, clock: Clock = time.monotonic, depth: int = limits.MAX_MANIFEST_DEPTH) -> None:
         self.root = Path(os.path.realpath(root))
         self.problems: list[str] = []
         self.unread: list[str] = []
         self.directories: dict[str, Directory] = {}
         self._clock, self._deadline = clock, clock() + limits.MAX_SCAN_SECONDS
-        self._entries = 0
+        self._entries, self._depth = 0, depth
         self._texts: dict[str, str | None] = {}
         self._parsed: dict[tuple[str, Callable[[str], Any]], Any] = {}
         self._walk()
@@ -152,7 +152,7 @@ class Tree:
                 return
             rel = queue.popleft()
             directory = self.directories[rel] = self._list(rel)
-            if rel.count("/") + bool(rel) < limits.MAX_MANIFEST_DEPTH:
+            if rel.count("/") + bool(rel) < self._depth:
                 queue.extend(directory.path(name) for name in sorted(directory.subdirectories) if _is_walked(name))
 
     def _list(self, rel: str) -> Directory:

@@ -12,6 +12,7 @@ from nudge.context import is_project
 from nudge.errors import NotFound, NudgeError
 from nudge.history import facts, projects
 from nudge.storage.database import Database
+from nudge.usecases import learned_hints
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
@@ -49,6 +50,8 @@ async def learn(app: App, database: Database, event: Mapping[str, Any], observat
     offer = known.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
     if learned := known.observe(project, session, outcome, now):
         await _store(database, learned)
+        if learned.rows or learned.withdrawn:
+            await learned_hints.update(app, known.invocations(project, now), event)
     text = offer.text(now) if offer is not None else ""
     return HEADER + text if text else None
 
@@ -89,7 +92,8 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     result = await app.write_once(call, write)
     if not result["forgotten"]:
         raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
-    app.facts = None  # loaded again with the next command
+    app.facts = await app.read(facts.load)
+    await learned_hints.remove_unlearned(app, app.facts, str(result["project"]))
     return {"forgotten": result["forgotten"]}
 
 

@@ -14,6 +14,7 @@ from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
 
 ADDED_BY = "nudge scan"
+LEARNED_BY = "nudge:learned"  # of hints that `learned_hints` sets
 CONFIDENCE = 0.4  # what a user or an agent sets counts for more
 GUESS_CONFIDENCE = 0.2
 
@@ -49,9 +50,19 @@ async def scan(app: App, params: Scan, call: Call) -> Any:
 async def _scan(app: App, params: Scan, call: Call) -> Any:
     entries = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
     decision = app.session.store.decide_sync(
-        app.now(), {"repo": params.repo}, ADDED_BY, entries, _Unread(params.unread).keeps
+        app.now(), {"repo": params.repo}, ADDED_BY, entries, _Unread(params.unread).keeps, _replaces
     )
     return decision.result if params.dry_run else app.commit(decision, call)
+
+
+def is_guess(hint: Hint) -> bool:
+    """Whether `scan` set a hint to the usual command of a language, for want of better."""
+    return hint.meta.get("added_by") == ADDED_BY and hint.meta.get("confidence") == GUESS_CONFIDENCE
+
+
+def _replaces(held: Hint, new: Hint) -> bool:
+    """What the repo names itself replaces what was learned from outcomes; a guess does not."""
+    return held.meta.get("added_by") == LEARNED_BY and not is_guess(new)
 
 
 class _Unread:

@@ -4,21 +4,23 @@ answer."""
 from __future__ import annotations
 
 import json
+import re
 from itertools import count
 from typing import Any
 
 from nudge.storage import spool
+from tests.contract.repos import clone
 from tests.harness import Machine, eventually
 
 _BROKEN = "/usr/bin/python3 -m pytest tests/a.py"
 _ERROR = "Exit code 1\n/usr/bin/python3: No module named pytest"
 
 
-def _hook(machine: Machine, session: str, call: str, command: str, error: str = "") -> str:
+def _hook(machine: Machine, session: str, call: str, command: str, error: str = "", cwd: str = "/nowhere/api") -> str:
     """What the hook prints for a command, when the event is stored: the order decides what is learned."""
     event: dict[str, Any] = {
         "session_id": session,
-        "cwd": "/nowhere/api",  # not on this machine: whether a program exists there is not known
+        "cwd": cwd,  # by default not on this machine: whether a program exists there is not known
         "tool_name": "Bash",
         "tool_use_id": call,
         "tool_input": {"command": command},
@@ -82,3 +84,90 @@ def test_what_was_learned_survives_the_server(machine: Machine) -> None:
     machine.http_only()
     _, output = _fail_until_answered(machine)
     assert '"pytest"' in output["additionalContext"]
+
+
+def _teach(machine: Machine, repo: str, session: str = "s1", error: str = _ERROR) -> None:
+    _hook(machine, session, f"{session} fails", _BROKEN, error, repo)
+    _hook(machine, session, f"{session} works", "PYTHONPATH=src pytest tests/a.py -x", cwd=repo)
+
+
+def _test_hint(machine: Machine, repo: str) -> dict[str, Any] | None:
+    done = machine.cli("get", "shop", "test", "--json", cwd=repo)
+    hint: dict[str, Any] | None = json.loads(done.stdout)["hint"] if done.returncode == 0 else None
+    return hint
+
+
+def _shop(machine: Machine) -> str:
+    """A repo whose package has another name than the repo, and a PRIMARY."""
+    machine.http_only()
+    repo = clone(machine.base / "shop-service")
+    (machine.base / "shop-service" / "pyproject.toml").write_text('[project]\nname = "shop"\n')
+    return repo
+
+
+def test_an_invocation_that_works_becomes_a_hint(machine: Machine) -> None:
+    """For its job, in the component that scan would name, with its variables and without its targets; it goes with what
+    it was learned from."""
+    repo = _shop(machine)
+    _teach(machine, repo)
+    hint = _test_hint(machine, repo)
+    assert hint is not None and hint["value"] == {"type": "command", "cmd": "PYTHONPATH=src pytest"}
+    meta = hint["meta"]
+    assert (meta["source"], meta["added_by"]) == ("tool-output", "nudge:learned")
+    assert meta["scope"] == {"repo": "git:example.com/org/shop-service"}
+    assert re.search(r'worked in 1 session #\d+, where "/usr/bin/python3 -m pytest" failed #\d+', meta["reason"])
+    _teach(machine, repo, "s2")
+    second = _test_hint(machine, repo)
+    assert second is not None and second["meta"]["confidence"] > meta["confidence"]
+    _hook(machine, "s3", "t9", _BROKEN, cwd=repo)
+    assert _test_hint(machine, repo) is None
+
+
+def test_a_forgotten_fact_takes_its_hint_along(machine: Machine) -> None:
+    """`nudge learned --forget` removes the hint as well."""
+    repo = _shop(machine)
+    _teach(machine, repo)
+    assert _test_hint(machine, repo) is not None
+    assert machine.cli("learned", "--forget", "/usr/bin/python3 -m pytest", cwd=repo).returncode == 0
+    assert _test_hint(machine, repo) is None
+
+
+def test_what_a_person_said_stays(machine: Machine) -> None:
+    """No hint is learned where somebody set one for this repo, in any scope; `set` over a learned one takes it over."""
+    repo = _shop(machine)
+    machine.cli("set", "shop", "test", "make everywhere", "--global", cwd=repo)
+    _teach(machine, repo)
+    hint = _test_hint(machine, repo)
+    assert hint is not None and hint["value"] == "make everywhere"
+    machine.cli("delete", "shop", "test", cwd=repo)
+    _teach(machine, repo, "s2")
+    machine.cli("set", "shop", "test", "make mine", cwd=repo)
+    _teach(machine, repo, "s3")
+    mine = _test_hint(machine, repo)
+    assert mine is not None and mine["value"] == "make mine" and mine["meta"].get("added_by") != "nudge:learned"
+
+
+def test_learned_comes_between_a_guess_and_what_the_repo_names(machine: Machine) -> None:
+    """A guess of scan's yields to a success; a target of the repo's own yields to nothing that was learned."""
+    repo = _shop(machine)
+    (machine.base / "shop-service" / "pytest.ini").write_text("")
+    machine.cli("scan", cwd=repo)
+    guess = _test_hint(machine, repo)
+    assert guess is not None and guess["meta"]["reason"] == "pytest.ini:1, a guess"
+    _teach(machine, repo)
+    machine.cli("scan", cwd=repo)
+    learned = _test_hint(machine, repo)
+    assert learned is not None and learned["meta"]["added_by"] == "nudge:learned"
+    (machine.base / "shop-service" / "Makefile").write_text("test:\n\tpytest\n")
+    machine.cli("scan", cwd=repo)
+    _teach(machine, repo, "s2")
+    named = _test_hint(machine, repo)
+    assert named is not None and named["value"] == {"type": "command", "cmd": "make test"}
+
+
+def test_a_secret_is_not_learned_as_a_hint(machine: Machine) -> None:
+    """The guard's rules hold for what is learned, too."""
+    repo = _shop(machine)
+    _hook(machine, "s1", "t1", _BROKEN, _ERROR, repo)
+    _hook(machine, "s1", "t2", "API_KEY=sk-ant-api03-" + "x7Kq9" * 18 + "AA pytest tests/a.py", cwd=repo)
+    assert _test_hint(machine, repo) is None

@@ -193,6 +193,12 @@ def test_each_line_has_its_item(history: History) -> None:
     assert len(lines(made)) == len(made.items)
 
 
+def test_a_hint_is_not_told_twice(history: History) -> None:
+    """A hint with the command that a learned fact recommends adds nothing to it."""
+    history.learn("python3 -m pytest", "pytest", 2)
+    assert kinds(history.digest(hints=[{**HINT, "value": "pytest"}])) == ["fact"]
+
+
 @pytest.mark.parametrize(
     ("obs_type", "content"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nudge.manifests import scan_repo
-from nudge.manifests.commands import classify_command
+from nudge.manifests.commands import classify_command, job_invocation
 
 from .repos import commands, reasons, write_repo
 
@@ -237,3 +237,23 @@ def test_workflow_in_flow_style(tmp_path: Path) -> None:
     files = {".github/workflows/ci.yml": shared, "web/README": ""}
     assert commands(root, files) == {"x lint": "ruff check .", "web lint": "cd web && ruff check ."}
     assert reasons(root) == dict.fromkeys(["x lint", "web lint"], ".github/workflows/ci.yml:4")
+
+
+@pytest.mark.parametrize(
+    ("cmd", "expected"),
+    [
+        ("pytest -x tests/a.py", ("test", "pytest")),
+        ("A=1 B='x y' python3 -m pytest tests", ("test", "A=1 B='x y' python3 -m pytest")),
+        ("cd api && npm run test -- --grep x", ("test", "cd api && npm run test")),
+        ("go test -run TestA ./...", ("test", "go test ./...")),
+        ("uv run ruff check src", ("lint", "uv run ruff check")),
+        ("pip install -e .[test]", ("install", "pip install -e '.[test]'")),
+        ("ruff", None),
+        ("cd /home/me/api && pytest", None),
+        ("ls tests", None),
+        ("pytest 'unbalanced", None),
+    ],
+)
+def test_invocation_of_a_job(cmd: str, expected: tuple[str, str] | None) -> None:
+    """With variables and a directory of the repo, without targets and options of the moment."""
+    assert job_invocation(cmd) == expected

@@ -1,0 +1,109 @@
+"""Hints from what was learned: the invocation that works becomes the hint for its job, and goes when that is withdrawn.
+
+It has the owner `nudge:learned`, as scan's hints have theirs. What a person, an agent or the repo itself says comes
+before it; only a guess of scan's does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nudge import limits
+from nudge.context import Context, project_name, project_of
+from nudge.errors import NudgeError
+from nudge.hints.model import Hint
+from nudge.history.facts import Facts, Offer
+from nudge.text import quote, single_line
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.scan import LEARNED_BY, is_guess
+
+JOBS = frozenset(("test", "build", "lint", "run", "install"))
+_MOST_CONFIDENCE = 0.8
+
+Jobs = dict[str, tuple[str, Offer]]
+"""For each job the command, and what it was learned from."""
+
+
+async def update(app: App, invocations: Sequence[Offer], event: Mapping[str, Any]) -> None:
+    """Set or remove the hints of the repo in which a command of this event taught or withdrew something. What cannot
+    be stored now is set when it is learned again: no reason to refuse the event."""
+    repo, root = event.get("repo"), event.get("clone")
+    project = project_of(repo, None) if isinstance(repo, str) else None
+    if project is None or not isinstance(repo, str):
+        return
+    name = project_name(project)
+    jobs, component = await asyncio.to_thread(_jobs_and_component, invocations, root, name)
+    with suppress(NudgeError):
+        await app.once(Call(), partial(_sync, app, repo, component, jobs))
+
+
+async def remove_unlearned(app: App, known: Facts, project: str) -> None:
+    """Remove the hints of a project that nothing stands for any more."""
+    jobs = await asyncio.to_thread(_find_jobs, known.invocations(project, app.now()))
+    repos = {(hint.meta["scope"]["repo"], hint.component) for hint in app.session.store.hints() if _is_learned(hint)}
+    for repo, component in repos:
+        if project_of(repo, None) == project:
+            with suppress(NudgeError):
+                await app.once(Call(), partial(_sync, app, repo, component, jobs))
+
+
+def _jobs_and_component(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, str]:
+    from nudge.manifests import root_component  # late: it loads parsers that PRIMARY does not need to start
+
+    component = root_component(Path(root), name) if isinstance(root, str) and Path(root).is_dir() else name
+    return _find_jobs(invocations), component
+
+
+def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
+    """Of several invocations for one job the one of most sessions, which comes first."""
+    from nudge.manifests import job_invocation
+
+    jobs: Jobs = {}
+    for offer in invocations:
+        job, cmd = job_invocation(offer.answer) or ("", "")
+        if job in JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND:
+            jobs.setdefault(job, (cmd, offer))
+    return jobs
+
+
+async def _sync(app: App, repo: str, component: str, jobs: Jobs) -> None:
+    context = Context(repo=repo)
+    claimed = {hint.key for hint in app.session.store.live_hints(app.now(), component) if _is_said(hint, context)}
+    entries = [
+        (component, job, {"type": "command", "cmd": cmd}, _meta(job, offer, repo))
+        for job, (cmd, offer) in jobs.items()
+        if job not in claimed
+    ]
+    decision = app.session.store.decide_sync(
+        app.now(), {"repo": repo}, LEARNED_BY, entries, replaces=lambda held, _: is_guess(held)
+    )
+    if decision.change:
+        app.commit(decision, Call())
+
+
+def _is_learned(hint: Hint) -> bool:
+    return hint.meta.get("added_by") == LEARNED_BY and "repo" in hint.meta.get("scope", {})
+
+
+def _is_said(hint: Hint, context: Context) -> bool:
+    """Whether somebody who knows better says it for this repo."""
+    return not _is_learned(hint) and not is_guess(hint) and hint.scope.check(context).eligible
+
+
+def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:
+    number = len(offer.support.sessions)
+    subject = quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)
+    error = single_line(offer.fact.error, limits.MAX_TOLD_ERROR)
+    worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
+    return {
+        "reason": f"{worked}, where {subject} failed #{offer.support.failure_id} ({error})",
+        "confidence": min(round(0.3 + 0.1 * number, 1), _MOST_CONFIDENCE),
+        "tags": [job],
+        "scope": {"repo": repo},
+    }
