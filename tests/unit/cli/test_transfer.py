@@ -226,7 +226,7 @@ def test_pretty(nudge: Nudge) -> None:
         "~ x/test   make test  Makefile:4",
         "- x/lint   make lint  Makefile:9",
         "= x/run    make run  Makefile:7",
-        "✔ 1 added, 1 updated, 1 removed, 1 kept, 2 unchanged (kept: set by a person or an agent)",
+        "✔ 1 added, 1 updated, 1 removed, 1 kept, 2 unchanged (kept: set by a person or an agent, or learned)",
     ]
     assert outcome.err == "skipped: x/format: value.cmd looks like a key\n"
 
