@@ -10,7 +10,7 @@ import click
 
 from nudge import context, limits, paths
 from nudge import switches as switch
-from nudge.cli import completion, observations, output, params, plain
+from nudge.cli import completion, notes, observations, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
 from nudge.cli.params import ID, WHOLE, option
@@ -100,6 +100,7 @@ def _call_page(
     "nudge search 'docker AND compose' --type command_error --after 7d",
     "nudge search stale --ids | xargs nudge show",
     "nudge search deploy --project api --order-by blended",
+    "nudge search 'auth error' --explain",
 )
 @click.argument("query", metavar="QUERY", help='Words, "phrases", prefix*, AND, OR, NOT.')
 @option("--project", metavar="NAME", help="Only in this project.", shell_complete=completion.projects)
@@ -107,14 +108,23 @@ def _call_page(
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
 @option("--full", is_flag=True, help="Show each observation in full, not a preview.")
 @option("--ids", is_flag=True, help="Print the ids only, one per line.")
+@option("--explain", is_flag=True, help="Show the parts of each score, and the words that matched.")
 @option("--order-by", type=click.Choice(["relevance", "blended"]), help="The best match first, or blended with age.")
 @params.window_options("what happened")
-def search(invocation: Invocation, query: str, project: str | None, full: bool, ids: bool, **filters: Any) -> int:
+def search(
+    invocation: Invocation, query: str, project: str | None, full: bool, ids: bool, explain: bool, **filters: Any
+) -> int:
     """All projects are searched, unless one is named."""
     if ids and (full or invocation.as_json):
         raise Usage("--ids excludes --full and --json", "leave one out")
+    if explain and (ids or full):
+        raise Usage("--explain excludes --ids and --full", "leave one out")
     console, client = invocation.console, invocation.client()
     fields = {"query": query, **project_params(project), **params.given(**filters)}
+    if explain:
+        result = client.call("nudge.search_explain", fields)
+        console.result(result, notes.explain_lines(console, result, in_history=True))
+        return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
     if full:
         rows = _fetch(client, [row["id"] for row in rows])

@@ -220,19 +220,22 @@ def stats_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
 # Explanations
 
 
-def explain_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    """Each item with the parts of its score as bars, on one scale for all of them."""
+def explain_lines(console: Console, result: Mapping[str, Any], *, in_history: bool = False) -> Iterator[str]:
+    """Each item with the parts of its score as bars, on one scale for all of them. `in_history`: items are
+    observations."""
     parts = [part for item in result["items"] for part in item["score"]["components"].values() if part]
     longest = max(map(abs, parts), default=1.0)
     searched = result["metadata"]["query"] is not None
     for item in result["items"]:
-        yield from _item_lines(console, item, longest, searched=searched)
+        yield from _item_lines(console, item, longest, searched=searched, in_history=in_history)
 
 
-def _item_lines(console: Console, item: Mapping[str, Any], longest: float, *, searched: bool) -> Iterator[str]:
+def _item_lines(
+    console: Console, item: Mapping[str, Any], longest: float, *, searched: bool, in_history: bool
+) -> Iterator[str]:
     pen = console.pen
     is_hint, rank = item["kind"] == "hint", item["retrieval"]["rank"]
-    name = escape(str(item["id"])) if is_hint else note_name(item["id"])
+    name = escape(str(item["id"])) if is_hint else f"#{item['id']}" if in_history else note_name(item["id"])
     place = (
         f"(rank {rank})" if rank else "(does not apply here)" if is_hint else "(not among the best)" if searched else ""
     )
@@ -251,7 +254,7 @@ def _item_lines(console: Console, item: Mapping[str, Any], longest: float, *, se
         yield f"  words: {escape(', '.join(matches['query_terms']))}"
     yield from (f"  - {escape(reason)}" for reason in matches.get("reasons") or ())
     if item["project"] and not is_hint:
-        yield f"  namespace: {escape(item['project'])}"
+        yield f"  {'project' if in_history else 'namespace'}: {escape(item['project'])}"
     if (pack := item["pack_context"]) is not None:
         yield f"  injected: {_pack_text(pack)}"
 

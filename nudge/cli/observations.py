@@ -235,7 +235,7 @@ def inject_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     for line in result["text"].splitlines():
         yield escape(line)
         if line.startswith("- ") and (item := next(items, None)) is not None:
-            yield pen.paint("dim", f"    {item['score']:.4f}  {escape(item['reason'])}")
+            yield pen.paint("dim", f"    {item['score']['total']:.4f}  {escape(item['matches']['reasons'][0])}")
 
 
 # What was learned

@@ -113,7 +113,7 @@ VERBS = (
     Verb("memory import", NOTES, "memory_files", "read notes and links from JSON", "nudge.memory_import"),
     Verb("memory sync", NOTES, "memory_files", "exchange notes with another database", "nudge.memory_sync"),
     Verb("memory mine", NOTES, "memory_files", "make notes of exported chats", "nudge.memory_import"),
-    Verb("search", HISTORY, "history", "search what agents did", "nudge.search"),
+    Verb("search", HISTORY, "history", "search what agents did", "nudge.search", "nudge.search_explain"),
     Verb("recent", HISTORY, "history", "list the recent observations that matter most", "nudge.recent_context"),
     Verb("history", HISTORY, "history", "show which sessions touched a file, and why", "nudge.file_history"),
     Verb("sessions", HISTORY, "history", "list sessions", "nudge.sessions"),

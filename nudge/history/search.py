@@ -18,7 +18,7 @@ from nudge.scoring import half_life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from nudge.history.event import Connection
@@ -84,7 +84,7 @@ def search_observations(
     `blended`."""
     match, conditions = to_match(query), Filter(project, obs_type, before, after, hidden)
     if order_by == "blended":
-        ids = _blended(connection, match, conditions, now)[offset : offset + limit]
+        ids = _best_first(_blended_scores(connection, match, conditions, now))[offset : offset + limit]
         rows = _fetch(connection, ids, _FULL if full else _INDEX)
     else:
         rows = connection.execute(
@@ -94,14 +94,55 @@ def search_observations(
     return [observation(row) if full else _preview(row) for row in rows]
 
 
+def explain_observations(
+    connection: Connection,
+    query: str,
+    *,
+    project: str | None = None,
+    obs_type: str | None = None,
+    before: int | None = None,
+    after: int | None = None,
+    order_by: str = "relevance",
+    limit: int = limits.DEFAULT_SEARCH_LIMIT,
+    offset: int = 0,
+    now: float = 0.0,
+    hidden: frozenset[str] = frozenset(),
+) -> list[tuple[dict[str, Any], dict[str, float], list[str]]]:
+    """Return what `search_observations` does, in full, each with the parts of its score and the words that it has. The
+    best match has a text score of 1."""
+    match, conditions = to_match(query), Filter(project, obs_type, before, after, hidden)
+    if order_by == "blended":
+        scores = _blended_scores(connection, match, conditions, now)
+        ids = _best_first(scores)[offset : offset + limit]
+    else:
+        ranks = connection.execute(
+            f"SELECT o.id, f.rank {_FOUND}{conditions.sql} ORDER BY f.rank LIMIT ?",
+            (match, *conditions.values, offset + limit),
+        ).fetchall()
+        scores = {identity: {"base": rank / (ranks[0][1] or -1.0)} for identity, rank in ranks}
+        ids = [identity for identity, _ in ranks[offset:]]
+    rows = [observation(row) for row in _fetch(connection, ids, _FULL)]
+    words = list(dict.fromkeys(re.findall(r"\w+", query.lower())))
+    return [(row, scores[row["id"]], _words_in(connection, words, row["id"])) for row in rows]
+
+
+def _words_in(connection: Connection, words: Sequence[str], identity: int) -> list[str]:
+    found = "SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? AND rowid = ?"
+    return [word for word in words if connection.execute(found, (f'"{word}"', identity)).fetchone()]
+
+
 def _preview(row: Sequence[Any]) -> dict[str, Any]:
     """Branch and clone only where they are known."""
     known = {name: value for name, value in zip(("branch", "clone"), row[-2:], strict=True) if value}
     return {**dict(zip(_INDEX_NAMES, row, strict=False)), **known}
 
 
-def _blended(connection: Connection, match: str, conditions: Filter, now: float) -> list[int]:
-    """Rank the best matches and the newest ones together; a row that is neither cannot win."""
+def _best_first(scores: Mapping[int, Mapping[str, float]]) -> list[int]:
+    return sorted(scores, key=lambda identity: (sum(scores[identity].values()), identity), reverse=True)
+
+
+def _blended_scores(connection: Connection, match: str, conditions: Filter, now: float) -> dict[int, dict[str, float]]:
+    """Score the best matches and the newest ones together; a row that is neither cannot win."""
     candidates: dict[int, tuple[float, int]] = {}
     for order in ("f.rank", "f.rowid DESC"):
         rows = connection.execute(
@@ -112,12 +153,10 @@ def _blended(connection: Connection, match: str, conditions: Filter, now: float)
         if len(candidates) < limits.BLENDED_CANDIDATES:
             break  # all matches are candidates already
     best = min((rank for rank, _ in candidates.values()), default=-1.0) or -1.0
-
-    def score(identity: int) -> tuple[float, int]:
-        rank, timestamp = candidates[identity]
-        return RELEVANCE * (rank / best) + RECENCY * half_life(now - timestamp), identity
-
-    return sorted(candidates, key=score, reverse=True)
+    return {
+        identity: {"base": RELEVANCE * (rank / best), "recency": RECENCY * half_life(now - timestamp)}
+        for identity, (rank, timestamp) in candidates.items()
+    }
 
 
 def _fetch(connection: Connection, ids: Sequence[int], columns: str) -> list[Any]:

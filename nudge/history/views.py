@@ -198,26 +198,24 @@ def injected_as(connection: Connection, identity: int | str) -> dict[str, Any]:
         " ORDER BY i.timestamp DESC, i.id DESC LIMIT ?3",
         (str(identity), identity, limits.MAX_INJECTED_SESSIONS),
     ).fetchall()
-    section, line = _injected_line(rows[0][2], rows[0][3]) if rows else (None, None)
     return {
+        **injected_line(*(rows[0][2:] if rows else ("", 0))),
         "included": bool(rows),
-        "section": section,
-        "tokens": None if line is None else -(-len(line) // 4),
         "sessions": [{"session_id": session, "timestamp": when} for session, when, _, _ in rows],
     }
 
 
-def _injected_line(text: str, number: int) -> tuple[str | None, str | None]:
-    """The line of an injected text that item `number` describes, and the title of its section."""
+def injected_line(text: str, number: int) -> dict[str, Any]:
+    """The section and the tokens of the line that item `number` of an injected text describes."""
     section, passed = None, 0
     for line in text.splitlines():
         if not line.startswith("-"):
-            section = line.strip() or section
+            section = line.lstrip("# ").strip() or section
         elif passed == number:
-            return section, line
+            return {"included": True, "section": section, "tokens": -(-len(line) // 4)}
         else:
             passed += 1
-    return None, None
+    return {"included": False, "section": None, "tokens": None}
 
 
 # One file

@@ -14,7 +14,8 @@ from nudge.memories.note import Note, rfc3339
 from nudge.memories.scoring import Score
 
 INVALID_ARGUMENT, NOT_FOUND, PROJECT_MISMATCH = "INVALID_ARGUMENT", "NOT_FOUND", "PROJECT_MISMATCH"
-QUERY, ID_LOOKUP, BOTH, NAME_LOOKUP = "query", "id_lookup", "query+id_lookup", "name_lookup"
+QUERY, ID_LOOKUP, BOTH = "query", "id_lookup", "query+id_lookup"
+NAME_LOOKUP, INJECTION = "name_lookup", "injection"
 COMPONENTS = ("base", "recency", "kind_bonus", "semantic_boost", "priority", "access", "confidence", "tier")
 NOT_INJECTED: Mapping[str, Any] = {"included": False, "section": None, "tokens": None, "sessions": []}
 
@@ -87,26 +88,31 @@ def item(
     }
 
 
-def hint_item(
+def item_of(
     *,
-    name: str,
-    created_at: float,
+    identity: int | str,
+    kind: str,
+    title: str,
+    created_at: float | None,
     project: str | None,
+    source: str,
     rank: int | None,
     score: Mapping[str, float] | None,
     matches: Mapping[str, Any],
     pack_context: Mapping[str, Any] | None,
+    own_components: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The explanation of one variant of a hint; `score` has its components, None where it does not apply."""
-    parts: dict[str, float | None] = {**dict.fromkeys(COMPONENTS), "frecency": None, "specificity": None}
+    """The explanation of what is no note: a hint, an observation, an injected line. `score` has its components, None
+    where it does not apply; `own_components` are those that notes do not have."""
+    components: dict[str, float | None] = {**dict.fromkeys((*COMPONENTS, *own_components)), **(score or {})}
     return {
-        "id": name,
-        "kind": "hint",
-        "title": name,
+        "id": identity,
+        "kind": kind,
+        "title": title,
         "created_at": rfc3339(created_at),
         "project": project,
-        "retrieval": {"source": NAME_LOOKUP, "rank": rank},
-        "score": {"total": None if score is None else sum(score.values()), "components": {**parts, **(score or {})}},
+        "retrieval": {"source": source, "rank": rank},
+        "score": {"total": None if score is None else sum(score.values()), "components": components},
         "matches": {"query_terms": [], **matches},
         "pack_context": None if pack_context is None else dict(pack_context),
     }

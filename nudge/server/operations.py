@@ -222,6 +222,18 @@ _TABLE = (
         ("GET", "/api/v1/observations"),
     ),
     Operation(
+        "nudge.search_explain",
+        "search_explain",
+        "history",
+        "History: why a search ranks its results as it does.",
+        explain.ExplainSearch,
+        explain.Explanation,
+        explain.explain_search,
+        "read",
+        ("GET", "/api/v1/explain/observations"),
+        listed=False,
+    ),
+    Operation(
         "nudge.get_observations",
         "get_observations",
         "history",

@@ -17,6 +17,7 @@ from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.hints.value import fresh
 from nudge.history import views
+from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, Explained, error
@@ -26,7 +27,7 @@ from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Result
-from nudge.usecases.history import InContext
+from nudge.usecases.history import InContext, Search, search_options
 from nudge.usecases.memories import Visible
 from nudge.usecases.memory_models import Filters, Limit, NoteId
 
@@ -155,19 +156,19 @@ class _Asked:
         reasons = [*one.verdict.reasons, *(ranking.usage_reasons(hint, self.now) if eligible else ())]
         belongs = None if self.project is None else is_project(scope.get("repo") or "", self.project)
         parts = ranking.score_components(hint, self.now)
-        return explaining.hint_item(
-            name=one.name,
+        weighted = {name: ranking.WEIGHTS[name] * part for name, part in parts.items()}
+        return explaining.item_of(
+            identity=one.name,
+            kind="hint",
+            title=one.name,
             created_at=hint.created_at,
             project=scope.get("repo"),
+            source=explaining.NAME_LOOKUP,
             rank=one.rank,
-            score={name: ranking.WEIGHTS[name] * part for name, part in parts.items()} if eligible else None,
-            matches={
-                "project_match": belongs,
-                "eligible": eligible,
-                "scope": scope,
-                "reasons": reasons,
-            },
+            score=weighted if eligible else None,
+            matches={"project_match": belongs, "eligible": eligible, "scope": scope, "reasons": reasons},
             pack_context=pack_context,
+            own_components=("frecency", "specificity"),
         )
 
     def envelope(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -220,5 +221,47 @@ def _variants(app: App, name: str, params: Explain, call: Call, asked: _Asked) -
     ]
 
 
-def _pack_context(connection: sqlite3.Connection | None, identity: str) -> dict[str, Any] | None:
+def _pack_context(connection: sqlite3.Connection | None, identity: int | str) -> dict[str, Any] | None:
     return None if connection is None else views.injected_as(connection, identity)
+
+
+# The history
+
+
+class ExplainSearch(Search):
+    limit: Limit = limits.DEFAULT_RECALL_LIMIT
+    include_pack_context: bool = False
+
+
+async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
+    """The observations that `search` finds, in the same order and the same envelope as notes."""
+    now = app.now()
+
+    def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        options = search_options(connection, params, call, app)
+        found = explain_observations(connection, params.query, **options, limit=params.limit, now=now)
+        pack = connection if params.include_pack_context else None
+        items = [
+            explaining.item_of(
+                identity=row["id"],
+                kind=row["obs_type"],
+                title=row["content"][: limits.PREVIEW_CHARS],
+                created_at=row["timestamp"],
+                project=row["project"],
+                source=explaining.QUERY,
+                rank=rank,
+                score=parts,
+                matches={"query_terms": words, "project_match": options["project"] and True},
+                pack_context=_pack_context(pack, row["id"]),
+            )
+            for rank, (row, parts, words) in enumerate(found, params.offset + 1)
+        ]
+        return explaining.envelope(
+            query=params.query,
+            project=options["project"],
+            requested=0,
+            include_pack_context=params.include_pack_context,
+            items=items,
+        )
+
+    return await app.read(read)

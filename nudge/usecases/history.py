@@ -210,27 +210,29 @@ class ExportPage(Result):
 
 
 async def search(app: App, params: Search, call: Call) -> Any:
-    now, private = app.now(), _private(app, call)
+    now = app.now()
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        project = projects.find(connection, _project(params, call))
-        here = params.caller_project(call)
-        rows = search_observations(
-            connection,
-            params.query,
-            project=project,
-            obs_type=params.obs_type,
-            before=params.before,
-            after=params.after,
-            order_by=params.order_by,
-            limit=params.limit + 1,
-            offset=params.offset,
-            now=now,
-            hidden=projects.hidden(connection, private, here) if project is None else frozenset(),
-        )
+        options = search_options(connection, params, call, app)
+        rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
         return _without_here(rows, params.caller_context(call))
 
     return _page(await app.read(read), params.limit, call)
+
+
+def search_options(connection: sqlite3.Connection, params: Search, call: Call, app: App) -> dict[str, Any]:
+    """What a search looks at, and in which order."""
+    project = projects.find(connection, _project(params, call))
+    here = params.caller_project(call)
+    return {
+        "project": project,
+        "obs_type": params.obs_type,
+        "before": params.before,
+        "after": params.after,
+        "order_by": params.order_by,
+        "offset": params.offset,
+        "hidden": projects.hidden(connection, _private(app, call), here) if project is None else frozenset(),
+    }
 
 
 async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:

@@ -11,8 +11,9 @@ from pydantic import Field
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import NudgeError
-from nudge.history import digest, store
+from nudge.history import digest, store, views
 from nudge.history.digest import Digest
+from nudge.memories import explain
 from nudge.memories.told import start_notes
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -39,7 +40,27 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
     if params.session_id and params.note and result.text:
         with contextlib.suppress(NudgeError):  # a text that cannot be stored for the trace is injected all the same
             await store_injection(app, params.session_id, app.now(), result)
-    return {"text": result.text, "items": result.items if params.explain else []}
+    return {"text": result.text, "items": _explained(result) if params.explain else []}
+
+
+def _explained(result: Digest) -> list[dict[str, Any]]:
+    """Each line as `memory_explain` explains a note."""
+    dashed = [line for line in result.text.splitlines() if line.startswith("- ")]
+    return [
+        explain.item_of(
+            identity=item["id"],
+            kind=item["kind"],
+            title=line.removeprefix("- "),
+            created_at=None,
+            project=None,
+            source=explain.INJECTION,
+            rank=number + 1,
+            score={"base": item["score"]},
+            matches={"project_match": None, "reasons": [item["reason"]]},
+            pack_context={**views.injected_line(result.text, number), "sessions": []},
+        )
+        for number, (item, line) in enumerate(zip(result.items, dashed, strict=True))
+    ]
 
 
 async def store_injection(

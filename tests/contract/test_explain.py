@@ -18,6 +18,7 @@ from nudge.storage.database import Database
 from nudge.usecases.explain import Explain
 from tests.contract.ways import InProcess
 from tests.harness import Machine
+from tests.unit.history.stored import event
 
 API, DOCS = "github.com/acme/api", "github.com/acme/docs"
 ITEM_KEYS = [
@@ -271,3 +272,30 @@ def test_hints_are_explained_without_a_database() -> None:
     app = Notes()
     app.result("set_hint", component="api", key="test", value="make test")
     assert [item["id"] for item in app.explain(names=["api/test"])["items"]] == ["api/test"]
+
+
+# The history
+
+
+@pytest.mark.parametrize("order_by", ["relevance", "blended"])
+def test_a_search_of_the_history_is_explained_in_the_same_envelope(notes: Notes, order_by: str) -> None:
+    """The order is that of `search`, totals fall with the rank, and the components that are known sum to the total."""
+    for number in range(6):
+        content = f"pytest {'deploy ' * number}failed"
+        notes.result(
+            "record", event=event(event_id=f"e{number}", content=content, timestamp=1_700_000_000 + 90 * number)
+        )
+    asked = {"query": "deploy OR pytest", "order_by": order_by}
+    found = [row["id"] for row in notes.result("search", **asked)]
+    envelope = notes.result("search_explain", **asked, include_pack_context=True)
+    assert list(envelope) == ["items", "missing_ids", "errors", "metadata"] and ids_of(envelope) == found
+    totals = [item["score"]["total"] for item in envelope["items"]]
+    assert totals == sorted(totals, reverse=True) and len(totals) == 6
+    for rank, item in enumerate(envelope["items"], 1):
+        assert list(item) == ITEM_KEYS and list(item["score"]["components"]) == COMPONENTS
+        assert item["retrieval"] == {"source": "query", "rank": rank}
+        assert {"pytest"} <= set(item["matches"]["query_terms"]) <= {"deploy", "or", "pytest"}
+        parts = [part for part in item["score"]["components"].values() if part is not None]
+        assert math.isclose(sum(parts), item["score"]["total"])
+        assert list(item["pack_context"]) == PACK_KEYS
+    assert ids_of(notes.result("search_explain", **asked, limit=2, offset=1)) == found[1:3]

@@ -89,6 +89,33 @@ def test_search_on_a_terminal(nudge: Nudge, server: Server, monkeypatch: pytest.
     assert len(outcome.out.splitlines()[2]) == 60 and outcome.err == 'nudge: 3 results for "test"\n'
 
 
+def test_search_explains(nudge: Nudge, server: Server) -> None:
+    """Each result with the parts of its score; --json is the whole envelope."""
+    item = {
+        "id": 42,
+        "kind": "command_error",
+        "title": "cargo test",
+        "created_at": None,
+        "project": "acme/api",
+        "retrieval": {"source": "query", "rank": 1},
+        "score": {"total": 0.9, "components": {"base": 0.7, "recency": 0.2, "tier": None}},
+        "matches": {"query_terms": ["cargo"], "project_match": None},
+        "pack_context": None,
+    }
+    envelope = {"items": [item], "missing_ids": [], "errors": [], "metadata": {"query": "cargo"}}
+    server.answers["nudge.search_explain"] = envelope
+    assert nudge("search", "cargo", "--explain").out.splitlines() == [
+        "#42  command_error  cargo test  (rank 1)",
+        "  score  0.9000",
+        "    base     0.7000",
+        "    recency  0.2000",
+        "  words: cargo",
+        "  project: acme/api",
+    ]
+    assert json.loads(nudge("search", "cargo", "--explain", "--json").out) == envelope
+    assert nudge("search", "x", "--explain", "--ids").code == 2
+
+
 def test_search_ids(nudge: Nudge, server: Server) -> None:
     """One number a line, for a pipe; the count is on stderr."""
     server.answers["nudge.search"] = FOUND
@@ -518,8 +545,8 @@ def test_inject(nudge: Nudge, server: Server) -> None:
 def test_inject_explains(nudge: Nudge, server: Server) -> None:
     """Score and reason stand under the line they are for."""
     items = [
-        {"id": 4, "kind": "observation", "score": 0.9, "reason": "new"},
-        {"id": 5, "kind": "foreign", "score": 0.5, "reason": "old"},
+        {"id": 4, "kind": "observation", "score": {"total": 0.9}, "matches": {"reasons": ["new"]}},
+        {"id": 5, "kind": "foreign", "score": {"total": 0.5}, "matches": {"reasons": ["old"]}},
     ]
     server.answers["nudge.inject"] = {"text": "# Nudge\n- #4\n## Other\n- #5", "items": items}
     assert nudge("inject", "--explain").out.splitlines() == [

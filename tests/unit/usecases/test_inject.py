@@ -128,6 +128,9 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     assert '- api/test: "pytest -q" (from the README)' in told["text"]
     assert '- 2h ago, codex: committed "make build" #1' in told["text"]
     assert [item["kind"] for item in told["items"]] == (["hint", "session"] if explain else [])
+    for item in told["items"]:
+        assert item["score"]["total"] == item["score"]["components"]["base"] and item["matches"]["reasons"]
+        assert item["pack_context"]["included"] and f"- {item['title']}" in told["text"].splitlines()
 
 
 def record(app: App, content: str, *, session: str = "old") -> None:
