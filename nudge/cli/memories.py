@@ -4,7 +4,6 @@ update, delete, promote, link, resolve, stats, namespaces."""
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,111 +12,26 @@ import click
 from nudge import limits
 from nudge.cli import completion, hints, notes, output, params, plain
 from nudge.cli.app import verb, verb_group
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console, Usage
-from nudge.cli.params import EXPIRY, LIST, NOTE_ID, NUMBER, UTC_TIME, WHOLE, list_option, option
+from nudge.cli.note_params import (
+    RELATIONS,
+    call,
+    field_options,
+    filter_options,
+    filters,
+    id_argument,
+    named_namespace,
+    read_text,
+    words_argument,
+)
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
+from nudge.cli.params import NOTE_ID, WHOLE, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.context import resolve
-from nudge.errors import Invalid
 from nudge.text import escape
-
-TIERS = ("short", "mid", "long")
-KINDS = (
-    *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
-    "session_summary",
-)
-SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
-RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 
 _TITLE_CHARS = 100  # of a title that is made of the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
 _HINTS_RECALLED = 5
-
-
-# Options
-
-
-def parse_metadata(text: str) -> dict[str, Any]:
-    try:
-        metadata = plain.parse_json(text.encode("utf-8", "surrogateescape"))
-    except ValueError as error:
-        raise ValueError(f"is not JSON: {error}") from None
-    if not isinstance(metadata, dict):
-        raise ValueError("""must be a JSON object such as '{"ticket": 12}'""")
-    return metadata
-
-
-METADATA = params.Parsed("metadata", parse_metadata)
-_TIER = {"type": click.Choice(TIERS), "help": "short (6 hours), mid (7 days) or long (for good)."}
-_KIND = {"type": click.Choice(KINDS), "help": "What the note is: decision, lesson, bugfix, ... (note)."}
-
-id_argument = click.argument(
-    "note_id", metavar="ID", type=NOTE_ID, help="The note, as m12 or 12.", shell_complete=completion.note_ids
-)
-namespace_option = option(
-    "--namespace",
-    metavar="NAME",
-    help="Only of this namespace; . is the repo you are in.",
-    shell_complete=completion.namespaces,
-)
-filter_options = params.options(
-    namespace_option,
-    option("--tier", type=click.Choice(TIERS), help="Only of this tier."),
-    option("--kind", type=click.Choice(KINDS), help="Only of this kind."),
-    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only with one of these tags."),
-    option("--since", type=UTC_TIME, metavar="WHEN", help="Only changed since: a date, an ISO time, or 7d."),
-    option("--until", type=UTC_TIME, metavar="WHEN", help="Only changed until then."),
-    option("--min-priority", type=WHOLE, metavar="N", help="Only of this priority or higher (1 to 10)."),
-)
-_field_options = params.options(
-    option("--kind", **_KIND),
-    option("--tier", **_TIER),
-    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
-    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5)."),
-    option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (1.0)."),
-    option(
-        "--namespace",
-        metavar="NAME",
-        help="Where it belongs (the repo you are in).",
-        shell_complete=completion.namespaces,
-    ),
-    option("--source", type=click.Choice(SOURCES), help="Where it comes from (cli)."),
-    option("--expires-at", type=EXPIRY, metavar="WHEN", help="When it expires: a date, an ISO time, or 30d from now."),
-    option("--metadata", type=METADATA, metavar="JSON", help="Any object that is kept with it."),
-)
-_words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="What to look for.")
-
-
-def call(invocation: Invocation, operation: str, fields: dict[str, Any], **options: Any) -> Any:
-    """Call an operation on notes, with where the caller is: that is the default namespace."""
-    return invocation.client().call(f"nudge.memory_{operation}", fields, context=plain.context_params(), **options)
-
-
-def filters(namespace: str | None = None, **given: Any) -> dict[str, Any]:
-    return params.given(namespace=named_namespace(namespace), **given)
-
-
-def named_namespace(name: str | None) -> str | None:
-    """A namespace; `.` is that of the repo or directory you are in."""
-    if name != ".":
-        return name
-    here = resolve().project
-    if here is None:
-        raise Usage("--namespace . needs a directory, and the current one does not exist", "name the namespace")
-    return here
-
-
-def read_text(text: str) -> str:
-    """The text itself; `-` is stdin."""
-    if text != "-":
-        return text
-    content = sys.stdin.buffer.read(limits.MAX_NOTE_BYTES + 2)
-    if len(content) > limits.MAX_NOTE_BYTES + 1:
-        raise Invalid(f"must be at most {limits.MAX_NOTE_BYTES} bytes", field="content")
-    try:
-        return content.decode().removesuffix("\n")
-    except UnicodeDecodeError:
-        raise Usage("stdin is not UTF-8 text", "convert it first, for example with iconv") from None
 
 
 # The short forms
@@ -131,7 +45,7 @@ def read_text(text: str) -> str:
 )
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The note; - reads it from stdin.")
 @option("--title", metavar="TITLE", help="Its title (the first sentence); the same title updates the note.")
-@_field_options
+@field_options
 def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
     """A note is kept for the repo you are in. Credentials are refused."""
     content = read_text(" ".join(text))
@@ -152,7 +66,7 @@ def first_sentence(text: str) -> str:
     "nudge recall deploy staging --namespace . --limit 3",
     "nudge recall router --kind decision --json",
 )
-@_words_argument
+@words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
@@ -242,7 +156,7 @@ verb_group(
 )
 @option("-T", "--title", required=True, metavar="TITLE", help="The title: the same one in its namespace updates it.")
 @option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
-@_field_options
+@field_options
 @option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, in place of those of its tier.")
 def store(invocation: Invocation, content: str, **fields: Any) -> int:
     """An update never lowers the tier or the priority. Credentials are refused."""
@@ -257,7 +171,7 @@ def _store(invocation: Invocation, namespace: str | None = None, **fields: Any) 
 
 
 @verb("memory recall", "nudge memory recall which database", "nudge memory recall deploy --budget-tokens 500")
-@_words_argument
+@words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
 @option("--budget-tokens", type=WHOLE, metavar="N", help="As many notes as fit into so many tokens.")
@@ -271,7 +185,7 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
 
 
 @verb("memory search", "nudge memory search database migration", "nudge memory search router --tags http --since 30d")
-@_words_argument
+@words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
@@ -325,7 +239,7 @@ def get(invocation: Invocation, note_id: int) -> int:
 @id_argument
 @option("-T", "--title", metavar="TITLE", help="Another title.")
 @option("-c", "--content", metavar="TEXT", help="Another text; - reads it from stdin.")
-@_field_options
+@field_options
 def update(invocation: Invocation, note_id: int, content: str | None, namespace: str | None, **fields: Any) -> int:
     """What is not given stays as it is."""
     text = None if content is None else read_text(content)

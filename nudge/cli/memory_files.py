@@ -12,7 +12,7 @@ import click
 from nudge import limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.memories import call, filters, named_namespace, namespace_option
+from nudge.cli.note_params import call, filters, named_namespace, namespace_option
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation

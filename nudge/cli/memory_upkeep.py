@@ -9,7 +9,7 @@ import click
 from nudge import limits
 from nudge.cli import completion, notes, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.memories import TIERS, call, filter_options, filters, namespace_option, read_text
+from nudge.cli.note_params import TIERS, call, filter_options, filters, namespace_option, read_text
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED
 from nudge.cli.params import DAYS, NOTE_ID, NOTE_IDS, WHOLE, option
 from nudge.cli.plain import Invocation

@@ -27,6 +27,22 @@ EXPLAIN: dict[str, Any] = {
     "reasons": ["cwd matched **/http-proxy*", "recently used (5m ago)"],
 }
 
+NOTE: dict[str, Any] = {
+    "id": 12,
+    "tier": "long",
+    "namespace": "github.com/org/x",
+    "kind": "decision",
+    "title": "Chose SQLite",
+    "content": "One writer\nis enough.",
+    "tags": ["database"],
+    "priority": 8,
+    "confidence": 1.0,
+    "source": "cli",
+    "access_count": 0,
+    "created_at": "2026-11-16T08:00:00+00:00",
+    "updated_at": "2026-11-16T08:00:00+00:00",
+}
+
 
 class Endpoint:
     pid, port, socket, version, generation, state = 41, 8765, "/run/x.sock", "0.1.0", "g1", "ready"
@@ -85,6 +101,19 @@ class Terminal(io.TextIOWrapper):
         return self.buffer.getvalue().decode(self.encoding)  # type: ignore[attr-defined,no-any-return]
 
 
+class Typed:
+    closed = False
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self) -> str:
+        return f"{self.lines.pop(0)}\n" if self.lines else ""
+
+
 class Outcome:
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
@@ -141,3 +170,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 @pytest.fixture
 def nudge(capsys: pytest.CaptureFixture[str]) -> Nudge:
     return Nudge(capsys)
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """What somebody at a terminal will type."""
+    keyboard = Typed()
+    monkeypatch.setattr("sys.stdin", keyboard)
+    return keyboard
