@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nudge import limits
-from nudge.context import is_project
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words, words_of
@@ -27,7 +25,7 @@ _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
     "n.access_count, n.created_at, n.updated_at, n.last_accessed_at, n.expires_at, n.metadata, n.origin"
 )
-_LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
+LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 _FACTORS = ", ".join(Factors._fields)
 _CANDIDATES = 50  # best matches by text that the other factors may reorder
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
@@ -50,7 +48,7 @@ class Filter:
 
     def where(self, now: float) -> tuple[list[str], list[Any]]:
         """Conditions on the table `n`, and their values. An expired note meets none."""
-        parts: list[str] = [_LIVE]
+        parts: list[str] = [LIVE]
         values: list[Any] = [now]
 
         def add(sql: str, *given: Any) -> None:
@@ -58,9 +56,9 @@ class Filter:
             values.extend(given)
 
         if self.namespaces is not None:
-            add(f"n.namespace IN ({_marks(self.namespaces)})", *self.namespaces)
+            add(f"n.namespace IN ({marks(self.namespaces)})", *self.namespaces)
         if self.hidden:
-            add(f"n.namespace NOT IN ({_marks(self.hidden)})", *self.hidden)
+            add(f"n.namespace NOT IN ({marks(self.hidden)})", *self.hidden)
         if self.tier is not None:
             add("n.tier = ?", self.tier)
         if self.kind is not None:
@@ -72,8 +70,7 @@ class Filter:
         if self.min_priority is not None:
             add("n.priority >= ?", self.min_priority)
         if self.tags:
-            marks = _marks(self.tags)
-            add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({marks}))", *self.tags)
+            add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({marks(self.tags)}))", *self.tags)
         return parts, values
 
 
@@ -254,7 +251,7 @@ def get(connection: Connection, note_id: int, now: float) -> Note:
 
 def get_many(connection: Connection, ids: Sequence[int], now: float) -> dict[int, Note]:
     """Those of the notes that exist."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({_marks(ids)}) AND {_LIVE}", (*ids, now))
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({marks(ids)}) AND {LIVE}", (*ids, now))
     return {note.id: note for note in map(_note, rows)}
 
 
@@ -332,7 +329,7 @@ def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now
     # What the other factors cannot lift among the first is not worth reading.
     least = texts[found[:limit][-1][0]] - MOST_BESIDE_TEXT / BASE
     ids = [note_id for note_id, text in texts.items() if text >= least]
-    rows = connection.execute(f"SELECT id, {_FACTORS} FROM notes WHERE id IN ({_marks(ids)})", ids)
+    rows = connection.execute(f"SELECT id, {_FACTORS} FROM notes WHERE id IN ({marks(ids)})", ids)
     factors = {note_id: Factors(*others) for note_id, *others in rows}
     scores = {
         note_id: score(one, now, text=texts[note_id], with_tier=not words.all_needed)
@@ -342,78 +339,6 @@ def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now
     first = sorted(totals, key=totals.__getitem__)[:limit]
     notes = get_many(connection, first, now)
     return [Match(notes[note_id], scores[note_id]) for note_id in first]
-
-
-# Namespaces
-
-
-def namespace_names(connection: Connection) -> list[str]:
-    """Every namespace that has notes, archived ones too. One step in an index for each: a scan would read every note's
-    entry."""
-    names: set[str] = set()
-    for table in ("notes", "archived_notes"):
-        rows = connection.execute(
-            f"WITH RECURSIVE names(name) AS (SELECT min(namespace) FROM {table} UNION ALL"
-            f" SELECT (SELECT min(namespace) FROM {table} WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
-            " SELECT name FROM names WHERE name IS NOT NULL"
-        )
-        names.update(row[0] for row in rows)
-    return sorted(names)
-
-
-def find_namespace(connection: Connection, name: str) -> str:
-    """The namespace that a user's name stands for: itself, or the one repo that is called so. Raises Invalid with the
-    candidates when there are several; a name that no namespace has is returned as it is."""
-    names = namespace_names(connection)
-    if name in names:
-        return name
-    alike = [namespace for namespace in names if is_project(namespace.casefold(), name.casefold())]
-    if len(alike) > 1:
-        raise Invalid(f"{name} is {len(alike)} namespaces; name one of {', '.join(alike[:20])}", field="namespace")
-    return alike[0] if alike else name
-
-
-def private_namespaces(connection: Connection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
-    """The namespaces that one of the names of private projects means, but for those in `shown`."""
-    private = list(private)
-    return tuple(
-        namespace
-        for namespace in (namespace_names(connection) if private else ())
-        if namespace not in shown and any(is_project(namespace.casefold(), name) for name in private)
-    )
-
-
-def namespace_counts(connection: Connection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        f"SELECT n.namespace, count(*) FROM notes n WHERE {_LIVE} AND n.namespace NOT IN ({_marks(hidden)})"
-        " GROUP BY n.namespace ORDER BY 2 DESC, 1",
-        (now, *hidden),
-    )
-    return [{"namespace": namespace, "count": count} for namespace, count in rows]
-
-
-def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
-    """Counts of what is not in a `hidden` namespace."""
-    one = connection.execute
-    shown = f"namespace NOT IN ({_marks(hidden)})"
-    rows = one(
-        f"SELECT tier, namespace, count(*) FROM notes n WHERE {_LIVE} AND {shown} GROUP BY namespace, tier",
-        (now, *hidden),
-    )
-    tiers: Counter[str] = Counter()
-    for tier, _, count in rows:
-        tiers[tier] += count
-    soon = f"SELECT count(*) FROM notes WHERE expires_at > ? AND expires_at <= ? AND {shown}"
-    pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
-    return {
-        "total": tiers.total(),
-        "by_tier": [{"tier": tier, "count": tiers[tier]} for tier in TIERS if tiers[tier]],
-        "by_namespace": namespace_counts(connection, now, hidden),
-        "expiring_soon": one(soon, (now, now + limits.EXPIRING_SOON, *hidden)).fetchone()[0],
-        "links_count": one("SELECT count(*) FROM note_links").fetchone()[0],
-        "archived": one(f"SELECT count(*) FROM archived_notes WHERE {shown}", hidden).fetchone()[0],
-        "db_size_bytes": pages * size,
-    }
 
 
 # Rows
@@ -514,5 +439,5 @@ def _fields(note: Note) -> dict[str, Any]:
     }
 
 
-def _marks(values: Sequence[Any]) -> str:
+def marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))

@@ -12,8 +12,8 @@ from nudge import limits, strict_json
 from nudge.context import Context, is_project, project_of, resolve
 from nudge.errors import Invalid, SecretRejected, StorageFailed
 from nudge.history import views
+from nudge.memories import namespaces, toon
 from nudge.memories import store as notes
-from nudge.memories import toon
 from nudge.memories.note import (
     GLOBAL,
     Draft,
@@ -258,7 +258,7 @@ class Visible:
         return cls(visible_to(call, app.session.settings).private, await caller_namespace(InContext(), call))
 
     def filter(self, connection: sqlite3.Connection, params: Filters) -> Filter:
-        namespace = params.namespace and notes.find_namespace(connection, params.namespace)
+        namespace = params.namespace and namespaces.find(connection, params.namespace)
         return Filter(
             namespaces=(namespace,) if namespace else None,
             tier=params.tier,
@@ -271,7 +271,7 @@ class Visible:
         )
 
     def hidden(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        return notes.private_namespaces(connection, self._private, self._here)
+        return namespaces.private_names(connection, self._private, self._here)
 
 
 class Origin:

@@ -11,6 +11,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import Invalid, NudgeError
 from nudge.memories import archive
+from nudge.memories import namespaces as note_namespaces
 from nudge.memories import store as notes
 from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
 from nudge.storage.database import forget_answers
@@ -198,7 +199,7 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        namespace = params.namespace and notes.find_namespace(connection, params.namespace)
+        namespace = params.namespace and note_namespaces.find(connection, params.namespace)
         hidden = () if namespace else visible.hidden(connection)
         return archive.archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
 
@@ -253,14 +254,14 @@ async def sweep(app: App, call: Call) -> int:
 
 async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
     now, visible = app.now(), await Visible.to(app, call)
-    return await app.read(lambda connection: notes.stats(connection, now, visible.hidden(connection)))
+    return await app.read(lambda connection: note_namespaces.stats(connection, now, visible.hidden(connection)))
 
 
 async def namespaces(app: App, _params: NoMemoryParams, call: Call) -> Any:
     now, visible = app.now(), await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        return {"namespaces": notes.namespace_counts(connection, now, visible.hidden(connection))}
+        return {"namespaces": note_namespaces.counts(connection, now, visible.hidden(connection))}
 
     return await app.read(read)
 

@@ -1,0 +1,83 @@
+"""Namespaces: which there are, what a user's name for one stands for, which are private, how many notes they have."""
+
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nudge import limits
+from nudge.context import is_project
+from nudge.errors import Invalid
+from nudge.memories.note import TIERS
+from nudge.memories.store import LIVE, Connection, marks
+
+
+def names(connection: Connection) -> list[str]:
+    """Every namespace that has notes, archived ones too. One step in an index for each: a scan would read every note's
+    entry."""
+    found: set[str] = set()
+    for table in ("notes", "archived_notes"):
+        rows = connection.execute(
+            f"WITH RECURSIVE names(name) AS (SELECT min(namespace) FROM {table} UNION ALL"
+            f" SELECT (SELECT min(namespace) FROM {table} WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
+            " SELECT name FROM names WHERE name IS NOT NULL"
+        )
+        found.update(row[0] for row in rows)
+    return sorted(found)
+
+
+def find(connection: Connection, name: str) -> str:
+    """The namespace that a user's name stands for: itself, or the one repo that is called so. Raises Invalid with the
+    candidates when there are several; a name that no namespace has is returned as it is."""
+    known = names(connection)
+    if name in known:
+        return name
+    alike = [namespace for namespace in known if is_project(namespace.casefold(), name.casefold())]
+    if len(alike) > 1:
+        raise Invalid(f"{name} is {len(alike)} namespaces; name one of {', '.join(alike[:20])}", field="namespace")
+    return alike[0] if alike else name
+
+
+def private_names(connection: Connection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
+    """The namespaces that one of the names of private projects means, but for those in `shown`."""
+    private = list(private)
+    return tuple(
+        namespace
+        for namespace in (names(connection) if private else ())
+        if namespace not in shown and any(is_project(namespace.casefold(), name) for name in private)
+    )
+
+
+def counts(connection: Connection, now: float, hidden: Sequence[str] = ()) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        f"SELECT n.namespace, count(*) FROM notes n WHERE {LIVE} AND n.namespace NOT IN ({marks(hidden)})"
+        " GROUP BY n.namespace ORDER BY 2 DESC, 1",
+        (now, *hidden),
+    )
+    return [{"namespace": namespace, "count": count} for namespace, count in rows]
+
+
+def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
+    """Counts of what is not in a `hidden` namespace."""
+    one = connection.execute
+    shown = f"namespace NOT IN ({marks(hidden)})"
+    rows = one(
+        f"SELECT tier, namespace, count(*) FROM notes n WHERE {LIVE} AND {shown} GROUP BY namespace, tier",
+        (now, *hidden),
+    )
+    tiers: Counter[str] = Counter()
+    for tier, _, count in rows:
+        tiers[tier] += count
+    soon = f"SELECT count(*) FROM notes WHERE expires_at > ? AND expires_at <= ? AND {shown}"
+    pages, size = one("PRAGMA page_count").fetchone()[0], one("PRAGMA page_size").fetchone()[0]
+    return {
+        "total": tiers.total(),
+        "by_tier": [{"tier": tier, "count": tiers[tier]} for tier in TIERS if tiers[tier]],
+        "by_namespace": counts(connection, now, hidden),
+        "expiring_soon": one(soon, (now, now + limits.EXPIRING_SOON, *hidden)).fetchone()[0],
+        "links_count": one("SELECT count(*) FROM note_links").fetchone()[0],
+        "archived": one(f"SELECT count(*) FROM archived_notes WHERE {shown}", hidden).fetchone()[0],
+        "db_size_bytes": pages * size,
+    }
