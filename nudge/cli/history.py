@@ -138,7 +138,8 @@ def search(
         )
         console.result(rows, lines)
     suffix = f"; {more}" if more else ""
-    console.note(f'nudge: {output.count(len(rows), "result")} for "{escape(query)}"{suffix}')
+    some = " with some of the words" if rows and rows[0].get("partial") else ""
+    console.note(f'nudge: {output.count(len(rows), "result")}{some} for "{escape(query)}"{suffix}')
     if project is None and console.is_terminal and (note := _private_note()):
         console.note(escape(note))
     return EXIT_OK

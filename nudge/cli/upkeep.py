@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -223,6 +224,47 @@ def backfill(
     for reason, count in work.refusals.items():
         console.note(f"refused: {count:,} events: {escape(reason)}")
     return EXIT_OK
+
+
+# replay
+
+
+@verb("replay", "nudge replay", "nudge replay ~/.claude/projects/-home-me-api", "nudge replay --json")
+@click.argument(
+    "paths_given",
+    metavar="[TRANSCRIPT]...",
+    nargs=-1,
+    type=click.Path(),
+    help="Transcripts, or directories of them (~/.claude/projects).",
+)
+def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
+    """Reads the transcripts in order of time: which failures were known by then, and what was tried until it worked.
+    Nothing is stored, and no server is needed."""
+    from nudge.clients import claude_code
+    from nudge.clients.client import Home
+    from nudge.usecases import replay
+    from nudge.usecases.backfill import find_all
+
+    console = invocation.console
+    files = find_all([plain.absolute_path(path) for path in paths_given or (claude_code.CLIENT.transcripts(Home()),)])
+    if not files:
+        raise NotFound("there are no transcripts there; name a directory or a file with: nudge replay PATH")
+    with progress(console, "reading transcripts", sum(file.size for file in files)) as advance:
+        result = replay.replay(files, advance)
+    console.result(result, _replay_lines(console.pen, result))
+    return EXIT_OK
+
+
+def _replay_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    read = f"{result['sessions']:,} sessions, {result['commands']:,} commands, {result['failures']:,} failures"
+    yield f"read {read}"
+    yield pen.done(
+        f"had Nudge been there: {result['failures_spared']:,} failures spared at the start, "
+        f"{result['failures_answered']:,} answered at once, {result['commands_saved']:,} commands saved"
+    )
+    for line in result["told"]:
+        when = time.strftime("%Y-%m-%d", time.localtime(line["timestamp"]))
+        yield f"  {when}  {line['kind']:<8}  {escape(line['subject'])} -> {escape(line['answer'])}"
 
 
 def _recording_filter() -> Callable[[Iterable[str], Context], bool]:

@@ -135,6 +135,7 @@ VERBS = (
     Verb("backup", HISTORY, "upkeep", "copy the history to a file", "nudge.backup"),
     Verb("restore", HISTORY, "upkeep", "replace the history with a backup"),
     Verb("backfill", HISTORY, "upkeep", "read the transcripts that Claude Code keeps", "nudge.record_many"),
+    Verb("replay", HISTORY, "upkeep", "count what Nudge would have spared in earlier sessions"),
     Verb("on", HISTORY, "upkeep", "resume recording in this project"),
     Verb("off", HISTORY, "upkeep", "stop recording in this project"),
     Verb("serve", SERVER, "server", "serve MCP on stdio, and HTTP"),

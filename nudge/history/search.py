@@ -15,6 +15,7 @@ from nudge import limits
 from nudge.errors import Invalid
 from nudge.history.event import COLUMNS, check_type, marks, observation
 from nudge.scoring import half_life
+from nudge.stop_words import telling_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,18 +81,40 @@ def search_observations(
     full: bool = False,
     hidden: frozenset[str] = frozenset(),
 ) -> list[dict[str, Any]]:
-    """Return matches as previews, or in full, leaving out the projects in `hidden`. `now` matters only for the order
-    `blended`."""
-    match, conditions = to_match(query), Filter(project, obs_type, before, after, hidden)
+    """Return matches as previews, or in full, leaving out the projects in `hidden`. Behind what has all of several
+    plain words come those with some of them, marked `partial`, when it is a question or nothing has all. `now` matters
+    only for the order `blended`."""
+    tokens = _scan(query)
+    match, conditions = _Parser(tokens).parse() or '""', Filter(project, obs_type, before, after, hidden)
+    last = offset + limit
     if order_by == "blended":
-        ids = _best_first(_blended_scores(connection, match, conditions, now))[offset : offset + limit]
-        rows = _fetch(connection, ids, _FULL if full else _INDEX)
+        ids = _best_first(_blended_scores(connection, match, conditions, now))[:last]
     else:
         rows = connection.execute(
-            f"SELECT {_FULL if full else _INDEX} {_FOUND}{conditions.sql} ORDER BY f.rank LIMIT ? OFFSET ?",
-            (match, *conditions.values, limit, offset),
-        ).fetchall()
-    return [observation(row) if full else _preview(row) for row in rows]
+            f"SELECT o.id {_FOUND}{conditions.sql} ORDER BY f.rank LIMIT ?", (match, *conditions.values, last)
+        )
+        ids = [row[0] for row in rows]
+    whole = frozenset(ids)
+    if len(ids) < last and _is_question(tokens, query, found=bool(ids)):
+        ids += [identity for identity in _some_words(connection, query, conditions, last) if identity not in whole]
+    rows = _fetch(connection, ids[offset:last], _FULL if full else _INDEX)
+    shown = [observation(row) if full else _preview(row) for row in rows]
+    return [row if row["id"] in whole else {**row, "partial": True} for row in shown]
+
+
+def _some_words(connection: Connection, query: str, conditions: Filter, most: int) -> list[int]:
+    """Those with any of the words, by rank. An ordinary word is in half of a large history: of more than can be ranked
+    in time the newest are."""
+    match = _any_of(query)
+    oldest = connection.execute(
+        "SELECT rowid FROM observations_fts WHERE observations_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?",
+        (match, limits.RANKED_PARTIAL),
+    ).fetchone()
+    rows = connection.execute(
+        f"SELECT o.id {_FOUND} AND f.rowid > ?{conditions.sql} ORDER BY f.rank LIMIT ?",
+        (match, oldest[0] if oldest else 0, *conditions.values, most),
+    )
+    return [row[0] for row in rows]
 
 
 def explain_observations(
@@ -172,13 +195,29 @@ def _fetch(connection: Connection, ids: Sequence[int], columns: str) -> list[Any
 
 def to_match(text: str) -> str:
     """Return the text as an FTS5 expression, or raise Invalid with what is wrong and where."""
+    return _Parser(_scan(text)).parse() or '""'
+
+
+def _is_question(tokens: list[_Token], query: str, *, found: bool) -> bool:
+    """Several words and nothing else: somebody who writes an operator means it. With few words those that have all of
+    them are meant, where there are any."""
+    plain = len(tokens) > 1 and all(token.kind == "phrase" for token in tokens)
+    return plain and (not found or len(telling_words(query)) >= limits.QUESTION_WORDS)
+
+
+def _any_of(text: str) -> str:
+    """Any of the words that tell something."""
+    return " OR ".join(f'"{word}"' for word in telling_words(text)[: limits.MAX_QUESTION_WORDS]) or '""'
+
+
+def _scan(text: str) -> list[_Token]:
     if len(text) > limits.MAX_SEARCH_CHARS:
         raise Invalid(f"must be at most {limits.MAX_SEARCH_CHARS} characters", field="query")
     text = text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
     tokens = _Scanner(text).scan()
     if not tokens:
         raise Invalid("must not be empty", field="query")
-    return _Parser(tokens).parse() or '""'
+    return tokens
 
 
 def _syntax_error(what: str, at: int) -> Invalid:

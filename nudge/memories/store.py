@@ -17,9 +17,10 @@ from typing import Any
 from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.query import Words, words_of
+from nudge.memories.query import Words
 from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
 from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Factors, Score, score
+from nudge.stop_words import telling_words
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
@@ -310,11 +311,11 @@ def matched_words(connection: Connection, text: str | None, note: Note) -> list[
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
     """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first."""
-    words = words_of(note.draft.title)
+    words = telling_words(note.draft.title)
     if not words:
         return []
     alike = get_many(connection, titles_alike(connection, words, note.draft.namespace), now)
-    shared = [(len(set(words) & set(words_of(other.draft.title))), other.id) for other in alike.values()]
+    shared = [(len(set(words) & set(telling_words(other.draft.title))), other.id) for other in alike.values()]
     similar = [note_id for count, note_id in shared if count >= most_of(words) and note_id != note.id]
     return sorted(similar, reverse=True)[:limit]
 

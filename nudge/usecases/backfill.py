@@ -140,9 +140,30 @@ def find(root: str, state: State, since: float | None = None) -> list[File]:
     return [file for _, file in sorted(files, key=lambda pair: (pair[0], pair[1].path))]
 
 
+def find_all(roots: Iterable[str]) -> list[File]:
+    """All transcripts that are named or below a directory that is, whole."""
+    named = (path for root in roots for path in ([root] if os.path.isfile(root) else _transcripts(root)))
+    return [File(path, os.stat(path), None) for path in dict.fromkeys(named)]
+
+
 def _transcripts(root: str) -> Iterator[str]:
     for folder, _, names in os.walk(root):
         yield from (os.path.join(folder, name) for name in names if name.endswith(_SUFFIX))
+
+
+def extract_event(
+    hook_event: HookEvent, resolve_once: Callable[[str], Context]
+) -> tuple[Event, Payload, Context] | None:
+    """The event as a hook would have recorded it, with its payload and context; None when there is nothing to keep."""
+    payload = claude_code.CLIENT.translate(hook_event.payload)
+    try:
+        event = extract(payload, now=hook_event.at)
+    except Invalid:
+        return None
+    if event is None:
+        return None
+    context = resolve_once(payload["cwd"])
+    return locate(event, context), payload, context
 
 
 class Backfill:
@@ -200,16 +221,8 @@ class Backfill:
                     self._bytes += len(json.dumps(event))
 
     def _extract(self, hook_event: HookEvent) -> Event | None:
-        payload = claude_code.CLIENT.translate(hook_event.payload)
-        try:
-            event = extract(payload, now=hook_event.at)
-        except Invalid:
-            return None
-        if event is None:
-            return None
-        context = self._resolve(payload["cwd"])
-        event = locate(event, context)
-        return event if self._filter.accepts(event, payload, context) else None
+        found = extract_event(hook_event, self._resolve)
+        return found[0] if found is not None and self._filter.accepts(*found) else None
 
     def _is_recorded(self, event: Event) -> bool:
         """Whether a hook has recorded a session's start or end. Transcripts do not keep a hook's payload, so the event

@@ -25,6 +25,7 @@ COMMON = frozenset(
         "paths",
         "scoring",
         "security",
+        "stop_words",
         "strict_json",
         "switches",
         "text",

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.clients.transcripts import LONG_AGO, Script
+
 from .conftest import Nudge, Server
 from .test_history import SESSION, listed
 
@@ -117,3 +119,19 @@ def test_backup(nudge: Nudge, server: Server, somewhere: Path) -> None:
     assert nudge("backup").out.startswith("✔ backed up to /d/backups/n.db (4") and server.params == {}
     nudge("backup", "copy.db")
     assert server.params == {"path": str(somewhere / "copy.db")}
+
+
+def test_replay_says_what_would_have_been_spared(nudge: Nudge, tmp_path: Path) -> None:
+    """One line of counts, one for each failure; no server is asked."""
+    for number in (1, 2):
+        script = Script(tmp_path / f"s-{number}.jsonl", f"s-{number}", at=LONG_AGO + 86_400 * number)
+        for command, error in (("tox", "bash: line 1: tox: command not found"), ("python -m tox", "")):
+            identity = f"{number}-{command}"
+            script.call(identity, command=command)
+            script.result(identity, error, error=bool(error))
+    lines = nudge("replay", str(tmp_path)).out.splitlines()
+    assert lines[0] == "read 2 sessions, 4 commands, 2 failures"
+    assert "1 failures spared at the start" in lines[1] and lines[2].endswith("tox -> python -m tox")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert nudge("replay", str(empty)).code == 1

@@ -26,7 +26,9 @@ HISTORY = [
 
 
 def found(query: str, **options: Any) -> set[int]:
-    return {told["id"] for told in search_observations(filled(*HISTORY), query, **options)}
+    """Those with everything that was asked for."""
+    rows = search_observations(filled(*HISTORY), query, **options)
+    return {row["id"] for row in rows if "partial" not in row}
 
 
 @pytest.mark.parametrize(
@@ -242,3 +244,15 @@ def test_search_costs_little_more_than_the_index_alone() -> None:
         for _ in range(3)
     )
     assert any(ratio <= 1.5 for ratio in ratios)
+
+
+def test_a_question_finds_what_has_some_of_its_words() -> None:
+    """Nothing has all of them: the best by any telling word, marked; whoever writes an operator means it."""
+    connection = filled(*HISTORY)
+    rows = search_observations(connection, "how did we fix the cargo zebra?")
+    assert rows and all(row["partial"] is True and "cargo" in row["content_preview"] for row in rows)
+    assert search_observations(connection, "cargo AND zebra") == []
+    assert search_observations(connection, '"cargo zebra"') == []
+    assert search_observations(connection, "the zebra") == []
+    assert not any("partial" in row for row in search_observations(connection, "cargo"))
+    assert search_observations(connection, "cargo zebra", order_by="blended", now=0.0)[0]["partial"] is True

@@ -12,8 +12,9 @@ import pytest
 from nudge.errors import Invalid
 from nudge.memories import retrieval, scoring, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
-from nudge.memories.query import Words, words_of
+from nudge.memories.query import Words
 from nudge.memories.store import Filter
+from nudge.stop_words import telling_words
 from nudge.storage import migrations
 
 NOW = 1_800_000_000.0
@@ -55,7 +56,7 @@ def found(notes: sqlite3.Connection, text: str, where: Filter | None = None, lim
 )
 def test_the_words_of_a_query(text: str, words: list[str]) -> None:
     """Stop words and letters that an apostrophe cut off are left out, unless there is nothing else; syntax is words."""
-    assert words_of(text) == words
+    assert telling_words(text) == words
 
 
 def test_a_query_without_words_is_refused() -> None:

@@ -1,0 +1,128 @@
+"""What Nudge would have told in earlier sessions, from the transcripts that Claude Code keeps. Nothing is stored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from nudge.clients.claude_transcripts import Transcript, entries
+from nudge.context import resolve
+from nudge.history import facts
+from nudge.history.facts import Facts, Offer
+from nudge.usecases.backfill import File, extract_event
+
+Event = dict[str, Any]
+SPARED, ANSWERED = "spared", "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A failure that a line would have spared or answered; `saved` are the commands until the session found it out."""
+
+    kind: str
+    session: str
+    project: str
+    timestamp: float
+    subject: str
+    answer: str
+    saved: int
+
+    def to_wire(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class _Session:
+    """One session: what it would have been told at its start, and its failures that were known."""
+
+    at_start: dict[facts.Key, Offer]
+    known: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
+    found: dict[int, int] = field(default_factory=dict)
+    """The command that found an answer, by the number of the failure."""
+
+
+class Replay:
+    """Takes the events of all sessions in order of time, and counts what is known by then."""
+
+    def __init__(self) -> None:
+        self._facts = Facts()
+        self._sessions: dict[str, _Session] = {}
+        self.commands = self.failures = self.lines_at_start = 0
+
+    def add(self, event: Event) -> None:
+        self.commands += 1
+        outcome, project = facts.outcome_of(event, self.commands), str(event.get("project") or "").casefold()
+        if outcome is None or not project:
+            return
+        now, name = float(event["timestamp"]), str(event["session_id"])
+        self.failures += bool(outcome.error)
+        session = self._sessions.get(name)
+        if session is None:
+            offers = self._facts.at_start(project, now, None)
+            session = self._sessions[name] = _Session({offer.fact.key: offer for offer in offers})
+            self.lines_at_start += len(offers)
+        offer = self._facts.offer(project, name, outcome, now, None)
+        if offer is not None:
+            kind = SPARED if offer.fact.key in session.at_start else ANSWERED
+            session.known.append((kind, event, offer, outcome.id))
+        for row in self._facts.observe(project, name, outcome, now).rows:
+            session.found.setdefault(row[7], row[8])
+
+    def result(self) -> dict[str, Any]:
+        told = [line for session in self._sessions.values() for line in _told(session)]
+        return {
+            "sessions": len(self._sessions),
+            "commands": self.commands,
+            "failures": self.failures,
+            "lines_at_start": self.lines_at_start,
+            "failures_spared": sum(line.kind == SPARED for line in told),
+            "failures_answered": sum(line.kind == ANSWERED for line in told),
+            "commands_saved": sum(line.saved for line in told),
+            "told": [line.to_wire() for line in sorted(told, key=lambda line: line.timestamp)],
+        }
+
+
+def _told(session: _Session) -> Iterator[Told]:
+    for kind, event, offer, number in session.known:
+        found = session.found.get(number)
+        between = 0 if found is None else found - number - 1
+        yield Told(
+            kind,
+            str(event["session_id"]),
+            str(event["project"]),
+            float(event["timestamp"]),
+            offer.fact.subject,
+            offer.answer,
+            between + (kind == SPARED),
+        )
+
+
+def replay(files: list[File], progress: Callable[[int], None] = lambda _bytes: None) -> dict[str, Any]:
+    """Read the transcripts, and play their commands in order of time."""
+    events: list[Event] = []
+    resolve_once = lru_cache(maxsize=None)(resolve)
+    unreadable = 0
+    for file in files:
+        try:
+            with open(file.path, "rb") as opened:
+                transcript = Transcript(set(), from_start=True)
+                for start, end, entry in entries(opened, 0):
+                    events += _commands(transcript.read(start, entry), resolve_once)
+                    progress(end - start)
+                events += _commands(transcript.end(time.time()), resolve_once)
+        except OSError:
+            unreadable += 1
+    work = Replay()
+    for event in sorted(events, key=lambda event: float(event["timestamp"])):
+        work.add(event)
+    return {"files": len(files) - unreadable, "unreadable": unreadable, **work.result()}
+
+
+def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) -> Iterator[Event]:
+    for hook_event in hook_events:
+        found = extract_event(hook_event, resolve_once)
+        if found is not None and facts.outcome_of(found[0], 0) is not None:
+            yield found[0]
