@@ -311,7 +311,13 @@ def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
 # inject
 
 
-@verb("inject", "nudge inject", "nudge inject --explain", "nudge inject --source compact --cwd ~/code/api")
+@verb(
+    "inject",
+    "nudge inject",
+    "nudge inject --explain",
+    "nudge inject --prompt 'move the sessions into postgres'",
+    "nudge inject --source compact --cwd ~/code/api",
+)
 @option(
     "--source",
     type=click.Choice(["startup", "resume", "clear", "compact"]),
@@ -319,9 +325,15 @@ def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
     help="How the session starts (startup).",
 )
 @option("--explain", is_flag=True, help="Show the score of each line, and why it is there.")
+@option("--prompt", metavar="TEXT", help="What is known about this prompt, in place of what the start is told.")
 @params.context_options
 def inject(
-    invocation: Invocation, source: str, explain: bool, env: tuple[tuple[str, str], ...], **where: str | None
+    invocation: Invocation,
+    source: str,
+    explain: bool,
+    prompt: str | None,
+    env: tuple[tuple[str, str], ...],
+    **where: str | None,
 ) -> int:
     """No session is named, so nothing is stored."""
     console = invocation.console
@@ -329,6 +341,13 @@ def inject(
     if off is not None:
         console.result({"text": "", "items": []}, [])
         console.note(escape(f"recording and injection are off here because {off.reason}; turn them on with: {off.fix}"))
+        return EXIT_OK
+    if prompt is not None:
+        about = {"query": prompt, "context": plain.context_params(**where)}
+        result = invocation.client(env).call("nudge.assemble_context", about)
+        console.result(result, (escape(line) for line in result["markdown"].splitlines()))
+        if not result["markdown"] and not console.as_json:
+            console.note("nothing that is known here is about this prompt, so an agent is told nothing")
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)

@@ -120,7 +120,14 @@ VERBS = (
     Verb("trace", HISTORY, "history", "show a session: each prompt and what it led to", "nudge.session_trace"),
     Verb("timeline", HISTORY, "history", "show what happened around an observation", "nudge.timeline"),
     Verb("show", HISTORY, "history", "show observations in full", "nudge.get_observations"),
-    Verb("inject", HISTORY, "history", "print what an agent that starts here is told", "nudge.inject"),
+    Verb(
+        "inject",
+        HISTORY,
+        "history",
+        "print what an agent that starts here is told",
+        "nudge.inject",
+        "nudge.assemble_context",
+    ),
     Verb(
         "learned",
         HISTORY,

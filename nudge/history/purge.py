@@ -75,19 +75,21 @@ class Conditions:
 
 
 class Selection:
-    """What a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, and sessions of
-    which nothing would be left. `changed_sessions` need a new summary."""
+    """What a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, lines of the ledger,
+    and sessions of which nothing would be left. `changed_sessions` need a new summary."""
 
-    __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions")
+    __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions", "told")
 
     def __init__(self, connection: Connection, conditions: Conditions, match: MatchTexts) -> None:
         self.observations = _select_observations(connection, conditions)
         self.prompts = {row[3] for row in self.observations if row[2] == "user_prompt" and row[3] is not None}
         self.injections = _injections_naming(connection, {row[0] for row in self.observations})
+        self.told = _told_naming(connection, {row[0] for row in self.observations})
         self.changed_sessions = {row[1] for row in self.observations}
         if conditions.match is not None and not conditions.names_observations:
             self.prompts |= _matching_copies(connection, conditions, match, "prompts", "content")
             self.injections |= _matching_copies(connection, conditions, match, "injections", "text")
+            self.told |= _matching_copies(connection, conditions, match, "told", "text")
             self.changed_sessions |= _sessions_of(connection, self.prompts)
             self.changed_sessions |= _matching_summaries(connection, conditions.match, match)
         self.sessions = _emptied_sessions(connection, Counter(row[1] for row in self.observations))
@@ -116,6 +118,7 @@ def purge_observations(connection: Connection, conditions: Conditions, now: floa
     _delete(connection, "observations", [row[0] for row in selection.observations])
     _delete(connection, "prompts", list(selection.prompts))
     _delete(connection, "injections", list(selection.injections))
+    _delete(connection, "told", list(selection.told))
     _delete(connection, "sessions", list(selection.sessions))
     _summarize_again(connection, selection.changed_sessions - selection.sessions, now)
     projects.remove_unused(connection)
@@ -165,6 +168,12 @@ def _injections_naming(connection: Connection, observations: set[int]) -> set[in
     """The injections that name any of these observations, among their items or as `#id` in the text."""
     rows = connection.execute("SELECT id, items, text FROM injections")
     return {row[0] for row in rows if not observations.isdisjoint(_named_ids(row[1], row[2]))}
+
+
+def _told_naming(connection: Connection, observations: set[int]) -> set[int]:
+    """The lines of the ledger that name any of these observations."""
+    rows = connection.execute("SELECT id, text FROM told WHERE text LIKE '%#%'")
+    return {row[0] for row in rows if not observations.isdisjoint(_named_ids("[]", row[1]))}
 
 
 def _named_ids(items: str, text: str) -> Iterator[int]:
@@ -254,6 +263,7 @@ def _sweep_leftovers(connection: Connection, now: int, retention: Mapping[str, i
     """Event ids are kept as long as anything else: a replay must not bring back what was deleted."""
     prompts, longest = now - retention["user_prompt"] * DAY, now - max(retention.values()) * DAY
     connection.execute("DELETE FROM injections WHERE timestamp < ?", (prompts,))
+    connection.execute("DELETE FROM told WHERE timestamp < ?", (prompts,))
     connection.execute("DELETE FROM events WHERE timestamp < ?", (longest,))
     connection.execute(
         "DELETE FROM sessions WHERE summary IS NOT NULL AND NOT EXISTS (SELECT 1 FROM observations WHERE"

@@ -60,10 +60,19 @@ def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dic
     return dict(row for note_id in ids if (row := _one(connection, "rowid, -rank", words.expression(), note_id)))
 
 
-def words_in(connection: Connection, words: Words, note_id: int) -> list[str]:
-    """Return those of the words that a note has, in any form that has the same stem."""
+def words_in(connection: Connection, words: Words, note_id: int, column: str | None = None) -> list[str]:
+    """Return those of the words that a note, or one column of it, has, in any form that has the same stem."""
+    prefix = f"{column} : " if column else ""
     pairs = zip(words.words, words.terms(), strict=True)
-    return [word for word, term in pairs if _one(connection, "rowid", term, note_id)]
+    return [word for word, term in pairs if _one(connection, "rowid", prefix + term, note_id)]
+
+
+def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
+    """How many notes have a word, counted up to `most`."""
+    found = connection.execute(
+        f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (f'{_scope(namespaces)}("{word}")', most)
+    )
+    return int(found.fetchone()[0])
 
 
 def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -> list[int]:
@@ -83,6 +92,14 @@ def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -
 def most_of(words: Sequence[str]) -> int:
     """Two thirds of them, and at least two."""
     return max(min(len(words), 2), (2 * len(words) + 2) // 3)
+
+
+def count_notes(connection: Connection, namespaces: tuple[str, ...] | None, most: int) -> int:
+    """How many notes there are in some namespaces, or in all, counted up to `most`."""
+    marks = ", ".join("?" * len(namespaces or ()))
+    where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM notes {where} LIMIT ?)"
+    return int(connection.execute(counted, (*(namespaces or ()), most)).fetchone()[0])
 
 
 def _one(connection: Connection, columns: str, expression: str, note_id: int) -> tuple[Any, ...] | None:

@@ -42,6 +42,7 @@ class Filter:
     tier: str | None = None
     tags: tuple[str, ...] = ()
     kind: str | None = None
+    kinds: tuple[str, ...] = ()
     since: float | None = None
     until: float | None = None
     min_priority: int | None = None
@@ -64,6 +65,8 @@ class Filter:
             add("n.tier = ?", self.tier)
         if self.kind is not None:
             add("n.kind = ?", self.kind)
+        if self.kinds:
+            add(f"n.kind IN ({_marks(self.kinds)})", *self.kinds)
         if self.since is not None:
             add("n.updated_at >= ?", self.since)
         if self.until is not None:

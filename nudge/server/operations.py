@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from nudge.usecases import (
     admin,
+    assemble,
     explain,
     hints,
     history,
@@ -344,6 +345,18 @@ _TABLE = (
         explain.explain,
         "read",
         ("POST", "/api/v1/explain"),
+    ),
+    Operation(
+        "nudge.assemble_context",
+        "assemble_context",
+        "memories",
+        "Memories: what is known about a prompt, as Markdown; nothing when no note, hint or fact is about it.",
+        assemble.AssembleContext,
+        assemble.AssembledContext,
+        assemble.assemble_context,
+        "read",
+        ("POST", "/api/v1/context"),
+        listed=False,
     ),
     Operation(
         "nudge.memory_search",

@@ -31,6 +31,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_search": {"query": "built axum", "namespace": "my-app", "limit": 10},
     "nudge.memory_list": {"namespace": "my-app", "tier": "mid", "limit": 20, "offset": 0, "min_priority": 5},
     "nudge.memory_explain": {"query": "sessions in redis", "ids": [1], "include_pack_context": True},
+    "nudge.assemble_context": {
+        "query": "are sessions kept in redis?",
+        "context_types": ["values", "notes"],
+        "limit": 5,
+    },
     "nudge.memory_get": _ID,
     "nudge.memory_update": {"id": 1, "content": "Axum 0.9 since May.", "priority": 8},
     "nudge.memory_link": {"source_id": 1, "target_id": 2, "relation": "related_to"},

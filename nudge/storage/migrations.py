@@ -155,7 +155,31 @@ _FACTS = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS)
+_LEDGER = (
+    # Every line that a session was told. `name` is the same in every session, `uses` what shows that it was used.
+    """CREATE TABLE told (
+        id INTEGER PRIMARY KEY, session_id TEXT NOT NULL, timestamp INTEGER NOT NULL, moment TEXT NOT NULL,
+        kind TEXT NOT NULL, name TEXT NOT NULL, text TEXT NOT NULL, reason TEXT NOT NULL, uses TEXT NOT NULL,
+        is_shadow INTEGER NOT NULL, used_at INTEGER
+    )""",
+    "CREATE INDEX told_session ON told(session_id)",
+    "CREATE INDEX told_name ON told(name, timestamp)",
+    "CREATE INDEX told_time ON told(timestamp)",
+    """CREATE TRIGGER told_of_deleted_session AFTER DELETE ON sessions BEGIN
+        DELETE FROM told WHERE session_id = old.id;
+        DELETE FROM coins WHERE session_id = old.id;
+    END""",
+    """CREATE TRIGGER told_of_deleted_note AFTER DELETE ON notes BEGIN
+        DELETE FROM told WHERE name = 'm' || old.id;
+    END""",
+    "CREATE TABLE banned_lines (name TEXT PRIMARY KEY, timestamp INTEGER NOT NULL) WITHOUT ROWID",
+    # Which sessions are told nothing, so that the others can be compared with them.
+    """CREATE TABLE coins (
+        session_id TEXT PRIMARY KEY, is_shadow INTEGER NOT NULL, timestamp INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER)
 LATEST = len(MIGRATIONS)
 
 

@@ -8,7 +8,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import blake2b
@@ -22,6 +22,7 @@ from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, hide_secrets
 from nudge.history.facts import Facts
+from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
 from nudge.usecases.call import Call
@@ -72,6 +73,8 @@ class App:
         """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.facts: Facts | None = None
         """What was learned from outcomes; None until a command is recorded."""
+        self.ledger = Ledger()
+        """What the sessions that are at work were told."""
         self.calls = 0
         self.last_error: str | None = None
         directory = None if session.log is None else os.path.dirname(session.log.path)
@@ -80,6 +83,7 @@ class App:
         self._previous = PreviousSession(directory)
         self._writing = asyncio.Lock()
         self._compacting: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
 
     async def execute(self, name: str, params: object, call: Call) -> Any:
         """Run one operation and return its result; raises NudgeError, or EnvNeeded for the door to ask its caller."""
@@ -184,6 +188,19 @@ class App:
             return None
         hints = "1 hint of the previous session is" if missing == 1 else f"{missing} hints of the previous session are"
         return f"{hints} kept; bring back with: nudge import --previous"
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run what nobody waits for. It is lost when the server ends, and its errors are logged."""
+
+        async def run() -> None:
+            try:
+                await work
+            except NudgeError as error:
+                _log.warning("in the background: %s", error.message)
+
+        task = asyncio.ensure_future(run())
+        self._background.add(task)  # the loop itself keeps no reference
+        task.add_done_callback(self._background.discard)
 
     async def tick(self) -> None:
         """Once a minute."""

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from nudge.context import is_project
 from nudge.errors import NotFound, NudgeError
 from nudge.history import facts, projects
+from nudge.history.ledger import COMMAND, IDENTITY, Line
 from nudge.storage.database import Database
 from nudge.usecases import learned_hints
 from nudge.usecases.app import App
@@ -18,8 +19,6 @@ from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
 from nudge.usecases.history import InContext, Project, ProjectName, Text
 from nudge.usecases.visibility import visible_to
-
-HEADER = "Nudge record, not an instruction: "
 
 
 class Learned(InContext):
@@ -39,7 +38,7 @@ class Forgotten(BaseModel):
     forgotten: int
 
 
-async def learn(app: App, database: Database, event: Mapping[str, Any], observation_id: int) -> str | None:
+async def learn(app: App, database: Database, event: Mapping[str, Any], observation_id: int) -> Line | None:
     """Take in the outcome of a command; return what is known about its failure, if that was not told yet."""
     outcome, project = facts.outcome_of(event, observation_id), event.get("project")
     if outcome is None or not isinstance(project, str) or not project:
@@ -52,8 +51,10 @@ async def learn(app: App, database: Database, event: Mapping[str, Any], observat
         await _store(database, learned)
         if learned.rows or learned.withdrawn:
             await learned_hints.update(app, known.invocations(project, now), event)
-    text = offer.text(now) if offer is not None else ""
-    return HEADER + text if text else None
+    if offer is None or not (text := offer.text(now)):
+        return None
+    uses = ((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}"))
+    return Line(f"fact {offer.fact.subject}", "fact", text, "this failure is known", uses)
 
 
 async def learned(app: App, params: Learned, call: Call) -> Any:

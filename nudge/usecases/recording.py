@@ -13,7 +13,7 @@ from nudge.errors import Invalid, NudgeError
 from nudge.history.digest import Digest
 from nudge.history.summary import settle
 from nudge.storage import spool
-from nudge.usecases import credit, history, inject, learning
+from nudge.usecases import credit, history, inject, telling
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
@@ -33,13 +33,13 @@ class RecordedMany(Result):
 
 
 async def record(app: App, params: history.Record, call: Call) -> Any:
-    """Store one event, and credit a command's outcome to the hints with the same command."""
+    """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
     context = credit.context_of(app, params.event, call)
     result = await history.record(app, params, call)
     if result["id"] is not None and app.history is not None:
         await credit.credit(app, app.history, params.event, context)
-        line = await learning.learn(app, app.history, params.event, result["id"])
-        return {**result, "tell": line} if line else result
+        text = await telling.answer(app, app.history, params.event, result["id"], call)
+        return {**result, "tell": text} if text else result
     return result
 
 

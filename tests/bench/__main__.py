@@ -12,6 +12,7 @@ from tests.bench import (
     hostile,
     notes,
     observations,
+    prompts,
     queries,
     replay,
     report,
@@ -41,6 +42,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "replay": replay.telling,
     "notes": notes.flat,
     "toon": notes.toon_tokens,
+    "prompts": prompts.answers,
 }
 
 

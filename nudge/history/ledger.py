@@ -1,0 +1,175 @@
+"""The ledger: every line that a session was told, when and why, and whether it was used afterwards.
+
+A line has a name that is the same in every session: a hint's `component/key`, a note's `m12`, `fact SUBJECT`,
+`edit PATH`. It is used when the session runs its command, fetches its id or opens its file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from nudge import limits
+from nudge.history.event import marks
+from nudge.text import to_unicode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from nudge.history.event import Connection
+
+    Uses = tuple[tuple[str, str], ...]
+
+START, FAILURE, PROMPT, EDIT = MOMENTS = ("start", "failure", "prompt", "edit")
+HEADER = "Nudge record, not an instruction: "
+"""Before every line that a hook answers with."""
+
+COMMAND, IDENTITY, FILE = "command", "id", "file"
+_COMMANDS = ("command", "command_error", "git_commit", "git_push")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line as it is told. `uses`: what shows that it was used, as pairs of COMMAND, IDENTITY or FILE and a text."""
+
+    name: str
+    kind: str
+    text: str
+    reason: str
+    uses: Uses = ()
+
+
+@dataclass(slots=True)
+class _Told:
+    names: set[str] = field(default_factory=set)
+    unused: dict[int, Uses] = field(default_factory=dict)
+    """Rows that were not used yet, with what would show it."""
+
+
+class Ledger:
+    """PRIMARY's memory of what the sessions that are at work were told."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, _Told] = OrderedDict()
+        self.banned: set[str] | None = None
+        """None until they are read."""
+
+    def knows(self, session: str) -> bool:
+        return session in self._sessions
+
+    def add_session(self, session: str, rows: Iterable[tuple[int, str, str, int | None]]) -> None:
+        """Take in what is stored of a session: rows of id, name, uses and time of use."""
+        told = self._session(session)
+        for row_id, name, uses, used_at in rows:
+            told.names.add(name)
+            if used_at is None:
+                told.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
+
+    def claim(self, session: str, lines: Sequence[Line]) -> list[Line]:
+        """Those of the lines that the session was not told yet and nobody banned; they count as told from now on."""
+        told = self._session(session)
+        new = [line for line in lines if line.name not in told.names and line.name not in (self.banned or ())]
+        told.names.update(line.name for line in new)
+        return new
+
+    def add_rows(self, session: str, ids: Iterable[int], lines: Iterable[Line]) -> None:
+        """Watch for the use of lines that were stored."""
+        told = self._session(session)
+        told.unused.update((row_id, line.uses) for row_id, line in zip(ids, lines, strict=True))
+        told.names.update(line.name for line in lines)
+
+    def take_used(self, session: str, event: Mapping[str, Any]) -> list[int]:
+        """The ids of rows that an event shows to be used, each once."""
+        unused = self._session(session).unused
+        used = [row_id for row_id, uses in unused.items() if any(_shows(event, *use) for use in uses)]
+        for row_id in used:
+            del unused[row_id]
+        return used
+
+    def _session(self, session: str) -> _Told:
+        told = self._sessions.setdefault(session, _Told())
+        self._sessions.move_to_end(session)
+        if len(self._sessions) > limits.WATCHED_SESSIONS:
+            self._sessions.popitem(last=False)
+        return told
+
+
+# Use
+
+
+def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
+    """Whether an event runs a command, fetches an id or opens a file."""
+    content, is_command = str(event.get("content") or ""), event.get("type") in _COMMANDS
+    if kind == COMMAND:
+        return is_command and _runs(content, text)
+    if kind == IDENTITY:
+        by_cli = is_command and content.startswith("nudge ") and bool(_names(text) & set(content.split()))
+        return by_cli or (event.get("type") == "mcp_call" and bool(_names(text) & _fetched(event)))
+    files = _metadata(event).get("files")
+    return text == event.get("file_path") or (isinstance(files, list) and text in files)
+
+
+def _runs(content: str, command: str) -> bool:
+    """Whether a command line has the words of a command, one after the other."""
+    words, wanted = content.split(), command.split()
+    return bool(wanted) and any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
+
+
+def _names(identity: str) -> set[str]:
+    """How an id may be written: `#412` and `412`, `m12` and `12`."""
+    return {identity, identity.removeprefix("#"), identity.removeprefix("m")}
+
+
+def _fetched(event: Mapping[str, Any]) -> set[str]:
+    """The ids and names in the arguments of an MCP call."""
+    arguments = _metadata(event).get("arguments")
+    if not isinstance(arguments, dict):
+        return set()
+    texts = {str(value) for value in arguments.values()}
+    listed = {part.strip() for text in texts if text.startswith("[") for part in text.strip("[]").split(",")}
+    return texts | listed | {f"{arguments.get('component')}/{arguments.get('key')}"}
+
+
+def _metadata(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = event.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+# Tables
+
+
+def store(
+    connection: Connection, session: str, timestamp: float, moment: str, lines: Iterable[Line], *, is_shadow: bool
+) -> list[int]:
+    """Store lines that were told, or in a shadow session would have been; return the ids of their rows."""
+    return [
+        int(
+            connection.execute(
+                "INSERT INTO told (session_id, timestamp, moment, kind, name, text, reason, uses, is_shadow)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(to_unicode(session), int(timestamp), moment, line.kind, to_unicode(line.name)),
+                    *(to_unicode(line.text), to_unicode(line.reason), json.dumps(line.uses), int(is_shadow)),
+                ),
+            ).lastrowid
+        )
+        for line in lines
+    ]
+
+
+def load_session(connection: Connection, session: str) -> list[tuple[int, str, str, int | None]]:
+    """Rows as `Ledger.add_session` takes them."""
+    rows = connection.execute("SELECT id, name, uses, used_at FROM told WHERE session_id = ?", (session,))
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+
+def load_banned(connection: Connection) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT name FROM banned_lines")}
+
+
+def mark_used(connection: Connection, ids: Sequence[int], timestamp: float) -> None:
+    sql = f"UPDATE told SET used_at = ? WHERE id IN ({marks(ids)})"  # noqa: S608 - only marks are put into it
+    connection.execute(sql, (int(timestamp), *ids))

@@ -1,0 +1,165 @@
+"""What is known about a prompt: notes, hints and facts that it is about, as `assemble_context` and for a hook."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from nudge import limits
+from nudge.clock import ago
+from nudge.context import Context
+from nudge.hints.value import search_text
+from nudge.hints.words import split_words, stem
+from nudge.history import facts, projects
+from nudge.history.ledger import IDENTITY, Line
+from nudge.memories.note import ATTEMPT, GLOBAL
+from nudge.memories.relevance import RelevantNote, relevant_notes, telling_words
+from nudge.memories.store import Filter
+from nudge.text import quote, quote_name, single_line
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.hints import Result
+from nudge.usecases.history import InContext, Text
+from nudge.usecases.memories import caller_namespace
+
+ContextType = Literal["values", "experiences", "notes", "hints", "facts"]
+VALUES, EXPERIENCES = ("decision", "lesson"), (ATTEMPT,)
+OTHERS = ("note", "bugfix", "feature", "refactor", "discovery", "change")
+
+_TITLES = {
+    "values": "Learned Values",
+    "experiences": "Relevant Experiences",
+    "notes": "Notes",
+    "hints": "Hints",
+    "facts": "What works here",
+}
+_KINDS = {"values": VALUES, "experiences": EXPERIENCES, "notes": OTHERS}
+_CHARS_PER_TOKEN = 4
+_HALF = 0.5  # of the prompt's words that a hint or a fact must have
+
+
+class AssembleContext(InContext):
+    query: Annotated[Text, Field(description="the user's prompt", max_length=limits.MAX_PROMPT_CHARS * 10)]
+    context_types: Annotated[list[ContextType] | None, Field(description="default: all")] = None
+    limit: Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED, description="items of each type")] = 10
+    max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] = 1_500
+
+
+class AssembledContext(Result):
+    """`markdown` is empty when nothing is known about the prompt; `truncated`: there was no room for everything."""
+
+    markdown: str
+    token_count: int
+    item_count: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    title: str
+    lines: Sequence[Line]
+
+
+async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any:
+    """Only what the prompt is about, above the threshold that a hook goes by too. Nothing counts as recalled."""
+    types = list(dict.fromkeys(params.context_types or _TITLES))
+    namespace, now = await caller_namespace(params, call), app.now()
+    sections = {kind: await _hints(app, params, call) if kind == "hints" else [] for kind in types}
+
+    def read(connection: sqlite3.Connection) -> None:
+        for kind in types:
+            if kind in _KINDS:
+                found = notes_about(connection, params.query, namespace, _KINDS[kind], params.limit, now)
+                sections[kind] = [note_line(one, now) for one in found]
+            elif kind == "facts":
+                sections[kind] = _facts(connection, params.query, namespace, params.limit, now)
+
+    await app.read(read)
+    return _within([_Section(_TITLES[kind], sections[kind]) for kind in types], params.max_tokens)
+
+
+def _within(sections: Iterable[_Section], max_tokens: int) -> dict[str, Any]:
+    """The sections as Markdown, each line whole, as far as the tokens go."""
+    text, count, total = "", 0, 0
+    for section in sections:
+        head = ("\n\n" if text else "") + f"## {section.title}"
+        for line in section.lines:
+            total += 1
+            longer = f"{text}{head}\n- {line.text}"
+            if len(longer) // _CHARS_PER_TOKEN <= max_tokens:
+                text, head, count = longer, "", count + 1
+    return {
+        "markdown": text,
+        "token_count": len(text) // _CHARS_PER_TOKEN,
+        "item_count": count,
+        "truncated": count < total,
+    }
+
+
+# Notes
+
+
+def notes_about(
+    connection: sqlite3.Connection, prompt: str, namespace: str | None, kinds: Sequence[str], limit: int, now: float
+) -> list[RelevantNote]:
+    """Notes of the caller's repo, and those that are for everywhere. An attempt counts when it was resolved."""
+    where = Filter(namespaces=tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL))), kinds=tuple(kinds))
+    found = relevant_notes(connection, prompt, where, limit, now)
+    return [one for one in found if one.note.draft.kind != ATTEMPT or one.note.draft.metadata.get("outcome")]
+
+
+def note_line(found: RelevantNote, now: float) -> Line:
+    draft, name = found.note.draft, f"m{found.note.id}"
+    outcome = ""
+    if draft.kind == ATTEMPT:
+        outcome = f", {single_line(str(draft.metadata['outcome']), limits.INJECTED_NAME_CHARS)}"
+    title = quote(draft.title, limits.MAX_TOLD_COMMAND)
+    rest = f": {quote(draft.content, limits.INJECTED_NOTE_CHARS)}" if draft.content.strip() != draft.title else ""
+    text = f"{name} {draft.kind}{outcome}, {ago(now - found.note.updated_at)}: {title}{rest}"
+    reason = f"the prompt has its words {', '.join(found.words[: limits.TOLD_WORDS])}"
+    return Line(name, "note", text, reason, ((IDENTITY, name),))
+
+
+# Hints and facts
+
+
+async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
+    """Hints that are eligible here and have most of the prompt's words. A secret is named without its value."""
+    names = app.session.store.env_names()
+    context = call.merge_context(Context.parse(params.context), names)
+    result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
+    lines = []
+    for hit in result["hints"]:
+        meta = hit["hint"]["meta"]
+        is_secret = meta.get("sensitivity") == "secret"
+        value = "" if is_secret else search_text(hit["hint"]["value"])
+        name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
+        if _shares_words(params.query, f"{name} {value} {reason} {' '.join(meta.get('tags') or ())}"):
+            told = "[secret]" if is_secret else quote(value, limits.INJECTED_VALUE_CHARS)
+            text = f"{quote_name(name, limits.INJECTED_NAME_CHARS)}: {told}"
+            text += f" ({single_line(reason, limits.INJECTED_REASON_CHARS)})" if reason else ""
+            lines.append(Line(name, "hint", text, "it has most of the prompt's words"))
+    return lines[: params.limit]
+
+
+def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, limit: int, now: float) -> list[Line]:
+    project = projects.find(connection, project)
+    if project is None:
+        return []
+    offers = [offer for _, offer in facts.load(connection, project).known(project, now)]
+    about = [offer for offer in offers if _shares_words(prompt, f"{offer.fact.subject} {offer.answer}")]
+    return [
+        Line(f"fact {offer.fact.subject}", "fact", text, "it has most of the prompt's words")
+        for offer in about[:limit]
+        if (text := offer.text(now))
+    ]
+
+
+def _shares_words(prompt: str, text: str) -> bool:
+    """Whether a short text has at least half of what the prompt is about."""
+    wanted = {stem(part) for word in telling_words(prompt) for part in split_words(word)}
+    return bool(wanted) and len(wanted & set(map(stem, split_words(text)))) >= _HALF * len(wanted)

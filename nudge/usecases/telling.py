@@ -1,0 +1,114 @@
+"""What a session is told while it works, in the answer of its hooks: about a failure, a prompt, or an edit.
+
+Silence is the default. Every line passes `tell`, which leaves out what the session was told before and what somebody
+banned, and keeps the rest in the ledger.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.errors import NudgeError
+from nudge.history import ledger
+from nudge.history.ledger import HEADER, Ledger, Line
+from nudge.history.redact import PRIVATE
+from nudge.storage.database import Database
+from nudge.usecases import learning
+from nudge.usecases.app import App
+from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about
+from nudge.usecases.call import Call
+
+_MARGIN = 0.01  # seconds that an answer needs to reach the hook
+
+
+async def answer(app: App, database: Database, event: Mapping[str, Any], observation_id: int, call: Call) -> str | None:
+    """What the hook of a recorded event prints, or None. Outcomes teach whether or not anybody waits."""
+    session = str(event["session_id"])
+    failure = await learning.learn(app, database, event, observation_id)
+    await _take_used(app, database, session, event)
+    if call.deadline is None:  # out of the spool: nobody reads it
+        return None
+    if failure is not None:
+        return await tell(app, database, session, ledger.FAILURE, [failure], call)
+    if event.get("type") == "user_prompt":
+        return await tell(app, database, session, ledger.PROMPT, await _about_prompt(app, database, event), call)
+    return None
+
+
+async def tell(
+    app: App, database: Database, session: str, moment: str, lines: Sequence[Line], call: Call
+) -> str | None:
+    """The text of those lines that are new to the session, as far as there is room; they are in the ledger then."""
+    known = await session_ledger(app, database, session) if lines else app.ledger
+    new = known.claim(session, _fitting(lines)) if lines and not _is_late(call) else []
+    if not new:
+        return None
+    app.in_background(_keep(app, database, session, moment, new))
+    return HEADER + "\n".join(line.text for line in new)
+
+
+async def _keep(app: App, database: Database, session: str, moment: str, lines: Sequence[Line]) -> None:
+    """Put lines into the ledger. A commit waits for the disk, and a hook does not."""
+    rows = await database.write(
+        lambda connection: ledger.store(connection, session, app.now(), moment, lines, is_shadow=False)
+    )
+    app.ledger.add_rows(session, rows, lines)
+
+
+async def session_ledger(app: App, database: Database, session: str) -> Ledger:
+    """The ledger, with what the session was told before this server came."""
+    known = app.ledger
+    if known.banned is None:
+        banned = await database.read(ledger.load_banned)
+        known.banned = banned if known.banned is None else known.banned
+    if not known.knows(session):
+        known.add_session(session, await database.read(lambda connection: ledger.load_session(connection, session)))
+    return known
+
+
+async def _take_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:
+    """Mark lines that this event shows to be used."""
+    try:
+        known = await session_ledger(app, database, session)
+        if used := known.take_used(session, event):
+            await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
+    except NudgeError:
+        pass  # that a line was used is not worth an error
+
+
+async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
+    """Notes that the prompt is about; none when that takes too long to find out."""
+    prompt, project, now = str(event.get("content") or ""), event.get("project"), app.now()
+    if not prompt or prompt == PRIVATE:
+        return []
+    namespace = project.casefold() if isinstance(project, str) else None
+
+    def read(connection: sqlite3.Connection) -> list[Line]:
+        kinds = (*VALUES, *EXPERIENCES, *OTHERS)
+        found = notes_about(connection, prompt, namespace, kinds, limits.PROMPT_LINES, now)
+        return [note_line(one, now) for one in found]
+
+    try:
+        return await database.read(read, timeout=limits.PROMPT_TIMEOUT)
+    except NudgeError:
+        return []
+
+
+def _fitting(lines: Sequence[Line]) -> list[Line]:
+    """The first lines that there is room for, each whole."""
+    fitting: list[Line] = []
+    size = len(HEADER)
+    for line in lines[: limits.PROMPT_LINES]:
+        size += len(line.text) + 1
+        if size <= limits.PROMPT_CHARS:
+            fitting.append(line)
+    return fitting
+
+
+def _is_late(call: Call) -> bool:
+    """Whether the hook has gone, or will have when the answer arrives."""
+    return call.deadline is None or boot_seconds() > call.deadline - _MARGIN

@@ -1,0 +1,76 @@
+"""Which notes a prompt is about."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from nudge.memories import store
+from nudge.memories.note import Draft, Lifetimes
+from nudge.memories.relevance import relevant_notes, telling_words
+from nudge.memories.store import Filter
+from nudge.storage import migrations
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def notes() -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection)
+    for title, content, namespace in (
+        ("Sessions live in Redis, not in Postgres", "Postgres was tried and vacuum could not keep up.", "acme/api"),
+        ("Money is stored in cents", "Amounts are integer cents; floats lost a cent in the invoices.", "acme/api"),
+        ("Sessions live in Redis in the shop too", "Session tokens are kept there.", "acme/shop"),
+    ):
+        draft = Draft(title=title, content=content, namespace=namespace, kind="decision")
+        store.store(connection, draft, NOW, Lifetimes())
+    yield connection
+    connection.close()
+
+
+def _titles(notes: sqlite3.Connection, prompt: str, namespace: str = "acme/api") -> list[str]:
+    found = relevant_notes(notes, prompt, Filter(namespaces=(namespace,)), 3, NOW + 1)
+    return [one.note.draft.title for one in found]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "let's move the sessions into postgres so that we can drop redis",
+        "The deploy went well yesterday evening, thanks a lot.\nShould the sessions still live in redis or postgres?",
+    ],
+    ids=["whole", "one sentence of it"],
+)
+def test_a_prompt_about_a_decision_finds_it(notes: sqlite3.Connection, prompt: str) -> None:
+    """By its rare words, also in a store of a few notes, and only in the namespace that is asked for."""
+    assert _titles(notes, prompt) == ["Sessions live in Redis, not in Postgres"]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "?!",
+        "yes please",
+        "can you do that again?",
+        "run the tests",
+        "redis",
+        "add a page with the opening hours of the shop in Redis Street, with a map, photographs and a contact form",
+    ],
+)
+def test_a_prompt_about_something_else_finds_nothing(notes: sqlite3.Connection, prompt: str) -> None:
+    """One shared word, or a few of many, is not enough; small talk has no words that count."""
+    assert _titles(notes, prompt) == []
+
+
+def test_telling_words_are_what_a_prompt_is_about() -> None:
+    """Neither the words in which something is asked nor small numbers count."""
+    assert telling_words("Could you please fix the 2 flaky tests of the scheduler in 2031?") == (
+        "flaky",
+        "tests",
+        "scheduler",
+        "2031",
+    )
