@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from nudge.memories import store
 from nudge.memories.note import Note
-from nudge.memories.query import STOP_WORDS, Words, words_of
+from nudge.memories.query import Words
 from nudge.memories.retrieval import count_matches, count_notes, words_in
 from nudge.memories.store import Connection, Filter
+from nudge.stop_words import STOP_WORDS, telling_words
 
 THRESHOLD = 10.0
 _SENTENCE_THRESHOLD = 1.25 * THRESHOLD  # for one sentence of a longer prompt, which has fewer words to disagree
@@ -68,18 +69,18 @@ def relevant_notes(connection: Connection, prompt: str, where: Filter, limit: in
     return sorted(best.values(), key=lambda found: (-found.score, found.note.id))[:limit]
 
 
-def telling_words(text: str) -> tuple[str, ...]:
+def subject_words(text: str) -> tuple[str, ...]:
     """The words of a text that say what it is about."""
-    words = (word for word in words_of(text) if word not in _NOT_TELLING)
+    words = (word for word in telling_words(text) if word not in _NOT_TELLING)
     return tuple(word for word in words if not (word.isdecimal() and len(word) < 3))[:_MOST_WORDS]
 
 
 def _parts(prompt: str) -> Iterator[tuple[tuple[str, ...], int, float]]:
     """The words of the whole prompt, then of its first sentences, each with what it takes to be about them."""
-    whole = telling_words(prompt)
+    whole = subject_words(prompt)
     if len(whole) >= _LEAST_WORDS:
         yield whole, _LEAST_WORDS, THRESHOLD
-    sentences = [words for part in _SENTENCE_END.split(prompt) if (words := telling_words(part)) != whole]
+    sentences = [words for part in _SENTENCE_END.split(prompt) if (words := subject_words(part)) != whole]
     long_enough = [words for words in sentences if len(words) >= _LEAST_SENTENCE_WORDS]
     for words in long_enough[:_SENTENCES]:
         yield words, _LEAST_SENTENCE_WORDS, _SENTENCE_THRESHOLD

@@ -66,7 +66,7 @@ class Filter:
         if self.kind is not None:
             add("n.kind = ?", self.kind)
         if self.kinds:
-            add(f"n.kind IN ({_marks(self.kinds)})", *self.kinds)
+            add(f"n.kind IN ({marks(self.kinds)})", *self.kinds)
         if self.since is not None:
             add("n.updated_at >= ?", self.since)
         if self.until is not None:

@@ -17,7 +17,7 @@ from nudge.hints.words import split_words, stem
 from nudge.history import facts, projects
 from nudge.history.ledger import IDENTITY, Line
 from nudge.memories.note import ATTEMPT, GLOBAL
-from nudge.memories.relevance import RelevantNote, relevant_notes, telling_words
+from nudge.memories.relevance import RelevantNote, relevant_notes, subject_words
 from nudge.memories.store import Filter
 from nudge.text import quote, quote_name, single_line
 from nudge.usecases.app import App
@@ -161,5 +161,5 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
 
 def _shares_words(prompt: str, text: str) -> bool:
     """Whether a short text has at least half of what the prompt is about."""
-    wanted = {stem(part) for word in telling_words(prompt) for part in split_words(word)}
+    wanted = {stem(part) for word in subject_words(prompt) for part in split_words(word)}
     return bool(wanted) and len(wanted & set(map(stem, split_words(text)))) >= _HALF * len(wanted)

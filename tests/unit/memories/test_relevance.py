@@ -9,7 +9,7 @@ import pytest
 
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
-from nudge.memories.relevance import relevant_notes, telling_words
+from nudge.memories.relevance import relevant_notes, subject_words
 from nudge.memories.store import Filter
 from nudge.storage import migrations
 
@@ -66,9 +66,9 @@ def test_a_prompt_about_something_else_finds_nothing(notes: sqlite3.Connection, 
     assert _titles(notes, prompt) == []
 
 
-def test_telling_words_are_what_a_prompt_is_about() -> None:
+def test_subject_words_are_what_a_prompt_is_about() -> None:
     """Neither the words in which something is asked nor small numbers count."""
-    assert telling_words("Could you please fix the 2 flaky tests of the scheduler in 2031?") == (
+    assert subject_words("Could you please fix the 2 flaky tests of the scheduler in 2031?") == (
         "flaky",
         "tests",
         "scheduler",
