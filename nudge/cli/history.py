@@ -124,6 +124,7 @@ def search(
     if explain:
         result = client.call("nudge.search_explain", fields)
         console.result(result, notes.explain_lines(console, result, in_history=True))
+        console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
         return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
     if full:

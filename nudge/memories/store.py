@@ -300,10 +300,13 @@ def score_of(connection: Connection, text: str | None, note: Note, matches: Sequ
     """Return the score that recall would give a note beside `matches`, the results of the same query."""
     if text is None:
         return score(Factors.of(note), now, text=None)
-    ids = [note.id, *(match.note.id for match in matches[:1])]
-    texts = text_scores(connection, Words.parse(text, all_needed=False), ids)
-    found = texts.get(note.id, 0.0)
-    best = texts[ids[1]] * BASE / (matches[0].score.components["base"] or BASE) if matches else found
+    words = Words.parse(text, all_needed=False)
+    found = text_scores(connection, words, [note.id]).get(note.id, 0.0)
+    best = found
+    if found and matches:
+        first = matches[0]
+        raw = text_scores(connection, words, [first.note.id])[first.note.id]
+        best = raw * BASE / (first.score.components["base"] or BASE)
     return score(Factors.of(note), now, text=found / best if best else 0.0)
 
 
