@@ -194,8 +194,8 @@ def _outcome(row: SessionRow) -> Iterator[str]:
     if row.failing is not None:
         command = row.failing.content
         is_short = len(command) <= limits.MAX_TOLD_COMMAND and "\n" not in command
-        told = quote(command, limits.MAX_TOLD_COMMAND) if is_short else "a long command"
-        yield f"left failing: {told} #{row.failing.id}"
+        told = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
+        yield f"left failing: {told}#{row.failing.id}"
 
 
 def _files(row: SessionRow) -> str:

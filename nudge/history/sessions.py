@@ -85,8 +85,8 @@ class SessionRow:
 
     @property
     def is_worth_telling(self) -> bool:
-        """Whether it leaves anything behind; one in which only questions were asked does not."""
-        return self.commit is not None or self.failing is not None or bool(self.intent and self.files)
+        """Whether it leaves anything behind; one that changed nothing does not, whatever failed in it."""
+        return self.commit is not None or bool(self.files)
 
     def relative(self, path: str) -> str:
         """A path from the root of the clone."""

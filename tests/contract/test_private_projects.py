@@ -13,10 +13,10 @@ def _happened(machine: Machine, cwd: str, command: str) -> None:
     event = {
         "session_id": command,
         "cwd": cwd,
-        "hook_event_name": "PostToolUseFailure",
+        "hook_event_name": "PostToolUse",
         "tool_name": "Bash",
-        "tool_input": {"command": f"make {command}"},
-        "error": "Exit code 2",
+        "tool_input": {"command": f"git commit -m '{command}'"},
+        "tool_response": {"stdout": f"[main 1a2b3c4] {command}\n 1 file changed"},
     }
     end = {"session_id": command, "cwd": cwd, "hook_event_name": "SessionEnd", "reason": "other"}
     for payload in (event, end):

@@ -29,10 +29,11 @@ def _ran(machine: Machine, cwd: str, command: str) -> None:
     _record(machine, cwd, f"{command} session", **fields)
 
 
-def _failed(machine: Machine, cwd: str, command: str) -> None:
-    fields: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}, "error": "Exit code 2"}
-    _record(machine, cwd, f"{command} session", "PostToolUseFailure", **fields)
-    _record(machine, cwd, f"{command} session", "SessionEnd", reason="other")
+def _committed(machine: Machine, cwd: str, subject: str) -> None:
+    printed = {"stdout": f"[main 1a2b3c4] {subject}\n 1 file changed"}
+    command = {"command": f"git commit -m {subject}"}
+    _record(machine, cwd, f"{subject} session", tool_name="Bash", tool_input=command, tool_response=printed)
+    _record(machine, cwd, f"{subject} session", "SessionEnd", reason="other")
 
 
 def _wait_until_stored(machine: Machine, number: int) -> None:
@@ -46,14 +47,14 @@ def test_two_repos_with_one_short_name_are_two_projects(machine: Machine) -> Non
     x = _clone(machine.base / "one" / "api", "git@example.com:x/api.git")
     y = _clone(machine.base / "two" / "api", "https://example.com/y/api")
     machine.json("ls")
-    _failed(machine, x, "make deploy-x")
+    _committed(machine, x, "deploy-x")
     _wait_until_stored(machine, 2)
     assert [row["project"] for row in machine.json("sessions")] == ["api"]
-    _failed(machine, y, "make deploy-y")
+    _committed(machine, y, "deploy-y")
     _wait_until_stored(machine, 4)
     assert {row["project"] for row in machine.json("sessions")} == {"x/api", "y/api"}
     told = machine.cli("inject", cwd=x).stdout
-    assert "make deploy-x" in told and "deploy-y" not in told
+    assert "deploy-x" in told and "deploy-y" not in told
     ambiguous = machine.cli("search", "deploy", "--project", "api")
     assert ambiguous.returncode == 3 and "name one of x/api, y/api" in ambiguous.stderr
     assert machine.cli("purge", "--project", "api").returncode == 3

@@ -162,8 +162,10 @@ def test_a_command_is_told_whole_or_by_its_name(history: History, value: str) ->
 
 def test_a_long_failing_command_is_not_cut(history: History) -> None:
     """It is told by its id."""
-    failed = history.add("command_error", f"make {'x' * 200}", prompt=history.prompt("go"))
-    assert lines(history.digest())[0].endswith(f"left failing: a long command #{failed}")
+    prompt = history.prompt("go")
+    history.add("file_edit", path="/code/api/a.py", prompt=prompt)
+    failed = history.add("command_error", f"make {'x' * 200}", prompt=prompt)
+    assert lines(history.digest())[0].endswith(f"left failing: #{failed}")
 
 
 def test_at_most_so_many(history: History) -> None:
@@ -207,11 +209,12 @@ def test_a_hint_is_not_told_twice(history: History) -> None:
         ("command", "git status"),
         ("command_error", "grep nothing src"),
         ("command_error", "cat missing.txt"),
+        ("command_error", "pytest tests/new.py"),
         ("file_read", "/code/api/a.py"),
     ],
 )
 def test_what_every_session_does_is_not_told(history: History, obs_type: str, content: str) -> None:
-    """Nudge's own calls, looking around, and what only looking around failed at."""
+    """Nudge's own calls, looking around, and what failed in a session that changed nothing."""
     history.add(obs_type, content, prompt=history.prompt("look around"))
     assert history.digest().text == ""
 
