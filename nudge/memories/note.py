@@ -130,7 +130,7 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
         content=check_content(given.get("content")),
         namespace=check_namespace(given.get("namespace", namespace)),
         tier=_choice(given.get("tier", MID), TIERS, "tier"),
-        kind=_choice(given.get("kind", "note"), KINDS, "kind"),
+        kind=check_kind(given.get("kind", NOTE)),
         tags=check_tags(given.get("tags", ())),
         priority=check_priority(given.get("priority", limits.DEFAULT_PRIORITY)),
         confidence=check_confidence(given.get("confidence", 1.0)),
@@ -148,7 +148,7 @@ def parse_changes(fields: Mapping[str, Any], *, now: float) -> dict[str, Any]:
         "content": check_content,
         "namespace": check_namespace,
         "tier": lambda value: _choice(value, TIERS, "tier"),
-        "kind": lambda value: _choice(value, KINDS, "kind"),
+        "kind": check_kind,
         "tags": check_tags,
         "priority": check_priority,
         "confidence": check_confidence,
@@ -230,6 +230,10 @@ def check_metadata(value: object, name: str = "metadata") -> dict[str, Any]:
     if size > limits.MAX_METADATA_BYTES:
         raise Invalid(f"must be at most {limits.MAX_METADATA_BYTES} bytes of JSON", field=name)
     return value
+
+
+def check_kind(value: object) -> str:
+    return _choice(value, KINDS, "kind")
 
 
 def check_relation(value: object) -> str:

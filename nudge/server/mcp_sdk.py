@@ -258,12 +258,12 @@ def _annotations(effect: Effect) -> types.ToolAnnotations:
 
 def _output_schema(operation: Operation) -> dict[str, Any]:
     """A failed call has `error` in place of the result, and some clients hold failures to the schema too: so nothing is
-    required. An array is put into an object, which also says when there are more than `limit`."""
+    required or forbidden. An array is put into an object, which also says when there are more than `limit`."""
     schema = schema_of(operation.result)
     properties = schema["properties"] if schema["type"] == "object" else {"result": {"type": schema["type"]}}
     if "limit" in operation.params.model_fields:
         properties["more"] = {"type": "boolean"}
-    return {"type": "object", "properties": {**properties, "error": {"type": "object"}}}
+    return {"type": "object", "properties": properties}
 
 
 _TOOLS: dict[str, types.Tool] = {operation.tool: _tool(operation) for operation in OPERATIONS.values()}

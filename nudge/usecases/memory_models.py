@@ -1,4 +1,5 @@
-"""Parameters and results of the operations on notes. Limits that count bytes are checked by `nudge.memories.note`."""
+"""Parameters and results of the operations on notes. What a model reads in every session is kept short: limits that
+count bytes, and choices that an agent seldom makes, are checked by `nudge.memories.note` and not in the schemas."""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ Kind = Literal[
     "attempt",
     "session_summary",
 ]
-Source = Literal["user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system"]
 Relation = Literal["related_to", "supersedes", "contradicts", "derived_from"]
-Format = Annotated[Literal["json", "toon", "toon_compact"], Field(description="of the text block")]
+Format = Literal["json", "toon", "toon_compact"]
+"""Of the text block."""
 Priority = Annotated[int, Field(ge=limits.MIN_PRIORITY, le=limits.MAX_PRIORITY)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)]
@@ -60,27 +61,27 @@ class StoreMemory(InContext):
     priority: Priority = limits.DEFAULT_PRIORITY
     confidence: Confidence = 1.0
     namespace: Annotated[str | None, Field(description="default: your repo")] = None
-    source: Source | None = None
+    source: str | None = None
     expires_at: Time | None = None
-    ttl_secs: Annotated[int | None, Field(ge=1, le=limits.MAX_NOTE_TTL)] = None
+    ttl_secs: int | None = None
     metadata: dict[str, Any] | None = None
 
 
 class Filters(Params):
     namespace: Annotated[str | None, Field(description="default: all")] = None
     tier: Tier | None = None
-    kind: Kind | None = None
+    kind: str | None = None
     tags: Annotated[list[str] | None, Field(description="any of these")] = None
-    since: Time | None = None
-    until: Time | None = None
+    since: str | None = None
+    until: str | None = None
     min_priority: Priority | None = None
 
 
 class Recall(Filters):
     context: Annotated[str, Field(description="what you want to know, in any words")]
     limit: Limit = limits.DEFAULT_RECALL_LIMIT
-    budget_tokens: Annotated[int | None, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] = None
-    touch: Annotated[bool, Field(description="count as used, which extends its life")] = True
+    budget_tokens: Annotated[int | None, Field(ge=1)] = None
+    touch: Annotated[bool, Field(description="it counts as used")] = True
     format: Format = "toon_compact"
 
 
@@ -111,7 +112,7 @@ class UpdateMemory(OneMemory):
     priority: Priority | None = None
     confidence: Confidence | None = None
     namespace: str | None = None
-    source: Source | None = None
+    source: str | None = None
     expires_at: Time | None = None
     metadata: dict[str, Any] | None = None
 
