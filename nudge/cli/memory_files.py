@@ -16,7 +16,7 @@ from nudge.cli.note_params import call, filters, named_namespace, namespace_opti
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import option
 from nudge.cli.plain import Invocation
-from nudge.cli.prompts import progress
+from nudge.cli.prompts import progress, waiting
 from nudge.cli.transfer import read_document, write_file
 from nudge.errors import Invalid
 from nudge.text import escape
@@ -145,7 +145,7 @@ def sync(invocation: Invocation, file: str, direction: str | None, dry_run: bool
     """Of two versions of a note the newer stays. Deletions do not travel. No server may have the other file open."""
     fields = {"path": plain.absolute_path(file), "dry_run": dry_run, **params.given(direction=direction)}
     console = invocation.console
-    with progress(console, "syncing notes", None):
+    with waiting(console, "syncing notes, seconds"):
         result = call(invocation, "sync", fields, timeout=limits.LONG_CALL_TIMEOUT)
     lines = [f"{word}: {_counts(result[word])}" for word in ("pulled", "pushed") if result[word] is not None]
     console.result(result, lines if dry_run else map(console.pen.done, lines))

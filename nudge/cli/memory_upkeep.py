@@ -34,11 +34,11 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
     preview = call(invocation, "forget", {**fields, "dry_run": True})
     found = output.count(preview["deleted"], "note")
     if dry_run:
-        console.result(preview, notes.named_lines(console, preview["memories"]))
+        console.result(preview, notes.forget_lines(console, preview))
         console.note(f"nothing was changed (--dry-run): {found} would go to the archive")
         return EXIT_OK
     if preview["deleted"] and not yes and not console.as_json:
-        console.show(notes.named_lines(console, preview["memories"]))
+        console.show(notes.forget_lines(console, preview))
     if preview["deleted"] and not ask(f"move {found} to the archive?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED

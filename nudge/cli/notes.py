@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -118,13 +118,15 @@ def _content_line(note: Note) -> str:
     return "" if text.rstrip(".") == title_of(note).rstrip(".") else text
 
 
-def named_lines(console: Console, notes: Iterable[Note]) -> Iterator[str]:
-    """`m12  long  TITLE` for notes of which no more is known."""
-    rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in notes]
+def forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
+    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
+    pen, named = console.pen, result["memories"]
+    rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
     for name, tier, title in output.align(rows):
-        pen = console.pen
         line = f"{pen.paint('bold', name)}  {tier_text(pen, tier.rstrip(), len(tier))}"
         yield f"{line}  {pen.clip(title, len(name) + len(tier) + 4)}"
+    if (more := result["deleted"] - len(named)) > 0:
+        yield f"and {more:,} more"
 
 
 def archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
@@ -11,6 +12,8 @@ import click
 
 from nudge.cli.output import Console, Usage
 from nudge.cli.params import option
+
+_TICK = 1.0  # seconds
 
 yes_option = option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
@@ -35,3 +38,22 @@ def progress(console: Console, label: str, total: int | None) -> Iterator[Callab
     else:
         with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
             yield bar.update
+
+
+@contextmanager
+def waiting(console: Console, label: str) -> Iterator[None]:
+    """Show a bar that counts seconds while one call takes its time."""
+    done = threading.Event()
+    with progress(console, label, None) as advance:
+
+        def tick() -> None:
+            while not done.wait(_TICK):
+                advance(1)
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()

@@ -53,6 +53,13 @@ def test_forget_without_a_terminal(nudge: Nudge, server: Server, monkeypatch: py
     assert server.params == {"pattern": "x"}
 
 
+def test_forget_names_the_first(nudge: Nudge, server: Server) -> None:
+    """And counts the others, so that nobody says yes to more than is shown."""
+    server.answers["nudge.memory_forget"] = {"deleted": 1_300, "dry_run": True, "memories": GONE}
+    lines = nudge("memory", "forget", "--pattern", "x", "--dry-run").out.splitlines()
+    assert lines == ["m12  mid  Chose SQLite", "and 1,299 more"]
+
+
 def test_forget_nothing(nudge: Nudge, server: Server) -> None:
     """No question about no notes."""
     server.answers["nudge.memory_forget"] = {"deleted": 0, "dry_run": False, "memories": []}

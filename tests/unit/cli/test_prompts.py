@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 
 import click
 import pytest
 
 from nudge.cli import prompts
 from nudge.cli.output import Console, Usage
+from tests.harness import eventually
 
 from .conftest import Nudge, Server, Terminal
 
@@ -60,3 +62,15 @@ def test_no_progress_elsewhere(capsys: pytest.CaptureFixture[str], as_json: bool
     with prompts.progress(Console(as_json=as_json), "reading", total) as advance:
         advance(5)
     assert capsys.readouterr() == ("", "")
+
+
+def test_waiting_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar moves while nothing is reported, and ends with the work."""
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(prompts, "_TICK", 0.001)
+    before = threading.active_count()
+    with prompts.waiting(Console(as_json=False), "syncing"):
+        eventually(lambda: "]  3" in screen.text(), "three ticks are shown")
+    assert threading.active_count() == before
