@@ -252,6 +252,7 @@ EXPIRING_SOON = 86_400.0  # seconds
 DEFAULT_RECALL_LIMIT, MAX_NOTES_LISTED = 10, 200
 MAX_EXPLAINED_NAMES = 20  # hints that one call explains
 MAX_INJECTED_SESSIONS = 20  # sessions that an explanation lists
+MAX_BUDGET_TOKENS = 1_000_000
 MAX_BULK_NOTES = 1_000
 MAX_STAGED_NOTES = 100_000  # of one import that goes in pages
 MAX_STAGED_NOTE_BYTES = 256 * MIB
