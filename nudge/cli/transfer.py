@@ -23,6 +23,7 @@ from nudge.cli.prompts import progress
 from nudge.errors import Invalid, NotFound, StorageFailed
 from nudge.ipc import pages
 from nudge.text import escape
+from nudge.usecases import freshness
 
 # export
 
@@ -224,10 +225,11 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     here = context.resolve(folder)
     if here.repo is None:
         raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
-    scanned = manifests.scan_repo(Path(_work_tree(folder)), here.project and context.project_name(here.project))
+    root = _work_tree(folder)
+    scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
     fields: dict[str, Any] = {
         "repo": here.repo,
-        "found": [_scan_entry(command) for command in scanned.commands],
+        "found": [_scan_entry(command, root) for command in scanned.commands],
         "dry_run": dry_run,
     }
     if scanned.unread:  # an older server does not know the field
@@ -249,11 +251,12 @@ def _work_tree(folder: str) -> str:
     return folder
 
 
-def _scan_entry(command: manifests.Command) -> dict[str, Any]:
+def _scan_entry(command: manifests.Command, root: str) -> dict[str, Any]:
     """A command of a nested package runs in the root, and its hint applies anywhere in the repo."""
     reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"
     value = {"type": "command", "cmd": command.cmd}
-    entry = {"component": command.component, "key": command.key, "value": value, "reason": reason}
+    files = freshness.digest_files(root, [command.file])
+    entry = {"component": command.component, "key": command.key, "value": value, "reason": reason, "files": files}
     return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
 
 

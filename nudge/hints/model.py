@@ -95,6 +95,8 @@ class Hint:
     it."""
     blob: bytes = field(compare=False, repr=False)
     """Its texts as UTF-8, one a line: what a regular expression is tried on first."""
+    basis: dict[str, str] | None = field(default=None, compare=False, repr=False)
+    """The files of the repo that it rests on, each with a digest of its content. Callers never see it."""
 
     @classmethod
     def of(
@@ -110,6 +112,7 @@ class Hint:
         last_used_at: float | None = None,
         use_count: int = 0,
         last_seen: float | None = None,
+        basis: dict[str, str] | None = None,
     ) -> Self:
         """From parts that were parsed already; scope, expiry and texts follow from them."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
@@ -129,6 +132,7 @@ class Hint:
             expires_at=None if lifetime is None else updated_at + lifetime,
             last_seen=max(updated_at, last_used_at or 0.0) if last_seen is None else last_seen,
             blob="\n".join(text for _, text in _texts(component, key, value, meta)).encode("utf-8", "replace"),
+            basis=basis,
         )
 
     @property
@@ -150,12 +154,13 @@ class Hint:
 
     def to_record(self) -> dict[str, Any]:
         """For the change log: times stay numbers, since a float survives JSON to the last bit."""
-        return {name: getattr(self, name) for name in _RECORD_FIELDS}
+        record = {name: getattr(self, name) for name in _RECORD_FIELDS}
+        return {**record, "basis": self.basis} if self.basis else record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """The inverse of `to_record`, without checks: they were made before it was written, and it has a checksum."""
-        return cls.of(**{name: record[name] for name in _RECORD_FIELDS})
+        return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, basis=record.get("basis"))
 
     def to_wire(self) -> dict[str, Any]:
         """What callers see. A copy: nothing done to an answer reaches the store."""

@@ -177,8 +177,10 @@ def _matching(candidates: Iterator[Hint], regex: Regex) -> Iterator[Hint | int]:
 
 
 def _entry(ranked: Ranked, now: float) -> dict[str, Any]:
+    """With the hint's `basis`, if it has one, which is not for the caller."""
     explanation = ranked.explain(now)
     return {
+        **({"basis": ranked.hint.basis} if ranked.hint.basis else {}),
         "component": ranked.hint.component,
         "key": ranked.hint.key,
         "hint": ranked.hint.to_wire(),

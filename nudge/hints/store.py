@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from nudge import limits
@@ -154,6 +155,13 @@ class HintStore:
         held = self._index.live(identity, now)
         return None if held is None else _credit(held, credit, now)
 
+    def decide_basis(self, now: float, identity: Identity, basis: dict[str, str]) -> Decision | None:
+        """What a hint rests on, as it is now; None when that is known, or the hint is gone."""
+        held = self._index.live(identity, now)
+        if held is None or held.basis == basis:
+            return None
+        return Decision(Change((replace(held, basis=basis),)), {})
+
     def decide_import(self, now: float, payload: object, mode: object = "merge") -> Decision:
         chosen = import_export.parse_mode(mode)
         incoming = import_export.read_payload(payload, now, self._admission)
@@ -174,10 +182,11 @@ class HintStore:
         entries: Iterable[sync.Entry],
         keeps: sync.Keeps = sync.keep_none,
         replaces: sync.Replaces = sync.replace_none,
+        bases: sync.Bases = MappingProxyType({}),
     ) -> Decision:
         tool = parse_text(added_by, "added_by", limits.MAX_ADDED_BY_CHARS, least=1)
         owner = sync.Owner(parse_scope(scope, "scope"), tool, self._default_ttl)
-        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps, replaces)
+        return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps, replaces, bases)
 
     def decide_sweep(self, now: float) -> Change:
         """Remove what has expired or was not used for the idle time; note which hints were read, once a day for
@@ -202,10 +211,12 @@ class HintStore:
     def get(
         self, now: float, component: object, key: object, context: Context | None = None
     ) -> Generator[None, None, dict[str, Any]]:
+        """The best eligible variant; with its `basis`, if it has one, which is not for the caller."""
         ranked = yield from self._best(now, component, key, context)
         if now - ranked.hint.last_seen >= limits.SEEN_AGAIN:
             self._seen[ranked.hint.identity] = microseconds(now)
-        return {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
+        result = {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
+        return {**result, "basis": ranked.hint.basis} if ranked.hint.basis else result
 
     def query(
         self,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nudge.hints.fields import parse_name
@@ -14,6 +14,8 @@ from nudge.hints.scope import Scope
 from nudge.hints.value import fresh, parse_value
 
 Entry = tuple[object, object, object, object]  # component, key, value, meta
+# The files that entries rest on, by component and key: see `Hint.basis`.
+Bases = Mapping[tuple[str, str], dict[str, str]]
 # Whether a hint of the tool's own stays as it is, given what was found in its place.
 Keeps = Callable[[Hint, Hint | None], bool]
 
@@ -74,9 +76,10 @@ def decide_sync(
     entries: Iterable[Entry],
     keeps: Keeps,
     replaces: Replaces,
+    bases: Bases,
 ) -> Decision:
     report = _Report()
-    wanted = _admit(_read(entries, owner, now), admission, report)
+    wanted = _admit(_read(entries, owner, now, bases), admission, report)
     puts = [
         _reconcile(index.live(identity, now), new, now, owner, keeps, replaces, report)
         for identity, new in wanted.items()
@@ -89,7 +92,7 @@ def decide_sync(
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
 
-def _read(entries: Iterable[Entry], owner: Owner, now: float) -> dict[Identity, Hint]:
+def _read(entries: Iterable[Entry], owner: Owner, now: float, bases: Bases) -> dict[Identity, Hint]:
     """Of two finds with one name the first counts: a tool looks at its best source first."""
     wanted: dict[Identity, Hint] = {}
     for index, (component, key, value, meta) in enumerate(entries):
@@ -97,7 +100,7 @@ def _read(entries: Iterable[Entry], owner: Owner, now: float) -> dict[Identity, 
         name, parsed = parse_name(component, f"{at}.component"), parse_value(value, f"{at}.value")
         stamped = owner.stamp(parse_meta(meta, f"{at}.meta"))
         hint = next_version(None, name, parse_name(key, f"{at}.key"), parsed, stamped, now)
-        wanted.setdefault(hint.identity, hint)
+        wanted.setdefault(hint.identity, replace(hint, basis=bases.get((hint.component, hint.key))))
     return wanted
 
 
@@ -123,14 +126,17 @@ def _reconcile(
         report.added.append(_describe(new))
         return new
     if owner.owns(held):
-        if (held.value, held.meta) == (new.value, new.meta) or keeps(held, new):
+        if keeps(held, new):
             report.unchanged += 1
             return None
+        if (held.value, held.meta) == (new.value, new.meta):
+            report.unchanged += 1
+            return None if held.basis == new.basis else replace(held, basis=new.basis)
     elif not replaces(held, new):
         report.kept.append(_describe(held))
         return None
     report.updated.append(_describe(new))
-    return next_version(held, new.component, new.key, new.value, new.meta, now)
+    return replace(next_version(held, new.component, new.key, new.value, new.meta, now), basis=new.basis)
 
 
 def _describe(hint: Hint) -> dict[str, Any]:

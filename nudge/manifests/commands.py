@@ -51,6 +51,7 @@ class Command:
     cmd: str
     reason: str
     cwd: str
+    file: str = ""  # that it comes from
     is_guess: bool = False  # the usual command for such a manifest: no file of the repo names it
 
 

@@ -94,7 +94,7 @@ def _select(claims: list[Claim], components: dict[str, str]) -> Iterator[Command
             rivals.setdefault((component, claim.job), []).append(claim)
     best = {name: _best(ranked) for name, ranked in rivals.items()}
     for (component, job), (claim, is_guess) in sorted(best.items(), key=_shallow_first):
-        yield Command(component, job, claim.cmd, claim.reason, claim.directory or ".", is_guess)
+        yield Command(component, job, claim.cmd, claim.reason, claim.directory or ".", claim.file, is_guess)
 
 
 def _best(ranked: list[Claim]) -> tuple[Claim, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from nudge.history import store
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.freshness import digest_files
 
 _COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
@@ -43,10 +45,25 @@ async def credit(app: App, database: Database, event: Mapping[str, Any], context
     delta = _outcome(event)
     credited = 0
     for hint in _hints_with_command(app, event) if delta else ():
-        if hint.scope.check(context).eligible and await _first_time(database, event, hint):
+        if not hint.scope.check(context).eligible:
+            continue
+        if await _first_time(database, event, hint):
             await _bump(app, hint, delta)
             credited += 1
+        if delta > 0 and hint.basis and isinstance(root := event.get("clone"), str):
+            await _refresh(app, hint, root)
     return credited
+
+
+async def _refresh(app: App, hint: Hint, root: str) -> None:
+    """A command that works today does so with its files as they are."""
+    basis = await asyncio.to_thread(digest_files, root, hint.basis or ())
+
+    async def change() -> None:
+        if basis and (decision := app.session.store.decide_basis(app.now(), hint.identity, basis)) is not None:
+            app.commit(decision, Call())
+
+    await app.once(Call(), change)
 
 
 def _outcome(event: Mapping[str, Any]) -> int:

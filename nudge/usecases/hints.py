@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from nudge import limits
 from nudge.context import Context, describe_scope
 from nudge.errors import NotFound
 from nudge.text import mask
+from nudge.usecases import freshness
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 
@@ -154,7 +156,19 @@ def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str,
 async def get_hint(app: App, params: GetHint, call: Call) -> Any:
     store = app.session.store
     context = call.merge_context(Context.parse(params.context), store.env_names(params.component, params.key))
-    return await _or_previous(app, app.in_slices(store.get(app.now(), params.component, params.key, context)))
+    result = await _or_previous(app, app.in_slices(store.get(app.now(), params.component, params.key, context)))
+    if "basis" in result:
+        (result,) = await _mark_stale([result], context, call)
+    return result
+
+
+async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) -> list[dict[str, Any]]:
+    """Where the caller has a directory on this machine; files are read on another thread."""
+    cwd = context.cwd if call.door in ("cli", "mcp") else None
+    marked = await asyncio.to_thread(freshness.mark_stale, hits, cwd)
+    for hit in marked:
+        hit.pop("stale", None)  # it is among the reasons
+    return marked
 
 
 async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
@@ -180,6 +194,8 @@ async def query(app: App, params: Query, call: Call) -> Any:
         limit=params.limit,
     )
     result = await (app.in_slices(steps) if params.regex is None else app.in_thread(steps))
+    if any("basis" in hit for hit in result["hints"]):
+        result["hints"] = await _mark_stale(result["hints"], context, call)
     return result if result["hints"] else await _with_previous_note(app, result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from nudge.memories import explain
 from nudge.memories.told import start_notes
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.freshness import mark_stale
 from nudge.usecases.hints import ContextParam, Params, Result
 from nudge.usecases.inject_offline import digest_options, hint_rows
 from nudge.usecases.visibility import visible_to
@@ -84,11 +86,12 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
     visibility = visible_to(call, app.session.settings, names)
     context = call.merge_context(Context.parse(params.context), names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.INJECTION_VARIANTS))
+    hits = await asyncio.to_thread(mark_stale, result["hints"], context.cwd)
     options = digest_options(context, visibility, params.session_id, params.source, app.now())
 
     def build(connection: sqlite3.Connection | None) -> Digest:
         notes = start_notes(connection, options["project"], options["now"]) if connection is not None else []
-        return digest.build(connection, hints=hint_rows(result["hints"]), notes=notes, **options)
+        return digest.build(connection, hints=hint_rows(hits), notes=notes, **options)
 
     if app.history is None:
         return build(None)

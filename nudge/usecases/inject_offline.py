@@ -89,7 +89,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "value": value,
             "score": hit["score"],
             "reasons": reasons,
-            "reason": meta.get("reason", ""),
+            "reason": "; ".join(filter(None, (hit.get("stale"), meta.get("reason")))),
         }
         rows.setdefault(name, row)
     return list(rows.values())
@@ -104,9 +104,10 @@ def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> 
         if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
             return []
         from nudge.usecases import offline_hints
+        from nudge.usecases.freshness import mark_stale
 
         with _gc_disabled():
-            return hint_rows(offline_hints.eligible(directory, settings, context, environ))
+            return hint_rows(mark_stale(offline_hints.eligible(directory, settings, context, environ), context.cwd))
     except (OSError, NudgeError):
         return []
 

@@ -21,6 +21,7 @@ from nudge.history.facts import Facts, Offer
 from nudge.text import quote, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.freshness import digest_files, named_paths
 from nudge.usecases.scan import LEARNED_BY, is_guess
 
 JOBS = frozenset(("test", "build", "lint", "run", "install"))
@@ -38,26 +39,32 @@ async def update(app: App, invocations: Sequence[Offer], event: Mapping[str, Any
     if project is None or not isinstance(repo, str):
         return
     name = project_name(project)
-    jobs, component = await asyncio.to_thread(_jobs_and_component, invocations, root, name)
+    jobs, component, bases = await asyncio.to_thread(_look, invocations, root, name)
     with suppress(NudgeError):
-        await app.once(Call(), partial(_sync, app, repo, component, jobs))
+        await app.once(Call(), partial(_sync, app, repo, component, jobs, bases))
 
 
 async def remove_unlearned(app: App, known: Facts, project: str) -> None:
     """Remove the hints of a project that nothing stands for any more."""
     jobs = await asyncio.to_thread(_find_jobs, known.invocations(project, app.now()))
-    repos = {(hint.meta["scope"]["repo"], hint.component) for hint in app.session.store.hints() if _is_learned(hint)}
-    for repo, component in repos:
+    held: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for hint in filter(_is_learned, app.session.store.hints()):
+        held.setdefault((hint.meta["scope"]["repo"], hint.component), {})[hint.key] = hint.basis or {}
+    for (repo, component), bases in held.items():
         if project_of(repo, None) == project:
             with suppress(NudgeError):
-                await app.once(Call(), partial(_sync, app, repo, component, jobs))
+                await app.once(Call(), partial(_sync, app, repo, component, jobs, bases))
 
 
-def _jobs_and_component(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, str]:
+def _look(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, str, dict[str, dict[str, str]]]:
+    """The jobs, the component of the root, and the files that each job's command names."""
     from nudge.manifests import root_component  # late: it loads parsers that PRIMARY does not need to start
 
-    component = root_component(Path(root), name) if isinstance(root, str) and Path(root).is_dir() else name
-    return _find_jobs(invocations), component
+    jobs = _find_jobs(invocations)
+    if not isinstance(root, str) or not Path(root).is_dir():
+        return jobs, name, {}
+    bases = {job: digest_files(root, named_paths(cmd)) for job, (cmd, _) in jobs.items()}
+    return jobs, root_component(Path(root), name), bases
 
 
 def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
@@ -72,7 +79,7 @@ def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
     return jobs
 
 
-async def _sync(app: App, repo: str, component: str, jobs: Jobs) -> None:
+async def _sync(app: App, repo: str, component: str, jobs: Jobs, bases: Mapping[str, dict[str, str]]) -> None:
     context = Context(repo=repo)
     claimed = {hint.key for hint in app.session.store.live_hints(app.now(), component) if _is_said(hint, context)}
     entries = [
@@ -81,7 +88,12 @@ async def _sync(app: App, repo: str, component: str, jobs: Jobs) -> None:
         if job not in claimed
     ]
     decision = app.session.store.decide_sync(
-        app.now(), {"repo": repo}, LEARNED_BY, entries, replaces=lambda held, _: is_guess(held)
+        app.now(),
+        {"repo": repo},
+        LEARNED_BY,
+        entries,
+        replaces=lambda held, _: is_guess(held),
+        bases={(component, job): basis for job, basis in bases.items() if basis},
     )
     if decision.change:
         app.commit(decision, Call())

@@ -25,6 +25,10 @@ class FoundCommand(Params):
     value: Annotated[Any, Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})]
     reason: str
     guess: bool = False
+    files: Annotated[
+        dict[str, str],
+        Field(default_factory=dict, max_length=limits.MAX_BASIS_FILES, description="that it rests on: path, digest"),
+    ]
 
 
 class Scan(Params):
@@ -49,8 +53,9 @@ async def scan(app: App, params: Scan, call: Call) -> Any:
 
 async def _scan(app: App, params: Scan, call: Call) -> Any:
     entries = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
+    bases = {(item.component, item.key): item.files for item in params.found if item.files}
     decision = app.session.store.decide_sync(
-        app.now(), {"repo": params.repo}, ADDED_BY, entries, _Unread(params.unread).keeps, _replaces
+        app.now(), {"repo": params.repo}, ADDED_BY, entries, _Unread(params.unread).keeps, _replaces, bases
     )
     return decision.result if params.dry_run else app.commit(decision, call)
 

@@ -214,7 +214,9 @@ def test_sends_what_the_manifests_say(
     monkeypatch.chdir(repo / "sub")
     assert nudge("scan").code == 0
     assert (server.params["repo"], server.params["dry_run"]) == ("git:github.com/org/x", False)
-    assert entry("x", "build", "make build", "Makefile:1") in server.params["found"]
+    built = server.params["found"][0]
+    assert built.pop("files").keys() == {"Makefile"}
+    assert built == entry("x", "build", "make build", "Makefile:1")
 
 
 @pytest.mark.usefixtures("repo")
@@ -274,4 +276,6 @@ def test_where_a_command_is_to_be_run_is_told(nudge: Nudge, server: Server, repo
     (repo / "services/api/Makefile").write_text("test:\n")
     nudge("scan")
     reason = "services/api/Makefile:1, run it in the root of the repo"
-    assert server.params["found"] == [entry("api", "test", "make -C services/api test", reason)]
+    (found,) = server.params["found"]
+    assert found.pop("files").keys() == {"services/api/Makefile"}
+    assert found == entry("api", "test", "make -C services/api test", reason)

@@ -1,0 +1,87 @@
+"""Whether the files that a hint rests on are still as they were: the manifest that names its command, its script.
+
+Hints of `scan` and learned ones keep a digest of those files (`Hint.basis`), which callers never see. A changed file
+makes its hint say so and rank lower in that clone; `scan`, or a success of the command, makes it fresh again.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+
+from nudge import limits
+from nudge.context import resolve
+from nudge.files import read_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+STALE_FACTOR = 0.5  # of the score of a hint whose files changed
+_GONE = ""
+
+_digests: dict[str, tuple[int, int, str]] = {}
+"""Path -> modification time, size and digest of what was read then."""
+
+
+def digest_files(root: str, paths: Iterable[str]) -> dict[str, str]:
+    """The files below `root` that exist, each with a digest of its content."""
+    digests = {path: _digest(os.path.join(root, path)) for path in paths if _is_inside(path)}
+    return {path: digest for path, digest in digests.items() if digest != _GONE}
+
+
+def named_paths(cmd: str) -> list[str]:
+    """The words of a command that may be files of the repo: `scripts/test`."""
+    paths = [os.path.normpath(word) for word in cmd.split() if "/" in word and not word.startswith("-")]
+    return paths[: limits.MAX_BASIS_FILES]
+
+
+def changed_files(root: str, basis: Mapping[str, str]) -> list[str]:
+    """The files of a hint's basis that are not what they were, or are gone."""
+    return [path for path, digest in basis.items() if _is_inside(path) and _digest(os.path.join(root, path)) != digest]
+
+
+def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, Any]]:
+    """Take the basis out of each hit of a query, and mark those whose files changed in the clone of `cwd`: a reason, a
+    lower score. Best first, as before."""
+    root = _find_root(cwd) if any("basis" in hit for hit in hits) else None
+    is_marked = False
+    for hit in hits:
+        basis = hit.pop("basis", None)
+        if basis and root is not None and (changed := changed_files(root, basis)):
+            _mark(hit["match_explain"], changed)
+            hit["stale"] = f"{changed[0]} changed since"
+            if "score" in hit:
+                hit["score"] = hit["match_explain"]["score"]
+            is_marked = True
+    return sorted(hits, key=lambda hit: -hit["score"]) if is_marked and len(hits) > 1 else hits
+
+
+def _mark(explanation: dict[str, Any], changed: list[str]) -> None:
+    explanation["score"] = round(explanation["score"] * STALE_FACTOR, 4)
+    explanation["reasons"] = [*(f"{path} changed since" for path in changed), *explanation["reasons"]]
+
+
+def _find_root(cwd: str | None) -> str | None:
+    """The top of the clone of a directory on this machine."""
+    return resolve(cwd).root if cwd is not None and os.path.isdir(cwd) else None
+
+
+def _is_inside(path: str) -> bool:
+    return not os.path.isabs(path) and ".." not in path.split("/")
+
+
+def _digest(path: str) -> str:
+    try:
+        status = os.stat(path)
+        held = _digests.get(path)
+        if held is not None and held[:2] == (status.st_mtime_ns, status.st_size):
+            return held[2]
+        digest = blake2b(read_regular(path, limits.MIB), digest_size=8).hexdigest()
+    except OSError:
+        return _GONE
+    if len(_digests) >= limits.DIGESTS_CACHED:
+        _digests.clear()
+    _digests[path] = (status.st_mtime_ns, status.st_size, digest)
+    return digest

@@ -1,0 +1,112 @@
+"""A hint knows the files that it rests on: when one changes, whoever reads the hint is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge.ipc.client import Client
+from nudge.storage import spool
+from tests.contract.repos import clone
+from tests.harness import Machine, eventually
+
+CHANGED = "Makefile changed since"
+
+
+@pytest.fixture
+def repo(machine: Machine) -> Path:
+    """A scanned clone, with `make test` and `make build`, and a PRIMARY."""
+    machine.http_only()
+    folder = machine.base / "shop"
+    clone(folder)
+    (folder / "Makefile").write_text("test:\n\tpytest\nbuild:\n\tpython -m build\n")
+    _scan(machine, folder)
+    return folder
+
+
+def _scan(machine: Machine, repo: Path) -> dict[str, Any]:
+    result: dict[str, Any] = machine.json("scan", cwd=str(repo))
+    return result
+
+
+def _edit(repo: Path, text: str) -> None:
+    with (repo / "Makefile").open("a") as file:
+        file.write(text)
+
+
+def _explain(machine: Machine, repo: Path) -> dict[str, Any]:
+    result: dict[str, Any] = machine.json("get", "shop", "test", cwd=str(repo))["match_explain"]
+    return result
+
+
+def _ran(machine: Machine, repo: Path, command: str) -> None:
+    event: dict[str, Any] = {"session_id": "s1", "cwd": str(repo), "tool_name": "Bash", "tool_use_id": "t1"}
+    event |= {"hook_event_name": "PostToolUse", "tool_input": {"command": command}}
+    response = {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}
+    assert machine.cli("record", stdin=json.dumps(event | response)).returncode == 0
+    eventually(lambda: not spool.pending(machine.runtime), "the event is stored")
+
+
+def test_a_changed_manifest_is_told(machine: Machine, repo: Path) -> None:
+    """`get` and `query` say so and the score is lower; a hint on another file stays as it was."""
+    before = _explain(machine, repo)
+    assert CHANGED not in before["reasons"]
+    machine.cli("set", "shop", "docs", "make docs", cwd=str(repo))
+    _edit(repo, "docs:\n")
+    after = _explain(machine, repo)
+    assert after["reasons"][0] == CHANGED and after["score"] == pytest.approx(before["score"] / 2, abs=0.01)
+    hits = machine.json("query", "--component", "shop", cwd=str(repo))["hints"]
+    assert hits[0]["key"] == "docs" and CHANGED not in hits[0]["match_explain"]["reasons"]
+    assert all(CHANGED in hit["match_explain"]["reasons"] for hit in hits[1:]) and len(hits) == 3
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+
+
+def test_the_start_text_says_so_with_and_without_a_server(machine: Machine, repo: Path) -> None:
+    """A session that starts reads it beside the reason, from PRIMARY and from the disk."""
+    _edit(repo, "docs:\n")
+    assert f'shop/test: "make test" ({CHANGED}; Makefile:1)' in machine.cli("inject", cwd=str(repo)).stdout
+    machine.cli("stop", "--force")
+    start = {"session_id": "s9", "cwd": str(repo), "hook_event_name": "SessionStart", "source": "startup"}
+    assert f'shop/test: "make test" ({CHANGED}; Makefile:1)' in machine.cli("record", stdin=json.dumps(start)).stdout
+
+
+def test_scan_makes_it_fresh(machine: Machine, repo: Path) -> None:
+    """Also when the command is the same: nothing is a new version."""
+    _edit(repo, "docs:\n")
+    result = _scan(machine, repo)
+    assert (result["updated"], result["unchanged"]) == ([], 2)
+    assert CHANGED not in _explain(machine, repo)["reasons"]
+    assert machine.json("get", "shop", "test", cwd=str(repo))["hint"]["version"] == 1
+
+
+def test_a_success_makes_it_fresh(machine: Machine, repo: Path) -> None:
+    """The command that worked, and no other."""
+    _edit(repo, "docs:\n")
+    _ran(machine, repo, "make test")
+    eventually(lambda: CHANGED not in _explain(machine, repo)["reasons"], "the hint is fresh")
+    build = machine.json("get", "shop", "build", cwd=str(repo))["match_explain"]
+    assert CHANGED in build["reasons"]
+
+
+def test_what_it_rests_on_is_kept_and_not_shown(machine: Machine, repo: Path) -> None:
+    """A new server knows it from the log; no caller sees a digest; where the file is not, nothing is said."""
+    machine.cli("stop", "--force")
+    machine.http_only()
+    assert CHANGED not in _explain(machine, repo)["reasons"]
+    _edit(repo, "docs:\n")
+    assert CHANGED in _explain(machine, repo)["reasons"]
+    seen = [machine.cli(*verb, "--json", cwd=str(repo)).stdout for verb in (("export",), ("ls", "shop"), ("query",))]
+    assert not any("basis" in text or "stale" in text for text in seen)
+    elsewhere = {"context": {"repo": "git:example.com/org/shop", "cwd": "/nowhere"}, "component": "shop", "key": "test"}
+    found = Client(environ=machine.environ).call("nudge.get_hint", elsewhere)
+    assert found["hint"]["value"]["cmd"] == "make test" and CHANGED not in found["match_explain"]["reasons"]
+
+
+def test_a_hint_that_was_taken_over_rests_on_nothing(machine: Machine, repo: Path) -> None:
+    """What a person set does not depend on the manifest that scan read."""
+    machine.cli("set", "shop", "test", "make mine", cwd=str(repo))
+    _edit(repo, "docs:\n")
+    assert CHANGED not in _explain(machine, repo)["reasons"]
