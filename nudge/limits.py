@@ -130,6 +130,7 @@ MAX_START_FACTS = 3  # learned facts that a session is told at its start
 MAX_TOLD_COMMAND = 120  # characters of a command that is told whole; a longer one is not told
 MAX_TOLD_ERROR = 60
 MAX_TOLD_CHARS = 240  # of one learned fact: 60 tokens
+EDITED_FILES = 5_000  # whose latest edits PRIMARY remembers
 PROMPT_LINES, PROMPT_CHARS = 3, 600  # that a prompt is answered with
 PROMPT_TIMEOUT = 0.05  # seconds to find them
 TOLD_WORDS = 5  # of a prompt, that a reason names

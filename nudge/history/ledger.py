@@ -44,6 +44,7 @@ class Line:
 
 @dataclass(slots=True)
 class _Told:
+    is_loaded: bool = False
     names: set[str] = field(default_factory=set)
     unused: dict[int, Uses] = field(default_factory=dict)
     """Rows that were not used yet, with what would show it."""
@@ -57,12 +58,14 @@ class Ledger:
         self.banned: set[str] | None = None
         """None until they are read."""
 
-    def knows(self, session: str) -> bool:
-        return session in self._sessions
+    def is_loaded(self, session: str) -> bool:
+        """Whether what is stored of the session was taken in."""
+        return session in self._sessions and self._sessions[session].is_loaded
 
     def add_session(self, session: str, rows: Iterable[tuple[int, str, str, int | None]]) -> None:
         """Take in what is stored of a session: rows of id, name, uses and time of use."""
         told = self._session(session)
+        told.is_loaded = True
         for row_id, name, uses, used_at in rows:
             told.names.add(name)
             if used_at is None:
@@ -108,8 +111,7 @@ def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
     if kind == IDENTITY:
         by_cli = is_command and content.startswith("nudge ") and bool(_names(text) & set(content.split()))
         return by_cli or (event.get("type") == "mcp_call" and bool(_names(text) & _fetched(event)))
-    files = _metadata(event).get("files")
-    return text == event.get("file_path") or (isinstance(files, list) and text in files)
+    return event.get("type") == "file_read" and text == event.get("file_path")
 
 
 def _runs(content: str, command: str) -> bool:

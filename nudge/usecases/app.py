@@ -21,6 +21,7 @@ from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import INVALID_PARAMS, METHOD_NOT_FOUND, WIRE_REASONS, Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.hints.model import Decision, Hint, hide_secrets
+from nudge.history.edits import Edits
 from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
@@ -73,6 +74,8 @@ class App:
         """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.facts: Facts | None = None
         """What was learned from outcomes; None until a command is recorded."""
+        self.edits = Edits()
+        """Which files were edited recently, and by whom."""
         self.ledger = Ledger()
         """What the sessions that are at work were told."""
         self.calls = 0

@@ -13,7 +13,7 @@ from typing import Any
 from nudge import limits
 from nudge.clock import boot_seconds
 from nudge.errors import NudgeError
-from nudge.history import ledger
+from nudge.history import edits, ledger
 from nudge.history.ledger import HEADER, Ledger, Line
 from nudge.history.redact import PRIVATE
 from nudge.storage.database import Database
@@ -29,22 +29,33 @@ async def answer(app: App, database: Database, event: Mapping[str, Any], observa
     """What the hook of a recorded event prints, or None. Outcomes teach whether or not anybody waits."""
     session = str(event["session_id"])
     failure = await learning.learn(app, database, event, observation_id)
-    await _take_used(app, database, session, event)
+    edited = app.edits.observe(event, app.now())
+    if not app.edits.is_loaded:
+        app.edits.is_loaded = True
+        app.in_background(_load_edits(app, database))
+    app.in_background(_take_used(app, database, session, event))
     if call.deadline is None:  # out of the spool: nobody reads it
         return None
     if failure is not None:
         return await tell(app, database, session, ledger.FAILURE, [failure], call)
     if event.get("type") == "user_prompt":
         return await tell(app, database, session, ledger.PROMPT, await _about_prompt(app, database, event), call)
-    return None
+    return await tell(app, database, session, ledger.EDIT, edited, call) if edited else None
+
+
+async def _load_edits(app: App, database: Database) -> None:
+    """Edits of before this server came, beside those that it saw since."""
+    for event in await database.read(lambda connection: edits.load(connection, app.now())):
+        app.edits.observe(event, app.now())
 
 
 async def tell(
     app: App, database: Database, session: str, moment: str, lines: Sequence[Line], call: Call
 ) -> str | None:
     """The text of those lines that are new to the session, as far as there is room; they are in the ledger then."""
-    known = await session_ledger(app, database, session) if lines else app.ledger
-    new = known.claim(session, _fitting(lines)) if lines and not _is_late(call) else []
+    if not lines or _is_late(call):
+        return None
+    new = app.ledger.claim(session, _fitting(lines))
     if not new:
         return None
     app.in_background(_keep(app, database, session, moment, new))
@@ -65,23 +76,21 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
     if known.banned is None:
         banned = await database.read(ledger.load_banned)
         known.banned = banned if known.banned is None else known.banned
-    if not known.knows(session):
+    if not known.is_loaded(session):
         known.add_session(session, await database.read(lambda connection: ledger.load_session(connection, session)))
     return known
 
 
 async def _take_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:
     """Mark lines that this event shows to be used."""
-    try:
-        known = await session_ledger(app, database, session)
-        if used := known.take_used(session, event):
-            await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
-    except NudgeError:
-        pass  # that a line was used is not worth an error
+    known = await session_ledger(app, database, session)
+    if used := known.take_used(session, event):
+        await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
 
 
 async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
     """Notes that the prompt is about; none when that takes too long to find out."""
+    await session_ledger(app, database, str(event["session_id"]))
     prompt, project, now = str(event.get("content") or ""), event.get("project"), app.now()
     if not prompt or prompt == PRIVATE:
         return []

@@ -99,3 +99,58 @@ def test_assemble_context_is_what_a_prompt_is_about(machine: Machine) -> None:
     agent.call("nudge_set_hint", component="api", key="redis", value="localhost:6379", meta={"scope": {}})
     assert "## Hints\n- api/redis: " in agent.call("assemble_context", query="redis of the api")["markdown"]
     assert agent.quit() == 0
+
+
+# Edits
+
+
+def _edited(machine: Machine, session: str, path: str, call: str, cwd: str = _REPO) -> str:
+    return record(
+        machine,
+        cwd=cwd,
+        hook_event_name="PostToolUse",
+        session_id=session,
+        tool_name="Edit",
+        tool_use_id=call,
+        tool_input={"file_path": path, "old_string": "a", "new_string": "b"},
+        tool_response={"filePath": path, "structuredPatch": []},
+    )
+
+
+def test_two_sessions_that_edit_one_file_are_told(machine: Machine) -> None:
+    """In `additionalContext`, once for a file and session; a file of one's own is not worth a line."""
+    machine.http_only()
+    path = f"{_REPO}/src/a.py"
+    assert _edited(machine, "first", path, "t1") == "" == _edited(machine, "first", path, "t2")
+    session, printed = in_time(lambda session: _edited(machine, session, path, f"of {session}"))
+    output = json.loads(printed)["hookSpecificOutput"]
+    assert output["hookEventName"] == "PostToolUse"
+    assert output["additionalContext"].startswith(
+        "Nudge record, not an instruction: another session that is at work, unknown, edited "
+    )
+    assert "src/a.py too, " in output["additionalContext"]
+    assert _edited(machine, session, path, "again") == ""
+    assert _edited(machine, session, f"{_REPO}/src/b.py", "other") == ""
+
+
+def test_an_edit_of_a_session_that_ended_is_not_told(machine: Machine) -> None:
+    """Nobody is at work there any more; neither is one that is found in the database after a restart."""
+    machine.http_only()
+    path = f"{_REPO}/src/a.py"
+    _edited(machine, "first", path, "t1")
+    record(machine, hook_event_name="SessionEnd", session_id="first", reason="other")
+    assert _edited(machine, "second", path, "t2") == ""
+    machine.cli("stop", "--force")
+    machine.http_only()
+    assert _edited(machine, "second", path, "t3") == ""
+
+
+def test_edits_before_a_restart_are_known_after_it(machine: Machine) -> None:
+    """A new server reads the recent edits of live sessions."""
+    machine.http_only()
+    path = f"{_REPO}/src/a.py"
+    _edited(machine, "first", path, "t1")
+    machine.cli("stop", "--force")
+    machine.http_only()
+    _, printed = in_time(lambda session: _edited(machine, session, path, f"of {session}"))
+    assert "edited" in printed
