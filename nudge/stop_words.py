@@ -6,10 +6,10 @@ import re
 
 _STOP_WORDS = """
 a about after again all am an and any are as at be been before being between both but by can could did do does done
-down each few for from had has have having he her here hers him his how i if in into is it its just may me might
-mine more most must my no not now of on only or other our ours out over own same shall she should so some such than
-that the their them then there these they this those to too up very was we were what when where which who whom whose
-why will with would you your yours
+down each few for from had has have having he her here hers him his how i if in into is it its just many may me
+might mine more most much must my no not now of on only or other our ours out over own same shall she should so some
+such than that the their them then there these they this those to too up very was we were what when where which who whom
+whose why will with would you your yours
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"\w+")

@@ -39,6 +39,7 @@ GROUPS: dict[str, Callable[[Machine], Iterator[Row]]] = {
     "find-large": observations.finding_large,
     "guard": guard.recall,
     "retrieval": retrieval.recall,
+    "search-questions": retrieval.search,
     "replay": replay.telling,
     "notes": notes.flat,
     "toon": notes.toon_tokens,

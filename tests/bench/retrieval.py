@@ -16,6 +16,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from nudge import limits
+from nudge.history import store as observations
+from nudge.history.search import search_observations
 from nudge.memories import store
 from nudge.memories.note import TIERS, Draft, Lifetimes
 from nudge.memories.store import Filter
@@ -84,22 +87,65 @@ def recall(_: Machine) -> Iterator[Row]:
         )
 
 
-def small(asked: list[Question], scatter: random.Random | None = None, seed: int = 0) -> Result:
+def search(_: Machine) -> Iterator[Row]:
+    """The same questions through `search` in the history, where each session is one long prompt."""
+    asked = questions()
+    for what, result, budget in (
+        ("48 sessions", _result([_found(*filled_with) for filled_with in small_stores(asked)]), SMALL),
+        ("pooled", _pooled_search(asked), POOLED),
+    ):
+        yield Row("search-questions", f"any@5, {what}", result.any_5, budget, "%", note=str(result), at_least=True)
+
+
+def small(asked: list[Question], scatter: random.Random | None = None) -> Result:
     """One store for each question."""
-    chance = random.Random(seed)
     ranks = []
-    for question in asked:
-        others = [session for other in asked if other is not question for session in other.sessions]
-        sampled = chance.sample(others, STORE_SIZE - len(question.sessions))
-        with closing(filled([*question.sessions, *sampled], scatter)) as notes:
+    for question, sessions in small_stores(asked):
+        with closing(filled(sessions, scatter)) as notes:
             ranks.append(_ranks(notes, question))
     return _result(ranks)
+
+
+def small_stores(asked: list[Question], seed: int = 0) -> Iterator[tuple[Question, list[str]]]:
+    """Each question with its own sessions and others."""
+    chance = random.Random(seed)
+    for question in asked:
+        others = [session for other in asked if other is not question for session in other.sessions]
+        yield question, [*question.sessions, *chance.sample(others, STORE_SIZE - len(question.sessions))]
 
 
 def pooled(asked: list[Question], scatter: random.Random | None = None) -> Result:
     """One store with the sessions of all questions."""
     with closing(filled([session for question in asked for session in question.sessions], scatter)) as notes:
         return _result([_ranks(notes, question) for question in asked])
+
+
+def _found(question: Question, sessions: Iterable[str]) -> tuple[list[int], int, float]:
+    with closing(_history(sessions)) as history:
+        return _searched(history, question)
+
+
+def _pooled_search(asked: list[Question]) -> Result:
+    with closing(_history(session for question in asked for session in question.sessions)) as history:
+        return _result([_searched(history, question) for question in asked])
+
+
+def _history(sessions: Iterable[str]) -> sqlite3.Connection:
+    history = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(history)
+    for number, session in enumerate(dict.fromkeys(sessions)):
+        event = {"event_id": str(number), "session_id": str(number), "timestamp": number, "type": "user_prompt"}
+        observations.record(history, {**event, "content": session, "metadata": {}})
+    return history
+
+
+def _searched(history: sqlite3.Connection, question: Question) -> tuple[list[int], int, float]:
+    began = time.perf_counter()
+    rows = search_observations(history, question.text, limit=10, full=True)
+    took = time.perf_counter() - began
+    own = {session[: limits.MAX_PROMPT_CHARS] for session in question.sessions}
+    hits = [rank for rank, row in enumerate(rows, 1) if row["content"] in own]
+    return hits, len(own), took
 
 
 def filled(sessions: Iterable[str], scatter: random.Random | None) -> sqlite3.Connection:
