@@ -48,7 +48,7 @@ def found(notes: sqlite3.Connection, text: str, where: Filter | None = None, lim
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("How many days did it take?", ["many", "days", "take"]),
+        ("How many days did it take?", ["days", "take"]),
         ("what is it", ["what", "is", "it"]),
         ("Python's 3 threads", ["python", "3", "threads"]),
         ('NEAR("x" y) OR title:z*', ["near", "title"]),
