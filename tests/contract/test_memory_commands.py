@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nudge.cli.verbs import NOTES, VERBS
 from nudge.ipc.client import Client
 from nudge.server.rest_examples import EXAMPLES
 from nudge.storage.database import Database
@@ -117,7 +118,8 @@ def test_serve_and_mcp() -> None:
 
 # The same as through every other door
 
-WITHOUT_A_VERB = ("bulk", "get_links", "capabilities")
+MEMORY = "nudge.memory_"
+VERBS_OF_NOTES = {operation for verb in VERBS if verb.group == NOTES for operation in verb.operations}
 ARGUMENTS = {
     "get": ("id",),
     "update": ("id",),
@@ -172,11 +174,10 @@ def _listed(value: Any) -> str:
 
 def outcomes(call: Any) -> Iterator[tuple[str, Outcome]]:
     """Of every example in order, then of every refusal."""
-    calls = [*((name.removeprefix("nudge.memory_"), params) for name, params in EXAMPLES.items())]
-    for name, params in [*calls, *((name, params) for name, params, _ in REFUSED)]:
-        outcome = comparable(call(name, params))
+    for operation, params in [*EXAMPLES.items(), *((MEMORY + name, params) for name, params, _ in REFUSED)]:
+        outcome = comparable(call(operation, params))
         outcome.get("result", {}).pop("next", None)  # an export at the terminal is all pages
-        yield name, outcome
+        yield operation, outcome
 
 
 def test_results_and_errors_are_those_of_every_door(tmp_path: Path) -> None:
@@ -186,12 +187,12 @@ def test_results_and_errors_are_those_of_every_door(tmp_path: Path) -> None:
         cli, way = Cli(machine), InProcess(database)
         client = Client(environ=machine.environ, autostart=False)
 
-        def typed(name: str, params: dict[str, Any]) -> Outcome:
-            if name in WITHOUT_A_VERB:
-                return {"result": client.call(f"nudge.memory_{name}", params)}
-            return outcome_of(*cli.run(*command_line(name, params)))
+        def typed(operation: str, params: dict[str, Any]) -> Outcome:
+            if operation not in VERBS_OF_NOTES:  # agents only
+                return {"result": client.call(operation, params)}
+            return outcome_of(*cli.run(*command_line(operation.removeprefix(MEMORY), params)))
 
-        wanted = list(outcomes(lambda name, params: way.call(f"nudge.memory_{name}", params)))
+        wanted = list(outcomes(way.call))
         assert list(outcomes(typed)) == wanted
         reasons = [outcome["error"]["data"]["reason"] for _, outcome in wanted[len(EXAMPLES) :]]
         assert reasons == [reason for *_, reason in REFUSED]
