@@ -81,9 +81,9 @@ def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -
     Whichever words a title lacks, it has one of any that are more than it may lack: the rarest ones are looked for.
     """
     terms = [f'"{word}"' for word in words]
-    frequency = f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_MOST_SCORED})"
+    frequency = f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_MOST_ALIKE})"
     counts = {term: connection.execute(frequency, (term,)).fetchone()[0] for term in terms}
-    rarest = sorted(terms, key=counts.__getitem__)[: len(terms) - most_of(terms) + 1]
+    rarest = sorted(terms, key=lambda term: (counts[term], -len(term)))[: len(terms) - most_of(terms) + 1]
     expression = f"{_scope((namespace,))}title : ({' OR '.join(rarest)})"
     rows = connection.execute(f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_ALIKE}", (expression,))
     return [row[0] for row in rows]

@@ -320,10 +320,13 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
     words = telling_words(note.draft.title)
     if not words:
         return []
-    alike = get_many(connection, titles_alike(connection, words, note.draft.namespace), now)
-    shared = [(len(set(words) & set(telling_words(other.draft.title))), other.id) for other in alike.values()]
-    similar = [note_id for count, note_id in shared if count >= most_of(words) and note_id != note.id]
-    return sorted(similar, reverse=True)[:limit]
+    alike = titles_alike(connection, words, note.draft.namespace)
+    titles = connection.execute(
+        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ? ORDER BY n.id DESC",
+        (*alike, now, note.id),
+    )
+    shared = ((len(set(words) & set(telling_words(title))), note_id) for note_id, title in titles)
+    return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
 
 
 def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now: float) -> list[Match]:
