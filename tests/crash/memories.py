@@ -21,7 +21,8 @@ from tests.harness import Machine, Stdio, eventually
 
 _SEED = 20_261_116
 _TOGETHER = 100  # notes of one bulk, and of one consolidation
-_BULK, _CONSOLIDATION, _TRANSFER = 0.15, 0.04, 0.8  # seconds; they take less on an idle machine
+_ROUND, _TRANSFER = 0.15, 0.8  # seconds; they take less on an idle machine
+_LATEST = 1.3  # of the time that a call takes: some kills come after it
 
 
 def killed_while_agents_take_notes(kills: int = 15, agents: int = 3) -> Figures:
@@ -42,7 +43,7 @@ def killed_while_agents_take_notes(kills: int = 15, agents: int = 3) -> Figures:
             thread.start()
         for _ in range(kills):
             _wait_for_rounds(rounds, 1)
-            time.sleep(chance.random() * _BULK)  # a random point of a call: the fault itself
+            time.sleep(chance.random() * _ROUND)  # a random point of a call: the fault itself
             os.kill(machine.ready().pid, signal.SIGKILL)
         _wait_for_rounds(rounds, 1)
         stop.set()
@@ -100,21 +101,42 @@ def killed_without_a_retry(kills: int = 12) -> Figures:
     outcomes: Counter[str] = Counter()
     machine = Machine()
     try:
+        bulk, consolidation = _measure(machine)
         for number in range(kills):
             namespace = f"g{number}"
-            ids = _bulk_and_kill(machine, namespace, chance, outcomes)
-            if len(ids) == _TOGETHER:
-                _consolidate_and_kill(machine, namespace, ids, chance, outcomes)
+            ids = _bulk_and_kill(machine, namespace, chance.random() * _LATEST * bulk, outcomes)
+            if ids:
+                _consolidate_and_kill(machine, namespace, ids, chance.random() * _LATEST * consolidation, outcomes)
         return {"kills": kills, **outcomes, **_check_file(machine)}
     finally:
         machine.close()
 
 
-def _bulk_and_kill(machine: Machine, namespace: str, chance: random.Random, outcomes: Counter[str]) -> list[int]:
-    notes = [
+def _measure(machine: Machine) -> tuple[float, float]:
+    """Seconds that a bulk and a consolidation take here and now, each as the first call to a server."""
+    taken = []
+    ids: list[int] = []
+    for path in ("/api/v1/memories/bulk", "/api/v1/consolidate"):
+        machine.cli("ls")  # starts one
+        with closing(Http.to(machine)) as script:
+            began = time.monotonic()
+            reply = script.post(path, {"ids": ids, "title": "whole", "summary": "all"} if ids else _notes("measured"))
+            taken.append(time.monotonic() - began)
+        assert reply.status in (200, 201), reply
+        ids = reply.json.get("ids", ids)
+        os.kill(machine.ready().pid, signal.SIGKILL)
+    return taken[0], taken[1]
+
+
+def _notes(namespace: str) -> list[dict[str, str]]:
+    texts = {"content": "word " * 300, "namespace": namespace}
+    return [{"title": f"note {number}", **texts} for number in range(_TOGETHER)]
         {"title": f"note {number}", "content": "word " * 300, "namespace": namespace} for number in range(_TOGETHER)
     ]
-    acknowledged = _post_and_kill(machine, "/api/v1/memories/bulk", notes, chance.random() * _BULK)
+
+
+def _bulk_and_kill(machine: Machine, namespace: str, after: float, outcomes: Counter[str]) -> list[int]:
+    acknowledged = _post_and_kill(machine, "/api/v1/memories/bulk", _notes(namespace), after)
     ids = [row[0] for row in _rows(machine, "SELECT id FROM notes WHERE namespace = ?", namespace)]
     assert len(ids) in (0, _TOGETHER), f"{len(ids)} of {_TOGETHER} notes"
     assert ids or not acknowledged, "an acknowledged bulk is lost"
@@ -123,10 +145,10 @@ def _bulk_and_kill(machine: Machine, namespace: str, chance: random.Random, outc
 
 
 def _consolidate_and_kill(
-    machine: Machine, namespace: str, ids: list[int], chance: random.Random, outcomes: Counter[str]
+    machine: Machine, namespace: str, ids: list[int], after: float, outcomes: Counter[str]
 ) -> None:
     body = {"ids": ids, "title": "whole", "summary": "all of them"}
-    acknowledged = _post_and_kill(machine, "/api/v1/consolidate", body, chance.random() * _CONSOLIDATION)
+    acknowledged = _post_and_kill(machine, "/api/v1/consolidate", body, after)
     left = _rows(machine, "SELECT title FROM notes WHERE namespace = ?", namespace)
     gone = _rows(machine, "SELECT count(*) FROM archived_notes WHERE namespace = ?", namespace)[0][0]
     is_whole = left == [("whole",)] and gone == _TOGETHER
