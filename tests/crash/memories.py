@@ -131,8 +131,6 @@ def _measure(machine: Machine) -> tuple[float, float]:
 def _notes(namespace: str) -> list[dict[str, str]]:
     texts = {"content": "word " * 300, "namespace": namespace}
     return [{"title": f"note {number}", **texts} for number in range(_TOGETHER)]
-        {"title": f"note {number}", "content": "word " * 300, "namespace": namespace} for number in range(_TOGETHER)
-    ]
 
 
 def _bulk_and_kill(machine: Machine, namespace: str, after: float, outcomes: Counter[str]) -> list[int]:
