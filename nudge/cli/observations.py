@@ -248,4 +248,5 @@ def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
         project = f"  [{escape(fact['project'])}]" if several else ""
         yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
         support = f"{output.count(fact['sessions'], 'session')}, last {ago(time.time() - fact['last'])}, #{fact['id']}"
-        yield f"  -> {escape(fact['answer'])}  {pen.paint('dim', support)}"
+        answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
+        yield f"  {answer}  {pen.paint('dim', support)}"

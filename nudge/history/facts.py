@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from nudge import limits
 from nudge.clock import ago
+from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
 from nudge.history.shell import Simple, split_commands
 from nudge.text import quote, single_line
@@ -92,15 +93,19 @@ class Learned:
     invocations: list[tuple[Any, ...]] = field(default_factory=list)
     withdrawn: list[tuple[str, str, str, str | None]] = field(default_factory=list)
     """Project, kind, subject, and the answer; None: all of them."""
+    tests: list[tuple[Any, ...]] = field(default_factory=list)
+    """Rows of tests that failed."""
+    withdrawn_tests: list[tuple[str, str, str, str | None]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.invocations or self.withdrawn)
+        return bool(self.rows or self.invocations or self.withdrawn or self.tests or self.withdrawn_tests)
 
 
 @dataclass(slots=True)
 class _Session:
     trail: Trail = field(default_factory=Trail)
     told: set[Key] = field(default_factory=set)
+    edited: set[str] = field(default_factory=set)
 
 
 class Facts:
@@ -111,6 +116,7 @@ class Facts:
         self._invocations: dict[tuple[str, str], dict[str, set[str]]] = {}
         """Sessions in which an invocation of a tool ran, by project and tool; only of tools that a fact is about."""
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self.tests = BrokenTests()
 
     # Learning
 
@@ -130,7 +136,34 @@ class Facts:
                 (project, *fact.key, fact.tool, fact.error, lesson.answer, session, *ids, int(timestamp))
             )
         self._count_invocations(project, session, commands, problem, int(timestamp), learned)
+        self._observe_tests(project, session, outcome, commands, timestamp, learned)
         return learned
+
+    def note_edit(self, session: str, path: str) -> None:
+        """A file that the session changed: what its tests say is the session's own doing."""
+        edited = self._session(session).edited
+        if len(edited) < limits.MAX_EDITED_FILES:
+            edited.add(path)
+
+    def _observe_tests(
+        self,
+        project: str,
+        session: str,
+        outcome: Outcome,
+        commands: list[Simple],
+        timestamp: float,
+        learned: Learned,
+    ) -> None:
+        for path in edited_files(commands):
+            self.note_edit(session, path)
+        if not outcome.error:
+            passed = self.tests.withdraw(project, commands)
+            learned.withdrawn_tests += [(project, TEST, name, None) for name in passed]
+            return
+        edited = self._session(session).edited
+        for test in self.tests.observe(project, session, outcome, edited, timestamp):
+            row = (project, TEST, test.id, "pytest", "", "", session, outcome.id, 0, int(timestamp))
+            learned.tests.append(row)
 
     def _session(self, session: str) -> _Session:
         watched = self._sessions.setdefault(session, _Session())
@@ -192,6 +225,15 @@ class Facts:
             return None
         told.add(fact.key)
         return offer
+
+    def broken_test(self, project: str, session: str, outcome: Outcome, now: float) -> BrokenTest | None:
+        """A test of this failure that failed in earlier sessions, too; each once in a session."""
+        watched = self._session(session)
+        for test in self.tests.find(project, session, outcome, watched.edited, now):
+            if (TEST, test.id) not in watched.told:
+                watched.told.add((TEST, test.id))
+                return test
+        return None
 
     def _fact_about(self, project: str, outcome: Outcome) -> Fact | None:
         facts = self._projects.get(project)
@@ -255,6 +297,9 @@ class Facts:
 
     def add_row(self, row: Iterable[Any]) -> None:
         project, kind, subject, tool, error, answer, session, failure_id, success_id, timestamp = row
+        if kind == TEST:
+            self.tests.add_row(project, subject, session, failure_id, timestamp)
+            return
         fact = self._projects.setdefault(project, {}).setdefault((kind, subject), Fact(kind, subject, tool, error))
         fact.answers.setdefault(answer, Support()).add(session, failure_id, success_id, timestamp)
 
@@ -319,14 +364,14 @@ def load(connection: Connection, project: str | None = None) -> Facts:
 
 
 def store(connection: Connection, learned: Learned) -> None:
-    for project, kind, subject, answer in learned.withdrawn:
+    for project, kind, subject, answer in (*learned.withdrawn, *learned.withdrawn_tests):
         connection.execute(
             "DELETE FROM facts WHERE project = ? AND kind = ? AND subject = ? AND (? IS NULL OR answer = ?)",
             (project, kind, subject, answer, answer),
         )
     connection.executemany(
         f"INSERT OR REPLACE INTO facts ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
-        learned.rows,
+        [*learned.rows, *learned.tests],
     )
     connection.executemany("INSERT OR REPLACE INTO invocations VALUES (?, ?, ?, ?, ?)", learned.invocations)
 

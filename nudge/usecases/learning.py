@@ -11,7 +11,9 @@ from pydantic import BaseModel, Field
 from nudge.context import is_project
 from nudge.errors import NotFound, NudgeError
 from nudge.history import facts, projects
+from nudge.history.broken_tests import TEST, BrokenTest
 from nudge.history.ledger import COMMAND, IDENTITY, Line
+from nudge.history.observations import FILE_CHANGES
 from nudge.storage.database import Database
 from nudge.usecases import learned_hints
 from nudge.usecases.app import App
@@ -41,16 +43,21 @@ class Forgotten(BaseModel):
 async def learn(app: App, database: Database, event: Mapping[str, Any], observation_id: int) -> Line | None:
     """Take in the outcome of a command; return what is known about its failure, if that was not told yet."""
     outcome, project = facts.outcome_of(event, observation_id), event.get("project")
+    if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
+        (await _known(app, database)).note_edit(str(event["session_id"]), path)
     if outcome is None or not isinstance(project, str) or not project:
         return None
     known = await _known(app, database)
     project, session, now = project.casefold(), str(event["session_id"]), app.now()
     cwd = event.get("cwd")
     offer = known.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
+    broken = known.broken_test(project, session, outcome, now) if offer is None else None
     if learned := known.observe(project, session, outcome, now):
         await _store(database, learned)
         if learned.rows or learned.withdrawn:
             await learned_hints.update(app, known.invocations(project, now), event)
+    if broken is not None and (text := broken.text(now)):
+        return Line(f"test {broken.id}", "test", text, "this test failed before", ((IDENTITY, f"#{broken.latest[1]}"),))
     if offer is None or not (text := offer.text(now)):
         return None
     uses = ((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}"))
@@ -64,23 +71,35 @@ async def learned(app: App, params: Learned, call: Call) -> Any:
         project = projects.find(connection, params.project)
         names = projects.Names(connection)
         hidden = visible_to(call, app.session.settings).hidden_from(project or params.caller_project(call))
-        rows = facts.load(connection, project).known(project, app.now())
+        known = facts.load(connection, project)
+        rows = [(name, _fact_row(offer)) for name, offer in known.known(project, app.now())]
+        rows += [(name, _test_row(test)) for name, test in known.tests.known()]
         return [
-            {
-                "project": names.name(name),
-                "kind": offer.fact.kind,
-                "subject": offer.fact.subject,
-                "error": offer.fact.error,
-                "answer": offer.answer,
-                "sessions": len(offer.support.sessions),
-                "last": int(offer.support.timestamp),
-                "id": offer.support.success_id,
-            }
-            for name, offer in rows
+            {"project": names.name(name), **row}
+            for name, row in rows
             if not any(is_project(name, private) for private in hidden)
         ]
 
     return {"facts": await app.read(read)}
+
+
+def _fact_row(offer: facts.Offer) -> dict[str, Any]:
+    return {
+        "kind": offer.fact.kind,
+        "subject": offer.fact.subject,
+        "error": offer.fact.error,
+        "answer": offer.answer,
+        "sessions": len(offer.support.sessions),
+        "last": int(offer.support.timestamp),
+        "id": offer.support.success_id,
+    }
+
+
+def _test_row(test: BrokenTest) -> dict[str, Any]:
+    """A test that is broken has no answer."""
+    timestamp, failure_id = test.latest
+    row = {"kind": TEST, "subject": test.id, "error": "fails in one session after the other", "answer": None}
+    return {**row, "sessions": len(test.sessions), "last": int(timestamp), "id": failure_id}
 
 
 async def forget(app: App, params: ForgetFact, call: Call) -> Any:

@@ -64,6 +64,7 @@ class Measures:
     offers: list[_Offer] = field(default_factory=list)
     covered: set[Failure] = field(default_factory=set)
     preempted: set[Failure] = field(default_factory=set)
+    broken_tests: int = 0  # failures that were answered with a test that fails in earlier sessions, too
 
 
 def telling(machine: Machine) -> Iterator[Row]:
@@ -77,7 +78,7 @@ def telling(machine: Machine) -> Iterator[Row]:
     def share(part: int, whole: int) -> float:
         return 100 * part / max(whole, 1)
 
-    note = f"{covered} of {useful}; {measured.facts} distinct facts"
+    note = f"{covered} of {useful}; {measured.facts} distinct facts; {measured.broken_tests} times a broken test"
     yield Row("replay", "useful failures answered", share(covered, useful), COVERED, "%", note=note, at_least=True)
     note = f"{measured.right} of {offers}; {offers / max(sessions, 1):.2f} offers a session"
     yield Row("replay", "right first", share(measured.right, offers), RIGHT_FIRST, "%", note=note, at_least=True)
@@ -98,7 +99,8 @@ def _replay(machine: Machine) -> Measures:
             before = len(measured.offers)
             _Run(client, measured).replay(events)
             measured.right += _count_right(database, measured.offers[before:])
-    measured.facts = len(client.call("nudge.learned", {})["facts"])
+    learned = client.call("nudge.learned", {})["facts"]
+    measured.facts = sum(fact["answer"] is not None for fact in learned)
     return measured
 
 
@@ -137,6 +139,7 @@ class _Run:
             self._was_useful |= is_met or (outcome is not None and answer in outcome.command)
             if is_met and command in measured.useful:
                 measured.preempted.add(command)
+        measured.broken_tests += "earlier sessions too" in (line or "")
         for subject, answer in _facts_in(line or ""):
             measured.offers.append(_Offer(event["session_id"], subject, answer, line or ""))
             if command in measured.useful:

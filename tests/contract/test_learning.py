@@ -171,3 +171,20 @@ def test_a_secret_is_not_learned_as_a_hint(machine: Machine) -> None:
     _hook(machine, "s1", "t1", _BROKEN, _ERROR, repo)
     _hook(machine, "s1", "t2", "API_KEY=sk-ant-api03-" + "x7Kq9" * 18 + "AA pytest tests/a.py", cwd=repo)
     assert _test_hint(machine, repo) is None
+
+
+def test_a_test_that_is_broken_for_everybody_is_said_to_be(machine: Machine) -> None:
+    """After two sessions, in the hook's answer and in `nudge learned`; no fix is named."""
+    machine.http_only()
+    error = "Exit code 1\nFAILED tests/test_io.py::test_links - AssertionError"
+    for session in ("s1", "s2"):
+        assert _hook(machine, session, f"{session} test", "pytest tests", error) == ""
+    sessions = (f"later-{number}" for number in count())
+    printed = eventually(lambda: _hook(machine, session := next(sessions), session, "pytest tests", error), "an answer")
+    told = json.loads(printed)["hookSpecificOutput"]["additionalContext"]
+    assert re.search(r'"tests/test_io.py::test_links" failed in \d+ earlier sessions too', told)
+    (fact,) = machine.json("learned", "--all-projects")["facts"]
+    assert (fact["kind"], fact["subject"], fact["answer"]) == ("test", "tests/test_io.py::test_links", None)
+    assert "no answer is known" in machine.cli("learned", "--all-projects").stdout
+    assert machine.cli("learned", "--project", "api", "--forget", fact["subject"]).returncode == 0
+    assert machine.json("learned", "--all-projects") == {"facts": []}

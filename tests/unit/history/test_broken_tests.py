@@ -1,0 +1,101 @@
+"""Tests that are broken whoever works there: when they are told, and when that is forgotten."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from nudge.history import facts
+from nudge.history.facts import Facts
+from nudge.history.problems import Outcome
+from nudge.storage.migrations import migrate
+
+NOW = 1_700_000_000.0
+DAY = 86_400.0
+PROJECT = "github.com/x/api"
+NAME = "tests/test_io.py::test_symlinks[True]"
+
+
+def failed(command: str = "pytest tests", name: str = NAME, identity: int = 7) -> Outcome:
+    return Outcome(command, f"Exit code 1\nFAILED {name} - AssertionError\n1 failed, 40 passed", identity)
+
+
+def told(known: Facts, session: str, outcome: Outcome, now: float = NOW) -> str | None:
+    test = known.broken_test(PROJECT, session, outcome, now)
+    known.observe(PROJECT, session, outcome, now)
+    return test.text(now) if test else None
+
+
+def broken_in(*sessions: str) -> Facts:
+    known = Facts()
+    for session in sessions:
+        known.observe(PROJECT, session, failed(), NOW - 2 * DAY)
+    return known
+
+
+def test_told_after_two_earlier_sessions() -> None:
+    """With their number, the age and the id of the latest failure; once in a session."""
+    known = broken_in("s1")
+    assert told(known, "s2", failed(identity=8), NOW - DAY) is None
+    line = f'"{NAME}" failed in 2 earlier sessions too, last 1d ago #8'
+    assert told(known, "s3", failed(identity=9)) == line
+    assert told(known, "s3", failed()) is None
+
+
+def test_an_edit_in_this_session_makes_it_its_own() -> None:
+    """By a tool of the client or by a command: whoever changed a test need not be told that it fails."""
+    for edit in ("cat > tests/test_io.py <<EOF\nEOF", "sed -i s/a/b/ tests/test_io.py"):
+        known = broken_in("s1", "s2")
+        known.observe(PROJECT, "s3", Outcome(edit, "", 1), NOW)
+        assert told(known, "s3", failed()) is None
+    known = broken_in("s1", "s2")
+    known.note_edit("s3", "/code/api/tests/test_io.py")
+    assert told(known, "s3", failed()) is None
+    assert told(known, "s4", failed()) is not None
+
+
+def test_a_pass_forgets_it() -> None:
+    """Of the file, its directory or everything; not of another file, of a selection, or of what a pipe hides."""
+    for command in ("pytest", "python -m pytest tests/test_io.py", "pytest -q ./tests/"):
+        known = broken_in("s1", "s2")
+        assert known.observe(PROJECT, "s3", Outcome(command, "", 1), NOW).withdrawn_tests
+        assert told(known, "s4", failed()) is None
+    for command in ("pytest tests/test_a.py", "pytest -k other tests", "pytest tests | tail", "ls"):
+        known = broken_in("s1", "s2")
+        assert not known.observe(PROJECT, "s3", Outcome(command, "", 1), NOW).withdrawn_tests
+        assert told(known, "s4", failed()) is not None
+
+
+def test_scratch_files_are_no_tests_of_the_repo() -> None:
+    """Sessions write files of the same name, each with its own content."""
+    for name in ("reproduce.py::test_a", "/tmp/x/test_a.py::test_a", "../test_a.py::test_a"):
+        known = Facts()
+        for session in ("s1", "s2", "s3"):
+            assert told(known, session, failed(name=name)) is None
+
+
+def test_old_failures_are_not_told() -> None:
+    """After 90 days nothing is known about a test."""
+    assert told(broken_in("s1", "s2"), "s3", failed(), NOW + 90 * DAY) is None
+
+
+def test_it_is_no_fact_with_an_answer() -> None:
+    """Nothing is recommended for it, at a session's start or on failure."""
+    known = broken_in("s1", "s2", "s3")
+    assert known.at_start(PROJECT, NOW, None) == [] and known.known(PROJECT, NOW) == []
+    assert known.offer(PROJECT, "s4", failed(), NOW, None) is None
+
+
+def test_the_table_keeps_them() -> None:
+    """Stored once for each session, loaded again, deleted when one passes."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    known = Facts()
+    for session in ("s1", "s2"):
+        for identity in (3, 4):
+            facts.store(connection, known.observe(PROJECT, session, failed(identity=identity), NOW))
+    loaded = facts.load(connection)
+    assert [(project, len(test.sessions)) for project, test in loaded.tests.known()] == [(PROJECT, 2)]
+    assert told(loaded, "s3", failed()) is not None
+    facts.store(connection, known.observe(PROJECT, "s4", Outcome("pytest", "", 5), NOW))
+    assert facts.load(connection).tests.known() == []
+    connection.close()
