@@ -2,7 +2,8 @@
 
 The text score of the best match is `BASE`, that of the others in proportion. The other factors have the weights of the
 six-factor formula in relation to each other, scaled so that together they move a note by less than a tenth of `BASE`:
-with random priorities and tiers on every note, the answer to a question must still come first.
+with random priorities and tiers on every note, the answer to a question must still come first. Only doubt weighs more:
+a note that was resolved in favor of another, which leaves it a confidence of 0.1, must not come before that one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ MOST_BESIDE_TEXT = (
     + max(_TIER.values())
     + max(_KIND.values())
 )
+_DOUBTFUL = 0.5  # confidence below which a note counts as doubtful
+_DOUBT = BASE  # what each point of confidence below that takes away
+MOST_DOUBT = _DOUBT * _DOUBTFUL
 _DAY = 86_400.0
 
 
@@ -70,7 +74,7 @@ def score(factors: Factors, now: float, *, text: float | None, with_tier: bool =
             "semantic_boost": None,
             "priority": _PRIORITY * factors.priority,
             "access": _ACCESS * min(factors.access_count, _MOST_ACCESSES),
-            "confidence": _CONFIDENCE * factors.confidence,
+            "confidence": _CONFIDENCE * factors.confidence - _DOUBT * max(_DOUBTFUL - factors.confidence, 0.0),
             "tier": _TIER.get(factors.tier, 0.0) if with_tier else 0.0,
         }
     )

@@ -19,7 +19,7 @@ from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words
 from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
-from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Factors, Score, score
+from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, MOST_DOUBT, Factors, Score, score
 from nudge.stop_words import telling_words
 
 _COLUMNS = (
@@ -337,7 +337,7 @@ def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now
     best = found[0][1] or 1.0
     texts = {note_id: text / best for note_id, text in found}
     # What the other factors cannot lift among the first is not worth reading.
-    least = texts[found[:limit][-1][0]] - MOST_BESIDE_TEXT / BASE
+    least = texts[found[:limit][-1][0]] - (MOST_BESIDE_TEXT + MOST_DOUBT) / BASE
     ids = [note_id for note_id, text in texts.items() if text >= least]
     rows = connection.execute(f"SELECT id, {_FACTORS} FROM notes WHERE id IN ({marks(ids)})", ids)
     factors = {note_id: Factors(*others) for note_id, *others in rows}

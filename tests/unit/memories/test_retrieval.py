@@ -72,7 +72,7 @@ def test_other_factors_move_a_note_by_less_than_a_tenth_of_the_text_score() -> N
 
 def test_priority_and_tier_cannot_put_a_worse_match_first(notes: sqlite3.Connection) -> None:
     """A note with both words stands before one with one of them, whatever their priorities and tiers are."""
-    best = add(notes, "Deploy key", "the staging deploy key is in the vault", tier="short", priority=1, confidence=0.1)
+    best = add(notes, "Deploy key", "the staging deploy key is in the vault", tier="short", priority=1, confidence=0.5)
     add(notes, "Deploys", "every deploy is logged", tier="long", priority=10, kind="decision")
     for number in range(20):
         add(notes, f"Note {number}", "something else")

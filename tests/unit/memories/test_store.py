@@ -125,3 +125,14 @@ def test_similar_titles_are_reported(notes: sqlite3.Connection) -> None:
     add(notes, "Deploy with docker compose", namespace="other")
     assert store.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
     assert store.similar_titles(notes, add(notes, "Deploy by hand"), NOW) == []
+
+
+def test_a_resolved_note_ranks_below_the_one_that_won(notes: sqlite3.Connection) -> None:
+    """Even where its text matches better."""
+    loser = add(notes, "Router state is kept in Redis", "The router state router state is in Redis.")
+    winner = add(notes, "Where the router keeps what it knows", "Its state is in SQLite since one writer is enough.")
+    query = "router state"
+    assert [match.note.id for match in store.recall(notes, query, Filter(), 5, NOW)] == [loser.id, winner.id]
+    store.resolve(notes, winner.id, loser.id, NOW, LIFETIMES)
+    assert [match.note.id for match in store.recall(notes, query, Filter(), 5, NOW)] == [winner.id, loser.id]
+    assert [match.note.id for match in store.recall(notes, query, Filter(), 1, NOW)] == [winner.id]
