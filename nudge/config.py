@@ -71,6 +71,17 @@ def _parse_level(raw: Any) -> str:
     return text
 
 
+def _parse_tell(raw: Any) -> str:
+    text = str(raw).strip().lower()
+    share = text.removeprefix("shadow:").removesuffix("%")
+    if text.startswith("shadow:") and text.endswith("%") and share.isdecimal() and int(share) <= 100:
+        return f"shadow:{int(share)}%"
+    try:
+        return "1" if _parse_switch(text) else "0"
+    except ValueError:
+        raise ValueError("must be 1, 0, or shadow:20% with a share of the sessions") from None
+
+
 def _parse_names(raw: Any) -> tuple[str, ...]:
     """A list in `config.toml`; in the environment, separated by commas."""
     parts = raw if isinstance(raw, list) else str(raw).split(",")
@@ -187,6 +198,13 @@ SETTINGS = (
     Setting("off", False, _parse_switch, "record and inject nothing", HOOK),
     Setting("ignore", (), _parse_names, "globs of paths and directories about which nothing is recorded", HOOK),
     Setting("cross_project", False, _parse_switch, "tell an agent that starts also about other projects"),
+    Setting(
+        "tell",
+        "1",
+        _parse_tell,
+        "tell agents what is known: `1`, `0` for nothing, or `shadow:20%` to log it without telling in a fifth of the "
+        "sessions, for `nudge stats` to compare",
+    ),
     Setting("private_projects", (), _parse_projects, "projects that are never told about elsewhere"),
     Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
     Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),
@@ -224,6 +242,7 @@ class Settings:
     off: bool
     ignore: tuple[str, ...]
     cross_project: bool
+    tell: str
     private_projects: tuple[str, ...]
     db: str
     retention: dict[str, int]

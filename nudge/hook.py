@@ -252,10 +252,15 @@ class _Recording:
                 "event_id": f"told-{event['event_id']}"[:64],
                 "session_id": event["session_id"],
                 "timestamp": event["timestamp"],
-                "injection": {"text": digest.text, "items": digest.items},
+                "injection": {
+                    "text": digest.text,
+                    "items": digest.items,
+                    "lines": [line.as_list() for line in digest.lines],
+                    "is_shadow": digest.is_shadow,
+                },
             }
             self._spool(injection)
-        return digest.text
+        return "" if digest.is_shadow else digest.text
 
     def _spool(self, record: dict[str, Any]) -> str:
         """Keep a record until a server takes it; the error message when the spool does not accept it."""

@@ -29,7 +29,7 @@ _type_option = option(
     help="Only this type, such as command_error, file_edit or git_commit.",
     shell_complete=completion.observation_types,
 )
-_project_options = params.options(
+project_options = params.options(
     option("--project", metavar="NAME", help="This project (the current one).", shell_complete=completion.projects),
     option("--all-projects", is_flag=True, help="Every project."),
 )
@@ -38,7 +38,7 @@ _project_options = params.options(
 # Which project, which session
 
 
-def _chosen_project(project: str | None, all_projects: bool) -> str | None:
+def chosen_project(project: str | None, all_projects: bool) -> str | None:
     """The project that is named, else the current one; None means all of them."""
     if all_projects and project is not None:
         raise Usage("--project and --all-projects exclude each other", "leave one out")
@@ -63,7 +63,7 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     """Return the id of `last` (of this project, and not empty), of a whole id, or of a unique beginning."""
     is_last = word == "last"
     which = {"nonempty": True, "limit": 1} if is_last else {"session": word, "limit": 20}
-    named = project_params(_chosen_project(project, False) if is_last else project)
+    named = project_params(chosen_project(project, False) if is_last else project)
     sessions = client.call("nudge.sessions", {**named, **which})
     ids = [str(session["session_id"]) for session in sessions]
     if word in ids or (word and len(ids) == 1):
@@ -150,11 +150,11 @@ def search(
 
 
 @verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
-@_project_options
+@project_options
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
     """Failures, commits and edits rank above reads, and new above old."""
-    chosen = _chosen_project(project, all_projects)
+    chosen = chosen_project(project, all_projects)
     fields = {**project_params(chosen), **params.given(limit=limit)}
     rows, more = _call_page(
         invocation.client(), "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
@@ -175,7 +175,7 @@ _FILE_FIELDS = ("timestamp", "obs_type", "id", "session_id", "project")
 @verb("history", "nudge history", "nudge history src/auth.py", "nudge history src/auth.py --after 30d --limit 50")
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(), help="The file; without it, recent files.")
 @params.limit_option(10, "touches; of files (20)")
-@_project_options
+@project_options
 @params.window_options("touches")
 def history(
     invocation: Invocation,
@@ -190,7 +190,7 @@ def history(
     if file is not None:
         return _file_history(invocation, file, params.given(before=before, after=after, limit=limit))
     console = invocation.console
-    chosen = _chosen_project(project, all_projects)
+    chosen = chosen_project(project, all_projects)
     rows = invocation.client().call("nudge.recent_context", {**project_params(chosen), "limit": _RECENT_ROWS})
     # Recent context ranks other projects lower, but includes them.
     rows = [
@@ -362,11 +362,11 @@ def inject(
 
 
 @verb("learned", "nudge learned", "nudge learned --all-projects", "nudge learned --forget 'python3 -m pytest'")
-@_project_options
+@project_options
 @option("--forget", metavar="SUBJECT", help="Forget what was learned about this command, path or option.")
 def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
     """What failed here because something is missing, and what worked in its place: agents that fail alike read it."""
-    console, chosen = invocation.console, _chosen_project(project, all_projects)
+    console, chosen = invocation.console, chosen_project(project, all_projects)
     if forget is not None:
         if chosen is None:
             raise Usage("--forget needs a project", "name one with --project")

@@ -12,7 +12,8 @@ from nudge import limits
 from nudge.clock import ago
 from nudge.context import is_below, is_project
 from nudge.errors import Invalid
-from nudge.history import facts, projects
+from nudge.history import facts, ledger, projects
+from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
 from nudge.scoring import half_life
 from nudge.text import quote, quote_name, single_line
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.history.event import Connection
+    from nudge.history.ledger import Uses
 
 STARTUP = "startup"
 CONTINUED = ("resume", "compact")
@@ -35,20 +37,35 @@ _HEADER = (
 
 
 class Digest:
-    """`items` describe the lines that start with a dash, in order: id, kind, score and reason of each."""
+    """`items` describe the lines that start with a dash, in order: id, kind, score and reason of each; `lines` are the
+    same for the ledger, and `is_shadow` says that they are only logged."""
 
-    __slots__ = ("items", "text")
+    __slots__ = ("is_shadow", "items", "lines", "text")
 
-    def __init__(self, text: str, items: list[dict[str, Any]]) -> None:
-        self.text, self.items = text, items
+    def __init__(self, text: str, items: list[dict[str, Any]], lines: Sequence[Line] = ()) -> None:
+        self.text, self.items, self.lines = text, items, list(lines)
+        self.is_shadow = False
 
 
 class _Line:
-    __slots__ = ("item", "text")
+    """`name` is the line's in the ledger, and `uses` what shows that it was used."""
 
-    def __init__(self, text: str, identity: int | str, kind: str, score: float, reason: str) -> None:
+    __slots__ = ("entry", "item", "text")
+
+    def __init__(
+        self,
+        text: str,
+        identity: int | str,
+        kind: str,
+        score: float,
+        reason: str,
+        *,
+        name: str | None = None,
+        uses: Uses = (),
+    ) -> None:
         self.text = f"- {text}"
         self.item = {"id": identity, "kind": kind, "score": round(score, 4), "reason": reason}
+        self.entry = Line(name or f"{kind} {identity}", kind, text, reason, uses)
 
 
 class _Section:
@@ -89,13 +106,37 @@ def build(
             history.append(_foreign_section(connection, project, private, names, now))
     answers = {offer.answer for offer in learned}  # told already, with what they replace
     others = [hint for hint in hints if hint["value"] not in answers]
+    choose = _Choice(connection, session_id)
     sections = [
         *(section for section in history if section.title == _OWN),
-        _Section("Known here", [*(_fact_line(offer, now) for offer in learned), *_hint_lines(others)]),
-        _Section("Decisions and lessons here", _note_lines(notes, now)),
+        _Section(
+            "Known here",
+            [
+                *choose.best([_fact_line(offer, now) for offer in learned], limits.MAX_START_FACTS),
+                *choose.best(list(_hint_lines(others)), limits.INJECTED_HINTS),
+            ],
+        ),
+        _Section("Decisions and lessons here", choose.best(list(_note_lines(notes, now)), limits.INJECTED_NOTES)),
         *(section for section in history if section.title != _OWN),
     ]
     return _compose(sections)
+
+
+class _Choice:
+    """Which lines there is room for: those that were banned are left out, and those that were told often and never used
+    come last. In one of four sessions they do not, so that each gets its chance again."""
+
+    def __init__(self, connection: Connection | None, session_id: str | None) -> None:
+        self._connection = connection
+        self._sinks = bool(ledger.coin(session_id or "") % 4)
+        self._banned = ledger.load_banned(connection) if connection is not None else set()
+
+    def best(self, lines: list[_Line], most: int) -> list[_Line]:
+        allowed = [line for line in lines if line.entry.name not in self._banned]
+        if self._connection is not None and self._sinks and len(allowed) > 1:
+            unused = ledger.never_used(self._connection, [line.entry.name for line in allowed])
+            allowed.sort(key=lambda line: line.entry.name in unused)
+        return allowed[:most]
 
 
 def _is_private(project: str | None, private: frozenset[str]) -> bool:
@@ -109,12 +150,20 @@ def _fact_line(offer: facts.Offer, now: float) -> _Line:
     sessions = len(offer.support.sessions)
     text = offer.text(now) or f"{quote(offer.fact.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
     reason = f"learned from {sessions} session{'s' * (sessions != 1)}"
-    return _Line(text, offer.support.success_id, "fact", half_life(now - offer.support.timestamp), reason)
+    return _Line(
+        text,
+        offer.support.success_id,
+        "fact",
+        half_life(now - offer.support.timestamp),
+        reason,
+        name=f"fact {offer.fact.subject}",
+        uses=((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}")),
+    )
 
 
 def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
     """A value is told whole, or by the command that prints it."""
-    for hint in hints[: limits.INJECTED_HINTS]:
+    for hint in hints:
         value, reason = hint["value"], single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
         if value is None:
             told = "[secret]"
@@ -124,18 +173,20 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
         else:
             told = quote(value, limits.INJECTED_VALUE_CHARS)
         text = f"{_name(hint['name'])}: {told}" + (f" ({reason})" if reason else "")
-        yield _Line(text, hint["name"], "hint", hint["score"], "; ".join(hint["reasons"]))
+        uses = ((COMMAND, value or ""), (IDENTITY, hint["name"]))
+        reasons = "; ".join(hint["reasons"])
+        yield _Line(text, hint["name"], "hint", hint["score"], reasons, name=hint["name"], uses=uses)
 
 
 def _note_lines(notes: Sequence[dict[str, Any]], now: float) -> Iterator[_Line]:
-    for note in notes[: limits.INJECTED_NOTES]:
+    for note in notes:
         age = ago(now - note["updated_at"])
         title, content = single_line(note["title"], limits.MAX_TOLD_COMMAND), note["content"]
         rest = f": {quote(content, limits.INJECTED_NOTE_CHARS)}" if content.strip() != note["title"].strip() else ""
         text = f"m{note['id']} {note['kind']}, {age}: {quote(title, limits.MAX_TOLD_COMMAND)}{rest}"
-        yield _Line(
-            text, f"m{note['id']}", "note", half_life(now - note["updated_at"]), f"a {note['kind']} of this repo"
-        )
+        name, reason = f"m{note['id']}", f"a {note['kind']} of this repo"
+        score = half_life(now - note["updated_at"])
+        yield _Line(text, name, "note", score, reason, name=name, uses=((IDENTITY, name),))
 
 
 # Sessions
@@ -176,7 +227,8 @@ def _live_line(row: SessionRow, now: float, place: Place) -> _Line:
     intent = f": {quote(latest, limits.INJECTED_INTENT_CHARS)}" if latest else ""
     text = f"{_name(row.client)}{_where(row, place)}, last active {ago(now - row.last)}{intent}"
     text += f"; changed {_files(row)}" if row.files else ""
-    return _Line(text, row.id, "live", half_life(now - row.last), "a session that is live in this repo")
+    reason = "a session that is live in this repo"
+    return _Line(text, row.id, "live", half_life(now - row.last), reason, uses=_uses(row))
 
 
 def _ended_line(row: SessionRow, now: float, place: Place) -> _Line:
@@ -184,7 +236,15 @@ def _ended_line(row: SessionRow, now: float, place: Place) -> _Line:
     files = [f"changed {_files(row)}"] if row.files and row.commit is None else []
     parts = "; ".join([*intent, *files, *_outcome(row)])
     text = f"{ago(now - row.last)}, {_name(row.client)}{_where(row, place)}: {parts}"
-    return _Line(text, row.id, "session", half_life(now - row.last), "how an earlier session here ended")
+    reason = "how an earlier session here ended"
+    return _Line(text, row.id, "session", half_life(now - row.last), reason, uses=_uses(row))
+
+
+def _uses(row: SessionRow) -> Uses:
+    """Its files that are named, and the commit and the failure that it left."""
+    entries = [entry for entry in (row.commit, row.failing) if entry is not None]
+    files = row.files[-limits.NAMED_FILES :]
+    return (*((FILE, path) for path in files), *((IDENTITY, f"#{entry.id}") for entry in entries), (IDENTITY, row.id))
 
 
 def _outcome(row: SessionRow) -> Iterator[str]:
@@ -244,8 +304,10 @@ def _compose(sections: list[_Section]) -> Digest:
     while len(_text(sections)) > limits.MAX_INJECTION_CHARS:
         longest = next(section for section in reversed(sections) if section.lines)
         longest.lines.pop()
-    items = [line.item for section in sections for line in section.lines]
-    return Digest(_text(sections), items) if items else Digest("", [])
+    lines = [line for section in sections for line in section.lines]
+    if not lines:
+        return Digest("", [])
+    return Digest(_text(sections), [line.item for line in lines], [line.entry for line in lines])
 
 
 def _text(sections: list[_Section]) -> str:

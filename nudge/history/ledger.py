@@ -3,12 +3,14 @@
 A line has a name that is the same in every session: a hint's `component/key`, a note's `m12`, `fact SUBJECT`,
 `edit PATH`. It is used when the session runs its command, fetches its id or opens its file.
 """
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
 
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from nudge import limits
 from nudge.history.event import marks
@@ -40,6 +42,9 @@ class Line:
     text: str
     reason: str
     uses: Uses = ()
+
+    def as_list(self) -> list[Any]:
+        return [self.name, self.kind, self.text, self.reason, self.uses]
 
 
 @dataclass(slots=True)
@@ -100,6 +105,24 @@ class Ledger:
         return told
 
 
+# Whether to tell
+
+
+def coin(session: str) -> int:
+    """A number from 0 to 99 that is always the same for a session."""
+    return crc32(session.encode("utf-8", "replace")) % 100
+
+
+def is_silent(setting: str) -> bool:
+    return setting == "0"
+
+
+def is_shadow(setting: str, session: str) -> bool:
+    """Whether lines are only logged in this session; `setting` is `1`, `0`, or `shadow:20%`."""
+    share = setting.removeprefix("shadow:").removesuffix("%")
+    return setting.startswith("shadow:") and coin(f"shadow {session}") < int(share)
+
+
 # Use
 
 
@@ -130,9 +153,8 @@ def _fetched(event: Mapping[str, Any]) -> set[str]:
     arguments = _metadata(event).get("arguments")
     if not isinstance(arguments, dict):
         return set()
-    texts = {str(value) for value in arguments.values()}
-    listed = {part.strip() for text in texts if text.startswith("[") for part in text.strip("[]").split(",")}
-    return texts | listed | {f"{arguments.get('component')}/{arguments.get('key')}"}
+    texts = {word for value in arguments.values() for word in str(value).split()}
+    return texts | {f"{arguments.get('component')}/{arguments.get('key')}"}
 
 
 def _metadata(event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -168,10 +190,104 @@ def load_session(connection: Connection, session: str) -> list[tuple[int, str, s
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
+def keep_coin(connection: Connection, session: str, is_shadow: bool, timestamp: float) -> None:
+    """Remember that the session took part in the comparison, and on which side."""
+    connection.execute("INSERT OR IGNORE INTO coins VALUES (?, ?, ?)", (session, int(is_shadow), int(timestamp)))
+
+
+def ban(connection: Connection, name: str, timestamp: float) -> bool:
+    """Never tell a line again; False when it was never told, nor is one that is banned already."""
+    known = connection.execute("SELECT 1 FROM told WHERE name = ? LIMIT 1", (name,)).fetchone() is not None
+    if known:
+        connection.execute("INSERT OR REPLACE INTO banned_lines VALUES (?, ?)", (name, int(timestamp)))
+    return known
+
+
+def unban(connection: Connection, name: str) -> bool:
+    return bool(connection.execute("DELETE FROM banned_lines WHERE name = ?", (name,)).rowcount)
+
+
 def load_banned(connection: Connection) -> set[str]:
     return {row[0] for row in connection.execute("SELECT name FROM banned_lines")}
 
 
+def never_used(connection: Connection, names: Iterable[str]) -> set[str]:
+    """Those of the lines that were told at several starts lately, and used after none."""
+    unused = set()
+    for name in names:
+        told, used = connection.execute(
+            "SELECT count(*), count(used_at) FROM (SELECT used_at FROM told WHERE name = ? AND moment = ?"
+            " AND is_shadow = 0 ORDER BY timestamp DESC LIMIT ?)",
+            (name, START, limits.JUDGED_TELLINGS),
+        ).fetchone()
+        if told >= limits.SINKING_TELLINGS and not used:
+            unused.add(name)
+    return unused
+
+
 def mark_used(connection: Connection, ids: Sequence[int], timestamp: float) -> None:
-    sql = f"UPDATE told SET used_at = ? WHERE id IN ({marks(ids)})"  # noqa: S608 - only marks are put into it
+    sql = f"UPDATE told SET used_at = ? WHERE id IN ({marks(ids)})"
     connection.execute(sql, (int(timestamp), *ids))
+
+
+# For people
+
+_WEEK = 7 * 86_400
+_COLUMNS = ("id", "timestamp", "session_id", "moment", "kind", "name", "text", "reason", "is_shadow", "used_at")
+
+
+def latest(connection: Connection, project: str | None, hidden: Iterable[str], limit: int) -> list[dict[str, Any]]:
+    """The lines that were told last, newest first, with the project of their session."""
+    condition, values = _visible(project, hidden)
+    rows = connection.execute(
+        f"SELECT {', '.join(f't.{name}' for name in _COLUMNS)}, s.project FROM told AS t"
+        f" LEFT JOIN sessions AS s ON s.id = t.session_id WHERE {condition}"
+        " ORDER BY t.timestamp DESC, t.id DESC LIMIT ?",
+        (*values, limit),
+    )
+    lines = [dict(zip((*_COLUMNS, "project"), row, strict=True)) for row in rows]
+    return [{**line, "is_shadow": bool(line["is_shadow"])} for line in lines]
+
+
+def find_name(connection: Connection, line: str) -> str:
+    """The name of a line, which may be given by the number of a row."""
+    number = line.removeprefix("#")
+    if not number.isdecimal() or len(number) > limits.MAX_ROW_DIGITS:
+        return line
+    row = connection.execute("SELECT name FROM told WHERE id = ?", (int(number),)).fetchone()
+    return str(row[0]) if row else line
+
+
+def weeks(connection: Connection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:
+    """Counts for each of the last weeks in which anything was told, oldest first; `week` is its first second."""
+    condition, values = _visible(project, hidden)
+    rows = connection.execute(
+        f"SELECT t.timestamp / {_WEEK} * {_WEEK}, sum(NOT t.is_shadow), sum(NOT t.is_shadow AND t.used_at IS NOT NULL),"
+        " sum(t.moment = ?), sum(t.moment = ? AND t.kind = 'fact' AND NOT t.is_shadow AND t.used_at IS NOT NULL)"
+        " FROM told AS t LEFT JOIN sessions AS s ON s.id = t.session_id"
+        f" WHERE {condition} AND t.timestamp > ? GROUP BY 1 ORDER BY 1",
+        (FAILURE, START, *values, int(now) - limits.STATS_WEEKS * _WEEK),
+    )
+    return [dict(zip(("week", "told", "used", "repeated", "spared"), row, strict=True)) for row in rows]
+
+
+def shadow_counts(
+    connection: Connection, project: str | None, hidden: Iterable[str], *, is_shadow: bool
+) -> list[tuple[int, int]]:
+    """Failures and commands of each session on one side of the comparison."""
+    condition, values = _visible(project, hidden)
+    rows = connection.execute(
+        "SELECT sum(o.obs_type = 'command_error'), count(*) FROM coins AS c JOIN sessions AS s ON s.id = c.session_id"
+        " JOIN observations AS o ON o.session_id = s.id"
+        f" WHERE c.is_shadow = ? AND {condition} AND o.obs_type IN ({marks(_COMMANDS)}) GROUP BY s.id",
+        (int(is_shadow), *values, *_COMMANDS),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def _visible(project: str | None, hidden: Iterable[str]) -> tuple[str, tuple[str, ...]]:
+    """A condition on the table `s`, and its values."""
+    names = tuple(hidden)
+    if project is not None:
+        return "s.project = ?", (project,)
+    return f"(s.project IS NULL OR s.project NOT IN ({marks(names)}))", names

@@ -363,7 +363,11 @@ def _describe(name: str, arguments: Mapping[str, Any]) -> str:
 
 def _short_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     names = list(arguments)[: limits.MAX_ARGUMENTS]
-    return {redact_start(name, limits.MAX_NAME_CHARS): _short_value(arguments[name]) for name in names}
+    short = {redact_start(name, limits.MAX_NAME_CHARS): _short_value(arguments[name]) for name in names}
+    ids = arguments.get("ids")  # what an agent looked at shows which lines it used
+    if isinstance(ids, list) and 0 < len(ids) <= limits.MAX_ARGUMENT_IDS and all(type(one) is int for one in ids):
+        short["ids"] = " ".join(map(str, ids))[: limits.MAX_ARGUMENT_CHARS]
+    return short
 
 
 def _short_value(value: Any) -> Any:

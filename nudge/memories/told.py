@@ -23,7 +23,7 @@ def start_notes(connection: Connection, namespace: str | None, now: float) -> li
     rows = connection.execute(
         "SELECT id, kind, title, substr(content, 1, ?), updated_at FROM notes WHERE namespace = ? AND kind IN (?, ?)"
         " AND (expires_at IS NULL OR expires_at > ?) ORDER BY priority DESC, updated_at DESC LIMIT ?",
-        (4 * limits.INJECTED_NOTE_CHARS, namespace, *_KINDS, now, limits.INJECTED_NOTES),
+        (4 * limits.INJECTED_NOTE_CHARS, namespace, *_KINDS, now, 4 * limits.INJECTED_NOTES),
     )
     names = ("id", "kind", "title", "content", "updated_at")
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -12,7 +12,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import NudgeError
-from nudge.history import digest, store, views
+from nudge.history import digest, ledger, store, views
 from nudge.history.digest import Digest
 from nudge.memories import explain
 from nudge.memories.told import start_notes
@@ -38,10 +38,17 @@ class Injection(Result):
 
 
 async def inject(app: App, params: Inject, call: Call) -> Any:
+    tell = app.session.settings.tell
+    is_told = bool(params.session_id and params.note)
+    if is_told and ledger.is_silent(tell):
+        return {"text": "", "items": []}
     result = await _build(app, params, call)
-    if params.session_id and params.note and result.text:
+    if params.session_id and is_told and result.text:
+        result.is_shadow = ledger.is_shadow(tell, params.session_id)
         with contextlib.suppress(NudgeError):  # a text that cannot be stored for the trace is injected all the same
             await store_injection(app, params.session_id, app.now(), result)
+        if result.is_shadow:
+            return {"text": "", "items": []}
     return {"text": result.text, "items": _explained(result) if params.explain else []}
 
 
@@ -66,18 +73,28 @@ def _explained(result: Digest) -> list[dict[str, Any]]:
 
 
 async def store_injection(
-    app: App, session_id: str, timestamp: float, injected: Digest, event_id: str | None = None
+    app: App,
+    session_id: str,
+    timestamp: float,
+    injected: Digest,
+    event_id: str | None = None,
 ) -> None:
-    """Store what was injected, for the session's trace. `event_id` makes it idempotent: a hook that injected by itself
-    hands the text in later."""
+    """Store what was injected, for the session's trace and the ledger; in a shadow session for the ledger alone.
+    `event_id` makes it idempotent: a hook that injected by itself hands the text in later."""
 
-    def write(connection: sqlite3.Connection) -> None:
-        if event_id is None or store.is_new_event(connection, event_id, int(timestamp)):
+    def write(connection: sqlite3.Connection) -> list[int]:
+        if event_id is not None and not store.is_new_event(connection, event_id, int(timestamp)):
+            return []
+        if not injected.is_shadow:
             store.store_injection(connection, session_id, timestamp, injected.items, injected.text)
+        return ledger.store(
+            connection, session_id, timestamp, ledger.START, injected.lines, is_shadow=injected.is_shadow
+        )
 
     if app.history is not None:
         app.confirm_role()
-        await app.history.write(write)
+        if rows := await app.history.write(write):
+            app.ledger.add_rows(session_id, rows, injected.lines)
 
 
 async def _build(app: App, params: Inject, call: Call) -> Digest:

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from nudge import config, limits, paths
 from nudge.context import Context, project_of
 from nudge.errors import NudgeError, StorageFailed
-from nudge.history import digest
+from nudge.history import digest, ledger
 from nudge.history.digest import Digest
 from nudge.history.sessions import Place
 from nudge.memories.told import start_notes
@@ -37,15 +37,20 @@ def offline(
 ) -> Digest:
     """The digest that a server would give, from what is on the disk."""
     context = context if isinstance(context, Context) else Context.parse(context)
-    hints = _hints(environ, config.load(environ), context)
+    settings = config.load(environ)
+    if ledger.is_silent(settings.tell):
+        return Digest("", [])
+    hints = _hints(environ, settings, context)
     options = digest_options(context, visible_here(environ), session_id, source or digest.STARTUP, time.time())
     try:
         with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
             notes = start_notes(connection, options["project"], options["now"])
-            return digest.build(connection, hints=hints, notes=notes, **options)
+            made = digest.build(connection, hints=hints, notes=notes, **options)
     except (sqlite3.Error, StorageFailed):
-        return digest.build(None, hints=hints, **options)
+        made = digest.build(None, hints=hints, **options)
+    made.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
+    return made
 
 
 def _limit_time(connection: sqlite3.Connection) -> None:

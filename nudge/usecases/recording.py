@@ -11,6 +11,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import Invalid, NudgeError
 from nudge.history.digest import Digest
+from nudge.history.ledger import Line
 from nudge.history.summary import settle
 from nudge.storage import spool
 from nudge.usecases import credit, history, inject, telling
@@ -78,9 +79,19 @@ async def drain(app: App, directory: str) -> int:
 
 async def _store_injection(app: App, event: dict[str, Any]) -> None:
     """What a hook injected by itself while there was no server."""
-    digest = Digest(str(event["injection"]["text"]), list(event["injection"]["items"]))
+    told = event["injection"]
+    lines = [
+        Line(name, kind, text, reason, tuple((use, what) for use, what in uses))
+        for name, kind, text, reason, uses in told["lines"]
+    ]
+    digest = Digest(str(told["text"]), list(told["items"]), lines)
+    digest.is_shadow = told["is_shadow"] is True
     await inject.store_injection(
-        app, str(event["session_id"]), float(event["timestamp"]), digest, event_id=str(event["event_id"])
+        app,
+        str(event["session_id"]),
+        float(event["timestamp"]),
+        digest,
+        event_id=str(event["event_id"]),
     )
 
 

@@ -53,19 +53,23 @@ async def tell(
     app: App, database: Database, session: str, moment: str, lines: Sequence[Line], call: Call
 ) -> str | None:
     """The text of those lines that are new to the session, as far as there is room; they are in the ledger then."""
-    if not lines or _is_late(call):
+    setting = app.session.settings.tell
+    if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
     new = app.ledger.claim(session, _fitting(lines))
     if not new:
         return None
-    app.in_background(_keep(app, database, session, moment, new))
-    return HEADER + "\n".join(line.text for line in new)
+    is_shadow = ledger.is_shadow(setting, session)
+    app.in_background(_keep(app, database, session, moment, new, is_shadow))
+    return None if is_shadow else HEADER + "\n".join(line.text for line in new)
 
 
-async def _keep(app: App, database: Database, session: str, moment: str, lines: Sequence[Line]) -> None:
+async def _keep(
+    app: App, database: Database, session: str, moment: str, lines: Sequence[Line], is_shadow: bool
+) -> None:
     """Put lines into the ledger. A commit waits for the disk, and a hook does not."""
     rows = await database.write(
-        lambda connection: ledger.store(connection, session, app.now(), moment, lines, is_shadow=False)
+        lambda connection: ledger.store(connection, session, app.now(), moment, lines, is_shadow=is_shadow)
     )
     app.ledger.add_rows(session, rows, lines)
 
@@ -77,6 +81,11 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
         banned = await database.read(ledger.load_banned)
         known.banned = banned if known.banned is None else known.banned
     if not known.is_loaded(session):
+        if (setting := app.session.settings.tell).startswith("shadow:"):
+            is_shadow = ledger.is_shadow(setting, session)
+            app.in_background(
+                database.write(lambda connection: ledger.keep_coin(connection, session, is_shadow, app.now()))
+            )
         known.add_session(session, await database.read(lambda connection: ledger.load_session(connection, session)))
     return known
 

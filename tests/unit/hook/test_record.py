@@ -453,7 +453,10 @@ def test_without_a_server_the_hook_looks_itself(
     assert offline == [(runtime, "/home/u/proj", "s-1", "startup")]
     assert capsys.readouterr() == ("OFFLINE\n", "")
     assert started == [runtime]
-    assert [event.get("injection") for event in spooled(runtime)] == [None, {"text": "OFFLINE\n", "items": [{"id": 7}]}]
+    assert [event.get("injection") for event in spooled(runtime)] == [
+        None,
+        {"text": "OFFLINE\n", "items": [{"id": 7}], "lines": [], "is_shadow": False},
+    ]
 
 
 @pytest.mark.parametrize("said", [None, error(-32601, "E_METHOD", "no such method"), result({}), result(None)])

@@ -1,0 +1,71 @@
+"""What was told, and what shows that it was used."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from nudge.history import ledger
+from nudge.history.ledger import COMMAND, FILE, IDENTITY, Ledger, Line
+from nudge.storage import migrations
+
+NOW = 1_800_000_000.0
+LINE = Line("fact python3", "fact", "text", "known", ((COMMAND, "uv run pytest"), (IDENTITY, "#12"), (FILE, "/a.py")))
+
+
+@pytest.fixture
+def connection() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection)
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("event", "is_use"),
+    [
+        ({"type": "command", "content": "cd x && uv run pytest -q"}, True),
+        ({"type": "command", "content": "uv run pytester"}, False),
+        ({"type": "command", "content": "nudge show 12"}, True),
+        ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "11 12"}}}, True),
+        ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "[12]"}}}, False),
+        ({"type": "file_read", "content": "/a.py", "file_path": "/a.py"}, True),
+        ({"type": "file_edit", "content": "/a.py", "file_path": "/a.py"}, False),
+        ({"type": "user_prompt", "content": "uv run pytest"}, False),
+    ],
+)
+def test_what_shows_that_a_line_was_used(event: dict[str, Any], is_use: bool) -> None:
+    """Its command run, its id fetched, its file opened; once."""
+    known = Ledger()
+    known.add_rows("s1", [7], [LINE])
+    assert known.take_used("s1", event) == ([7] if is_use else [])
+    assert known.take_used("s1", event) == []
+
+
+def test_a_line_is_claimed_once_in_a_session_and_never_when_banned() -> None:
+    """Another session is told it too."""
+    known = Ledger()
+    assert known.claim("s1", [LINE]) == [LINE] == known.claim("s2", [LINE])
+    assert known.claim("s1", [LINE]) == []
+    known.banned = {LINE.name}
+    assert known.claim("s3", [LINE]) == []
+
+
+def test_lines_told_often_and_never_used_are_known(connection: sqlite3.Connection) -> None:
+    """After five starts; one use is enough to stay, and shadow sessions do not count."""
+    for number in range(5):
+        assert ledger.never_used(connection, [LINE.name]) == set()
+        ledger.store(connection, f"x{number}", NOW, ledger.START, [LINE], is_shadow=True)
+        rows = ledger.store(connection, f"s{number}", NOW + number, ledger.START, [LINE], is_shadow=False)
+    assert ledger.never_used(connection, [LINE.name]) == {LINE.name}
+    ledger.mark_used(connection, rows, NOW)
+    assert ledger.never_used(connection, [LINE.name]) == set()
+
+
+def test_the_coin_of_a_session_is_always_the_same() -> None:
+    """And about as often as the share says."""
+    shadows = sum(ledger.is_shadow("shadow:20%", f"session {number}") for number in range(2_000))
+    assert 300 < shadows < 500
+    assert not any(ledger.is_shadow(setting, "s") for setting in ("1", "0", "shadow:0%"))
+    assert ledger.is_shadow("shadow:100%", "s")
