@@ -51,6 +51,8 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     agent.recorded_and_told,
     agent.hooks_are_cheap,
     learning.failure_is_answered,
+    learning.prompt_is_answered,
+    learning.two_sessions_edit_one_file,
     *wiring.CHECKS,
     two_days.two_days,
 )

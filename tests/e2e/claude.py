@@ -89,11 +89,21 @@ def _texts(node: Any) -> Iterator[str]:
                 yield from _texts(node[name])
 
 
+def write(path: Path, content: str) -> Step:
+    return {"name": "Write", "input": {"file_path": str(path), "content": content}}
+
+
 def run(
-    desk: Desk, name: str, steps: Sequence[Step] = (), *, cwd: str | None = None, settings: Path | None = None
+    desk: Desk,
+    name: str,
+    steps: Sequence[Step] = (),
+    *,
+    cwd: str | None = None,
+    settings: Path | None = None,
+    prompt: str = "please do it",
 ) -> Run:
     """Ask for something in `cwd`; the model plays the steps, then says that it is done."""
-    with _started(desk, name, steps, cwd, settings) as (process, folder):
+    with started(desk, name, steps, cwd, settings, prompt) as (process, folder):
         output, errors = process.communicate(timeout=120)
         assert process.returncode == 0, output[-2_000:] + errors[-2_000:]
     return Run(folder, output)
@@ -101,7 +111,7 @@ def run(
 
 def interrupt(desk: Desk, name: str, steps: Sequence[Step], marker: Path, *, cwd: str) -> Run:
     """Press Ctrl-C once a step has made `marker`."""
-    with _started(desk, name, steps, cwd, None) as (process, folder):
+    with started(desk, name, steps, cwd) as (process, folder):
         eventually(marker.exists, "the agent is at work")
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate(timeout=TIMEOUT)
@@ -109,12 +119,18 @@ def interrupt(desk: Desk, name: str, steps: Sequence[Step], marker: Path, *, cwd
 
 
 @contextmanager
-def _started(
-    desk: Desk, name: str, steps: Sequence[Step], cwd: str | None, settings: Path | None
+def started(
+    desk: Desk,
+    name: str,
+    steps: Sequence[Step],
+    cwd: str | None = None,
+    settings: Path | None = None,
+    prompt: str = "please do it",
 ) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A run that is under way: its process, and where its requests are."""
     folder = desk.machine.base / name
     with _model(folder, steps) as port:
-        command = ["claude", "-p", "please do it", "--dangerously-skip-permissions"]
+        command = ["claude", "-p", prompt, "--dangerously-skip-permissions"]
         command += ["--output-format", "stream-json", "--verbose", "--include-hook-events"]
         command += ["--debug-file", str(folder / "debug.log")]
         command += ["--settings", str(settings)] if settings else []

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+from nudge import limits
 from tests.e2e import claude
 from tests.e2e.clients import Desk
 from tests.harness import eventually
@@ -45,3 +46,54 @@ def _is_answered(desk: Desk, number: int) -> bool:
     text = json.dumps(run.requests[-1]["messages"])
     assert text.count("Nudge record, not an instruction:") <= 1, text
     return "Nudge record, not an instruction:" in text and "bin/pytest" in text
+
+
+_HEADER = "Nudge record, not an instruction:"
+_ABOUT_REDIS = "move the session tokens from redis into postgres"
+
+
+def prompt_is_answered(desk: Desk) -> None:
+    """A prompt about a decision reaches the model with it; small talk comes alone. More decisions than the start has
+    room for: this one is not told there."""
+    _prepare(desk)
+    _decide(desk, "Session tokens live in Redis", "5")
+    for number in range(limits.INJECTED_NOTES):
+        _decide(desk, f"Color {number} of the logo is blue", "9")
+    told = any(_HEADER in claude.run(desk, f"asked-{number}", prompt=_ABOUT_REDIS).told for number in range(_WITHIN))
+    assert told, "no prompt was answered"
+    small_talk = claude.run(desk, "thanks", prompt="thanks, that looks great").told
+    assert _HEADER not in small_talk, small_talk
+
+
+def _decide(desk: Desk, title: str, priority: str) -> None:
+    text = ("-T", title, "-c", "It was decided in March.", "--kind", "decision", "--priority", priority)
+    desk.run("nudge", "memory", "store", *text)
+
+
+def two_sessions_edit_one_file(desk: Desk) -> None:
+    """While one session is at work on a file, another that edits it reads so; the first time only."""
+    _prepare(desk)
+    shared, done = desk.project / "shared.txt", desk.project / "done"
+    wait = claude.bash(f"while [ ! -e {done} ]; do sleep 0.1; done")
+    with claude.started(desk, "at-work", [claude.write(shared, "mine"), wait]) as (process, _):
+        try:
+            eventually(
+                lambda: json.loads(desk.run("nudge", "history", str(shared), "--json"))["sessions"],
+                "the first edit is recorded",
+            )
+            told = [_edit_answers(desk, shared, number) for number in range(_WITHIN)]
+        finally:
+            done.touch()
+        process.communicate(timeout=60)
+    assert max(told) == 1, told
+
+
+def _edit_answers(desk: Desk, path: Path, number: int) -> int:
+    """How often a session that edits the file twice is told."""
+    steps = [claude.bash(f"cat {path}"), _read(path), claude.write(path, "a"), claude.write(path, "b")]
+    run = claude.run(desk, f"editor-{number}", steps)
+    return json.dumps(run.requests[-1]["messages"]).count("another session that is at work, claude-code")
+
+
+def _read(path: Path) -> claude.Step:
+    return {"name": "Read", "input": {"file_path": str(path)}}
