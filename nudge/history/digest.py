@@ -248,7 +248,7 @@ def _uses(row: SessionRow) -> Uses:
 
 
 def _outcome(row: SessionRow) -> Iterator[str]:
-    """What a session leaves behind: its last commit, and what was failing at its end."""
+    """What a session leaves behind: its last commit, what was failing at its end, and its last words."""
     if row.commit is not None:
         yield f"committed {quote(row.commit.content, limits.INJECTED_SUBJECT_CHARS)} #{row.commit.id}"
     if row.failing is not None:
@@ -256,6 +256,8 @@ def _outcome(row: SessionRow) -> Iterator[str]:
         is_short = len(command) <= limits.MAX_TOLD_COMMAND and "\n" not in command
         told = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
         yield f"left failing: {told}#{row.failing.id}"
+    if row.last_words:
+        yield f"last words: {quote(row.last_words, limits.INJECTED_NOTE_CHARS)}"
 
 
 def _files(row: SessionRow) -> str:

@@ -149,7 +149,10 @@ def _read_session_start(payload: Mapping[str, Any]) -> Observation:
 
 
 def _read_session_end(payload: Mapping[str, Any]) -> Observation:
-    return Observation("session_end", _label(payload, "reason", "other"))
+    words = redact_start(" ".join(text_of(payload, "last_assistant_message").split()), limits.MAX_LAST_WORDS)
+    return Observation(
+        "session_end", _label(payload, "reason", "other"), metadata={"last_words": words} if words else None
+    )
 
 
 def _read_session_compact(payload: Mapping[str, Any]) -> Observation:

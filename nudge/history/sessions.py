@@ -9,6 +9,7 @@ import os
 from nudge import limits
 from nudge.history.event import marks
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
+from nudge.history.summary import last_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class SessionRow:
         "intent",
         "intents",
         "last",
+        "last_words",
         "project",
     )
 
@@ -79,6 +81,7 @@ class SessionRow:
         self.files = _files(connection, self.id)
         self.commit = _last_commit(connection, self.id)
         self.failing = _failing(connection, self.id)
+        self.last_words = last_words(connection, self.id)
 
     def is_live(self, now: float) -> bool:
         return self.ended_at is None and now - self.last <= limits.LIVE_SECONDS

@@ -55,7 +55,9 @@ def _last_event(connection: Connection, session_id: str) -> int:
 
 def summarize(connection: Connection, session_id: str) -> dict[str, Any]:
     """Make the summary. The same rows give the same summary."""
+    words = last_words(connection, session_id)
     return {
+        **({"last_words": words} if words else {}),
         "intent": intent(connection, session_id),
         "files": _files(connection, session_id),
         "failed": _failures(connection, session_id),
@@ -79,6 +81,16 @@ def intent(connection: Connection, session_id: str) -> str | None:
         (session_id, *NOT_ACTIONS),
     ).fetchone()
     return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
+
+
+def last_words(connection: Connection, session_id: str) -> str:
+    """What the assistant said last, by the latest end of the session; empty when that is not known."""
+    row = connection.execute(
+        "SELECT metadata FROM observations WHERE session_id = ? AND +obs_type = 'session_end'"
+        " ORDER BY timestamp DESC, id DESC LIMIT 1",
+        (session_id,),
+    ).fetchone()
+    return str(json.loads(row[0]).get("last_words") or "") if row else ""
 
 
 def _files(connection: Connection, session_id: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from nudge.storage import spool
@@ -154,3 +155,20 @@ def test_edits_before_a_restart_are_known_after_it(machine: Machine) -> None:
     machine.http_only()
     _, printed = in_time(lambda session: _edited(machine, session, path, f"of {session}"))
     assert "edited" in printed
+
+
+def test_the_next_session_reads_how_the_last_one_ended(machine: Machine, tmp_path: Path) -> None:
+    """The assistant's last words, redacted, in the line about that session; the end itself prints nothing."""
+    machine.http_only()
+    transcript = tmp_path / ".claude" / "t.jsonl"
+    transcript.parent.mkdir()
+    text = "Two tests of the parser still fail.\npassword = hunter2hunter2hunter2"
+    transcript.write_text(
+        json.dumps({"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}}) + "\n"
+    )
+    prompted(machine, "s1", "fix the parser")
+    _edited(machine, "s1", f"{_REPO}/parser.py", "t1")
+    end = {"session_id": "s1", "reason": "other", "transcript_path": str(transcript)}
+    assert record(machine, hook_event_name="SessionEnd", **end) == ""
+    printed = record(machine, hook_event_name="SessionStart", session_id="s2", source="startup")
+    assert 'last words: "Two tests of the parser still fail.' in printed and "hunter2hunter2" not in printed

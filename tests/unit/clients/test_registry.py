@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nudge.clients import registry
+from nudge.clients import claude_code, registry
 from tests.unit.history.payloads import extract, payload
 
 MARK = "TEXT OF A FILE"
@@ -171,3 +172,19 @@ def test_tools_and_arguments_have_other_names(
     event = extract({**payload("PostToolUse"), **fields}, now=NOW)
     assert event is not None
     assert (event["type"], event["content"], event["tool_name"]) == (kind, content, name)
+
+
+def test_the_end_of_a_session_has_the_last_words(tmp_path: Path) -> None:
+    """Of the session's own assistant, from the end of the transcript; damaged lines and missing files have none."""
+    transcript = tmp_path / "t.jsonl"
+    said = [
+        {"type": "assistant", "message": {"content": [{"type": "text", "text": "All tests pass."}]}},
+        {"type": "assistant", "isSidechain": True, "message": {"content": [{"type": "text", "text": "sub"}]}},
+        {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash"}]}},
+        {"type": "assistant", "message": "odd"},
+    ]
+    transcript.write_text("\n".join([*map(json.dumps, said), '{"assistant"']))
+    end = {"hook_event_name": "SessionEnd", "session_id": "s", "transcript_path": str(transcript)}
+    assert claude_code.CLIENT.translate(end)["last_assistant_message"] == "All tests pass."
+    gone = {**end, "transcript_path": str(tmp_path / "gone")}
+    assert claude_code.CLIENT.translate(gone)["last_assistant_message"] == ""
