@@ -76,6 +76,11 @@ class Ledger:
             if used_at is None:
                 told.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
 
+    def set_banned(self, name: str, never: bool) -> None:
+        """Ban a line from now on, or allow it again; what is not read yet will say so itself."""
+        if self.banned is not None:
+            self.banned = self.banned | {name} if never else self.banned - {name}
+
     def claim(self, session: str, lines: Sequence[Line]) -> list[Line]:
         """Those of the lines that the session was not told yet and nobody banned; they count as told from now on."""
         told = self._session(session)

@@ -75,7 +75,7 @@ async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
     name = await app.write_once(call, write)
     if name is None:
         raise NotFound(f"no line {params.line} {'was told' if params.never else 'is banned'}")
-    app.ledger.banned = None  # read again before the next line is told
+    app.ledger.set_banned(name, params.never)
     return {"line": name, "never": params.never}
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from nudge.history import ledger
+from nudge.history import ledger, store
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Ledger, Line
+from nudge.history.purge import Conditions, purge_observations
 from nudge.storage import migrations
+from nudge.storage.sqlite import match_texts
 
 NOW = 1_800_000_000.0
 LINE = Line("fact python3", "fact", "text", "known", ((COMMAND, "uv run pytest"), (IDENTITY, "#12"), (FILE, "/a.py")))
@@ -69,3 +71,13 @@ def test_the_coin_of_a_session_is_always_the_same() -> None:
     assert 300 < shadows < 500
     assert not any(ledger.is_shadow(setting, "s") for setting in ("1", "0", "shadow:0%"))
     assert ledger.is_shadow("shadow:100%", "s")
+
+
+def test_a_purge_deletes_what_was_told_of_it(connection: sqlite3.Connection) -> None:
+    """A line that names a deleted observation goes with it."""
+    event = {"event_id": "e", "session_id": "s1", "timestamp": int(NOW), "type": "command", "content": "make"}
+    number = store.record(connection, event)
+    lines = [Line("fact make", "fact", f"works: make #{number}", ""), Line("m7", "note", "kept #999", "")]
+    ledger.store(connection, "s2", NOW, ledger.FAILURE, lines, is_shadow=False)
+    purge_observations(connection, Conditions(now=NOW, ids=[int(number or 0)]), NOW, match_texts)
+    assert [row[0] for row in connection.execute("SELECT name FROM told")] == ["m7"]
