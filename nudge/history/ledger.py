@@ -81,10 +81,12 @@ class Ledger:
         if self.banned is not None:
             self.banned = self.banned | {name} if never else self.banned - {name}
 
-    def claim(self, session: str, lines: Sequence[Line]) -> list[Line]:
-        """Those of the lines that the session was not told yet and nobody banned; they count as told from now on."""
+    def claim(self, session: str, lines: Sequence[Line], *, again: bool = False) -> list[Line]:
+        """Those of the lines that nobody banned and the session was not told yet, or may be told again; they count as
+        told from now on."""
         told = self._session(session)
-        new = [line for line in lines if line.name not in told.names and line.name not in (self.banned or ())]
+        allowed = [line for line in lines if line.name not in (self.banned or ())]
+        new = [line for line in allowed if again or line.name not in told.names]
         told.names.update(line.name for line in new)
         return new
 

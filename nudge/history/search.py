@@ -86,26 +86,33 @@ def search_observations(
     only for the order `blended`."""
     tokens = _scan(query)
     match, conditions = _Parser(tokens).parse() or '""', Filter(project, obs_type, before, after, hidden)
-    last = offset + limit
+    columns, show = (_FULL, observation) if full else (_INDEX, _preview)
     if order_by == "blended":
-        ids = _best_first(_blended_scores(connection, match, conditions, now))[:last]
+        ids = _best_first(_blended_scores(connection, match, conditions, now))[offset : offset + limit]
+        rows = _fetch(connection, ids, columns)
     else:
         rows = connection.execute(
-            f"SELECT o.id {_FOUND}{conditions.sql} ORDER BY f.rank LIMIT ?", (match, *conditions.values, last)
-        )
-        ids = [row[0] for row in rows]
-    whole = frozenset(ids)
-    if len(ids) < last and _is_question(tokens, query, found=bool(ids)):
-        ids += [identity for identity in _some_words(connection, query, conditions, last) if identity not in whole]
-    rows = _fetch(connection, ids[offset:last], _FULL if full else _INDEX)
-    shown = [observation(row) if full else _preview(row) for row in rows]
-    return [row if row["id"] in whole else {**row, "partial": True} for row in shown]
+            f"SELECT {columns} {_FOUND}{conditions.sql} ORDER BY f.rank LIMIT ? OFFSET ?",
+            (match, *conditions.values, limit, offset),
+        ).fetchall()
+    shown = [show(row) for row in rows]
+    if len(rows) < limit and _is_question(connection, tokens, query, match):
+        skipped = 0 if rows or not offset else max(offset - _count(connection, match, conditions), 0)
+        some = _some_words(connection, query, match, conditions, skipped + limit - len(rows))
+        shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
+    return shown
 
 
-def _some_words(connection: Connection, query: str, conditions: Filter, most: int) -> list[int]:
-    """Those with any of the words, by rank. An ordinary word is in half of a large history: of more than can be ranked
-    in time the newest are."""
-    match = _any_of(query)
+def _count(connection: Connection, match: str, conditions: Filter) -> int:
+    return int(
+        connection.execute(f"SELECT count(*) {_FOUND}{conditions.sql}", (match, *conditions.values)).fetchone()[0]
+    )
+
+
+def _some_words(connection: Connection, query: str, whole: str, conditions: Filter, most: int) -> list[int]:
+    """Those with any of the words but not `whole`, by rank. An ordinary word is in half of a large history: of more
+    than can be ranked in time the newest are."""
+    match = f"({_any_of(query)}) NOT ({whole})"
     oldest = connection.execute(
         "SELECT rowid FROM observations_fts WHERE observations_fts MATCH ? ORDER BY rowid DESC LIMIT 1 OFFSET ?",
         (match, limits.RANKED_PARTIAL),
@@ -198,11 +205,15 @@ def to_match(text: str) -> str:
     return _Parser(_scan(text)).parse() or '""'
 
 
-def _is_question(tokens: list[_Token], query: str, *, found: bool) -> bool:
+def _is_question(connection: Connection, tokens: list[_Token], query: str, match: str) -> bool:
     """Several words and nothing else: somebody who writes an operator means it. With few words those that have all of
-    them are meant, where there are any."""
-    plain = len(tokens) > 1 and all(token.kind == "phrase" for token in tokens)
-    return plain and (not found or len(telling_words(query)) >= limits.QUESTION_WORDS)
+    them are meant, where there are any, in whichever project."""
+    if len(tokens) < 2 or not all(token.kind == "phrase" for token in tokens):
+        return False
+    if len(telling_words(query)) >= limits.QUESTION_WORDS:
+        return True
+    found = "SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? LIMIT 1"
+    return connection.execute(found, (match,)).fetchone() is None
 
 
 def _any_of(text: str) -> str:

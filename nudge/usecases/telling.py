@@ -56,7 +56,8 @@ async def tell(
     setting = app.session.settings.tell
     if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
-    new = app.ledger.claim(session, _fitting(lines))
+    # A failure that happens although its start told of it is answered all the same; `learn` answers once.
+    new = app.ledger.claim(session, _fitting(lines), again=moment == ledger.FAILURE)
     if not new:
         return None
     is_shadow = ledger.is_shadow(setting, session)

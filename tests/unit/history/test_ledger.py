@@ -50,6 +50,7 @@ def test_a_line_is_claimed_once_in_a_session_and_never_when_banned() -> None:
     known = Ledger()
     assert known.claim("s1", [LINE]) == [LINE] == known.claim("s2", [LINE])
     assert known.claim("s1", [LINE]) == []
+    assert known.claim("s1", [LINE], again=True) == [LINE], "a failure is answered although its start told of it"
     known.banned = {LINE.name}
     assert known.claim("s3", [LINE]) == []
 

@@ -256,3 +256,16 @@ def test_a_question_finds_what_has_some_of_its_words() -> None:
     assert search_observations(connection, "the zebra") == []
     assert not any("partial" in row for row in search_observations(connection, "cargo"))
     assert search_observations(connection, "cargo zebra", order_by="blended", now=0.0)[0]["partial"] is True
+
+
+def test_pages_of_a_question_follow_each_other() -> None:
+    """What has all the words comes first; page by page nothing is missing or twice."""
+    connection = filled(*(event("command", text, NOW + place) for place, text in enumerate(PAGED)))
+    query = "alpha beta gamma delta"
+    whole = search_observations(connection, query, limit=50)
+    assert [row.get("partial", False) for row in whole] == [False] * 2 + [True] * 5
+    pages = [row for offset in range(0, 9, 2) for row in search_observations(connection, query, limit=2, offset=offset)]
+    assert pages == whole
+
+
+PAGED = ["alpha beta gamma delta", "delta gamma beta alpha", *(f"alpha number{number}" for number in range(5))]
