@@ -81,9 +81,8 @@ def search_observations(
     full: bool = False,
     hidden: frozenset[str] = frozenset(),
 ) -> list[dict[str, Any]]:
-    """Return matches as previews, or in full, leaving out the projects in `hidden`. Behind what has all of several
-    plain words come those with some of them, marked `partial`, when it is a question or nothing has all. `now` matters
-    only for the order `blended`."""
+    """Return matches as previews, or in full, leaving out the projects in `hidden`. Behind what has all words
+    of a question come those with some of them, marked `partial`. `now` matters only for the order `blended`."""
     tokens = _scan(query)
     match, conditions = _Parser(tokens).parse() or '""', Filter(project, obs_type, before, after, hidden)
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
@@ -96,7 +95,7 @@ def search_observations(
             (match, *conditions.values, limit, offset),
         ).fetchall()
     shown = [show(row) for row in rows]
-    if len(rows) < limit and _is_question(connection, tokens, query, match):
+    if len(rows) < limit and _is_question(tokens):
         skipped = 0 if rows or not offset else max(offset - _count(connection, match, conditions), 0)
         some = _some_words(connection, query, match, conditions, skipped + limit - len(rows))
         shown += [{**show(row), "partial": True} for row in _fetch(connection, some[skipped:], columns)]
@@ -205,15 +204,10 @@ def to_match(text: str) -> str:
     return _Parser(_scan(text)).parse() or '""'
 
 
-def _is_question(connection: Connection, tokens: list[_Token], query: str, match: str) -> bool:
-    """Several words and nothing else: somebody who writes an operator means it. With few words those that have all of
-    them are meant, where there are any, in whichever project."""
-    if len(tokens) < 2 or not all(token.kind == "phrase" for token in tokens):
-        return False
-    if len(telling_words(query)) >= limits.QUESTION_WORDS:
-        return True
-    found = "SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? LIMIT 1"
-    return connection.execute(found, (match,)).fetchone() is None
+def _is_question(tokens: list[_Token]) -> bool:
+    """Several words and nothing else, as in `what degree did I graduate with`: somebody who writes an operator means
+    it, and a few words are meant as they are."""
+    return len(tokens) >= limits.QUESTION_WORDS and all(token.kind == "phrase" for token in tokens)
 
 
 def _any_of(text: str) -> str:
