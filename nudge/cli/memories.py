@@ -14,6 +14,7 @@ from nudge.cli import completion, hints, notes, output, params, plain
 from nudge.cli.app import verb, verb_group
 from nudge.cli.note_params import (
     RELATIONS,
+    TIERS,
     call,
     field_options,
     filter_options,
@@ -40,15 +41,16 @@ _HINTS_RECALLED = 5
 @verb(
     "remember",
     'nudge remember "We use SQLite because one writer is enough" --kind decision',
-    'nudge remember "Deploys need VPN" --tags deploy --tier long',
+    'nudge remember "Deploys need VPN this week" --tags deploy --tier mid',
     'git log -1 --format=%B | nudge remember - --title "Why the cache went" --kind change',
 )
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The note; - reads it from stdin.")
 @option("--title", metavar="TITLE", help="Its title (the first sentence); the same title updates the note.")
 @field_options
 def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
-    """A note is kept for the repo you are in. Credentials are refused."""
+    """A note is kept for the repo you are in, and for good unless --tier says otherwise. Credentials are refused."""
     content = read_text(" ".join(text))
+    fields["tier"] = fields["tier"] or TIERS[-1]
     return _store(invocation, title=title or first_sentence(content), content=content, **fields)
 
 

@@ -55,8 +55,11 @@ def send(server: Served, operation: Any, mode: GenerationMode, count: int, wante
         base = f"http://127.0.0.1:{server.port}"
         response = case.call(base_url=base, headers={"Authorization": f"Bearer {server.token}"})
         case.validate_response(response, checks=wanted)
+        answered.append(response.status_code)
 
+    answered: list[int] = []
     exchange()
+    assert answered, "nothing was sent"
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in NOT_SENT])

@@ -91,9 +91,9 @@ def test_the_title_is_the_first_sentence(text: str, title: str) -> None:
 
 @pytest.mark.usefixtures("repo")
 def test_remember(nudge: Nudge, server: Server) -> None:
-    """The words are the note, quoted or not; where the caller is goes along, and the answer says how long it is
-    kept."""
-    outcome = nudge("remember", "Use", "SQLite.", "--kind", "decision", "--tags", "a,b", "--tier", "long")
+    """The words are the note, quoted or not, kept for good unless --tier says otherwise; where the caller is goes
+    along, and the answer says how long it is kept."""
+    outcome = nudge("remember", "Use", "SQLite.", "--kind", "decision", "--tags", "a,b")
     assert server.params == {
         "title": "Use SQLite",
         "content": "Use SQLite.",
@@ -113,7 +113,7 @@ def test_remember_from_stdin(nudge: Nudge, server: Server, monkeypatch: pytest.M
     """`-` reads the text; what is no text, or too long, is refused here."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Größe\nzwei\n".encode())))
     nudge("remember", "-", "--title", "T")
-    assert server.params == {"title": "T", "content": "Größe\nzwei"}
+    assert server.params == {"title": "T", "content": "Größe\nzwei", "tier": "long"}
     for content, code in ((b"\xff", 2), (b"x" * (limits.MAX_NOTE_BYTES + 2), 3)):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
         assert nudge("remember", "-").code == code
