@@ -66,7 +66,7 @@ _PLAIN = {
     "bump": _Line(("component", "key"), {"--json": "json"}, {"--delta": ("delta", _whole)}),
     "serve": _Line(
         (),
-        {"--detach": "detach", "--http-only": "http_only"},
+        {"--daemon": "daemon", "--detach": "detach", "--http": "http_only", "--http-only": "http_only"},
         {"--successor": ("successor", None), "--port": ("port", _port), "-p": ("port", _port)},
     ),
 }

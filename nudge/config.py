@@ -337,6 +337,20 @@ def _told(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tupl
             yield setting, environ[setting.variable], setting.variable
 
 
+def as_flags(told: Mapping[str, str]) -> list[str]:
+    """The arguments by which `nudge serve` is told the same; `told` is text by name, as `Sources.told` has it."""
+    arguments = []
+    for setting in SETTINGS:
+        if setting.name not in told:
+            continue
+        text = told[setting.name]
+        if not setting.is_switch:
+            arguments.append(f"{setting.flag}={text}")
+        elif setting.parse(text) != setting.default:
+            arguments.append(setting.flag)
+    return arguments
+
+
 def _parse(setting: Setting, raw: Any, source: str) -> Any:
     try:
         return setting.parse(raw)

@@ -52,7 +52,8 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
 
 
 @verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
-@option("--http-only", is_flag=True, help="Serve HTTP until Ctrl-C, without MCP on stdio.")
+@option("--http-only", "--http", is_flag=True, help="Serve HTTP until Ctrl-C, without MCP on stdio.")
+@option("--daemon", is_flag=True, help="Start the server in the background and return when it answers.")
 @option("--detach", is_flag=True, help="Serve without a client; ends when it is not needed.")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(

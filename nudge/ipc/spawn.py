@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nudge.ipc.endpoint import Endpoint
 
@@ -41,16 +41,18 @@ def ensure_primary(
     start: bool = True,
     timeout: float = limits.START_TIMEOUT,
     port: int | None = None,
+    arguments: Sequence[str] = (),
     wait_for_upgrade: bool = False,
 ) -> Connection:
-    """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given.
+    """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given,
+    with these `arguments` for `nudge serve`.
 
     An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is
     waited for. One of an older version is replaced; a command waits for that, which ends too soon to see it through.
     """
     began = boot_seconds()
     pause = _FIRST_PAUSE
-    starter = Starter(directory, port=port)
+    starter = Starter(directory, port=port, arguments=arguments)
     try:
         while True:
             published = endpoint.read(directory)
@@ -109,10 +111,10 @@ def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *,
 class Starter:
     """One process's part in starting a server: takes the start lock, starts a child, watches it."""
 
-    __slots__ = ("_child", "_directory", "_lock", "_port", "_waiting_since")
+    __slots__ = ("_arguments", "_child", "_directory", "_lock", "_port", "_waiting_since")
 
-    def __init__(self, directory: str, *, port: int | None = None) -> None:
-        self._directory, self._port = directory, port
+    def __init__(self, directory: str, *, port: int | None = None, arguments: Sequence[str] = ()) -> None:
+        self._directory, self._port, self._arguments = directory, port, arguments
         self._lock: lock.Flock | None = None
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting_since: float | None = None
@@ -140,7 +142,9 @@ class Starter:
 
     def spawn(self, published: Endpoint | None = None, *, successor_of: str | None = None) -> subprocess.Popen[bytes]:
         """Start a server, with the start lock in hand."""
-        self._child = spawn_detached(self._directory, published, successor_of=successor_of, port=self._port)
+        port = [] if self._port is None else ["--port", str(self._port)]
+        arguments = [*port, *self._arguments]
+        self._child = spawn_detached(self._directory, published, successor_of=successor_of, arguments=arguments)
         self._note(os.getpid(), self._child.pid)
         return self._child
 
@@ -262,7 +266,7 @@ def spawn_detached(
     published: Endpoint | None = None,
     *,
     successor_of: str | None = None,
-    port: int | None = None,
+    arguments: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
     """Start `nudge serve --detach`: own session, no descriptor of ours, root as directory, a bare environment.
 
@@ -281,8 +285,7 @@ def spawn_detached(
     if published is not None and _is_newer_installation(published):
         executable = str(published.executable)
         environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}  # ours, not its
-    command = [executable, "-P", "-m", "nudge", "serve", "--detach"]
-    command += [] if port is None else ["--port", str(port)]
+    command = [executable, "-P", "-m", "nudge", "serve", "--detach", *arguments]
     command += [] if successor_of is None else ["--successor", successor_of]
     with open(os.devnull, "rb") as nothing, _open_start_report(directory) as report:
         child = subprocess.Popen(

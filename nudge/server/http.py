@@ -18,7 +18,7 @@ from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import HttpProcessingError
 
 from nudge import __version__, limits, strict_json
-from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NudgeError
+from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.server import jsonrpc, rest
 from nudge.server.http_connections import Connection, Listener, plain
 from nudge.server.mcp_server import McpCaller, McpServer
@@ -39,7 +39,8 @@ _NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %b\r\nServer: nudge\r\n%b\r\n"
 )
-_OPEN = ("/health", rest.HEALTH)  # without the token
+_OPEN = ("/health", rest.HEALTH, "/sse")  # without the token
+_NO_SSE = "the SSE transport is gone; send MCP messages to POST /mcp (streamable HTTP), or run nudge serve on stdio"
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
 _CALLS: dict[Door, Call] = {"http": Call(door="http"), "mcp": Call(door="mcp")}
 
@@ -67,6 +68,7 @@ class PublicDoor:
             "/": {"POST": self._jsonrpc},
             "/mcp": {"POST": self._answer_mcp},
             "/health": {"GET": _health},
+            "/sse": {"GET": _gone, "POST": _gone},
             rest.HEALTH: {"GET": self._database_health},
             rest.OPENAPI: {"GET": _openapi},
         }
@@ -256,6 +258,11 @@ def _too_large() -> _Refused:
 
 async def _health(_request: web.BaseRequest) -> web.StreamResponse:
     return _json({"status": "healthy", "name": "nudge", "version": __version__, "role": "PRIMARY"})
+
+
+async def _gone(_request: web.BaseRequest) -> web.StreamResponse:
+    """The transport of MCP's first revision, which clients configured for it ask for by this path."""
+    return _json(rest.error_body(NotFound(_NO_SSE, use="/mcp")), 410)
 
 
 async def _openapi(_request: web.BaseRequest) -> web.StreamResponse:

@@ -39,11 +39,12 @@ class ServeOptions:
         self,
         *,
         http_only: bool = False,
+        daemon: bool = False,
         detach: bool = False,
         successor: str | None = None,
         **settings: str | int | None,
     ) -> None:
-        self.http_only, self.detach, self.successor = http_only, detach, successor
+        self.http_only, self.daemon, self.detach, self.successor = http_only, daemon, detach, successor
         self.flags = {name: str(text) for name, text in settings.items() if text is not None}
 
 
@@ -56,6 +57,8 @@ def serve(options: ServeOptions) -> int:
         paths.ensure_private_dir(directory)
     except StorageFailed as error:
         return _serve_from_memory(directory, sources.resolve(None), options, error)
+    if options.daemon:
+        return _start_in_background(directory, sources, options)
     if options.successor:
         return _take_over_role(directory, options)
     link = _connect(directory)
@@ -77,6 +80,18 @@ def _connect(directory: str) -> Connection | None:
         return Connection(published, endpoint.read_token(directory))
     except (Lost, TimedOut, NudgeError):
         return None
+
+
+def _start_in_background(directory: str, sources: config.Sources, options: ServeOptions) -> int:
+    """Start a detached server, which gets what this process was told by flags and variables as flags."""
+    was_running = (link := _connect(directory)) is not None
+    if link is not None:
+        link.close()
+    link = spawn.ensure_primary(directory, arguments=config.as_flags(sources.told), wait_for_upgrade=True)
+    link.close()
+    _report_differences(link.endpoint, options.flags)
+    _print_endpoint(directory, "A Nudge server is already running" if was_running else "Nudge serves in the background")
+    return 0
 
 
 # There is a PRIMARY already
@@ -227,7 +242,7 @@ def _serve_from_memory(
     reader: EarlyReader | None = None,
 ) -> int:
     """The directory cannot be used: our own client is still served, from memory; others could not find a server."""
-    if options.detach or options.successor or _at_terminal(options):
+    if options.daemon or options.detach or options.successor or _at_terminal(options):
         raise error
     problem = f"{error.message}; hints live in this process's memory only"
     sys.stderr.write(f"nudge: {problem}\n")

@@ -217,7 +217,7 @@ def test_json_rpc_adds_no_scope_and_no_source(script: Http) -> None:
     ],
 )
 def test_without_the_token_there_is_only_the_health(server: Served, stranger: Http, method: str, path: str) -> None:
-    """Every path but /health wants the bearer token, and says where to get it; a wrong one is as good as none."""
+    """Every path but /health and /sse wants the bearer token, and says where to get it; a wrong one is no better."""
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {server.token}"}):
         reply = stranger.exchange(method, path, b"{}" if method == "POST" else None, **headers)
         assert reply.status == 401 and b"nudge token" in reply.body
@@ -227,6 +227,15 @@ def test_anybody_may_ask_for_the_health(stranger: Http) -> None:
     """/health says that it is up, its name, version and role, and nothing else."""
     expected = {"status": "healthy", "name": "nudge", "version": __version__, "role": "PRIMARY"}
     assert stranger.exchange("GET", "/health").json == expected
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_obsolete_transport_names_its_successor(stranger: Http, method: str) -> None:
+    """/sse is answered with 410 and what to use in its place, also to a client that has no token yet."""
+    reply = stranger.exchange(method, "/sse", {} if method == "POST" else None)
+    error = reply.json
+    assert (reply.status, error["code"], error["data"]) == (410, 40401, {"reason": "E_NOT_FOUND", "use": "/mcp"})
+    assert "POST /mcp" in error["message"] and error["error"] == error["message"]
 
 
 def test_a_failure_inside_shows_nothing_of_the_inside(

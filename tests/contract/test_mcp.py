@@ -337,7 +337,8 @@ async def _asked_on_a_pipe(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_bare_call_by_post_works(server: Served) -> None:
-    """A hook needs no handshake: one POST of `tools/call`, one answer; a notification is accepted with 202."""
+    """A hook needs no handshake and no header but token and content type: one POST of `tools/call`, one answer; a
+    notification is accepted with 202."""
     call = {
         "jsonrpc": "2.0",
         "id": 9,

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from nudge import config
 from nudge.limits import LEAVE_TIMEOUT
 from tests.harness import TIMEOUT, Machine, Stdio, eventually, free_port, is_alive
 
@@ -333,6 +334,20 @@ def test_http_only_says_where_it_is_and_a_second_one_leaves(machine: Machine) ->
     second = machine.cli("serve", "--http-only")
     assert second.returncode == 0
     assert str(first.pid) in second.stderr and str(first.port) in second.stderr
+
+
+def test_a_daemon_serves_in_the_background(machine: Machine) -> None:
+    """`serve --daemon` returns when a detached server answers, which goes by the flags and variables of its starter; a
+    second one says where that is."""
+    first = machine.cli("serve", "--daemon", "--http", "--max-hints", "7", NUDGE_DEFAULT_TTL="PT2H")
+    assert first.returncode == 0 and first.stderr.startswith("Nudge serves in the background (pid ")
+    status = machine.json("status")
+    assert (status["owner"], machine.ready().port) == ("detached", int(machine.environ["NUDGE_PORT"]))
+    stored = config.read_stored(machine.runtime)
+    assert stored is not None and (stored.values["max_hints"], stored.values["default_ttl"]) == ("7", "PT2H")
+    second = machine.cli("serve", "--daemon")
+    assert (second.returncode, machine.ready().pid) == (0, status["pid"]) and "already running" in second.stderr
+    assert machine.cli("stop").returncode == 0
 
 
 # Ports and flags

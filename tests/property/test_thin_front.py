@@ -164,7 +164,8 @@ def test_plain_lines_stay_thin(verb: str, names: list[str]) -> None:
     assert front.parse_plain([verb, *names[:count], "--unlisted"]) is None
 
 
-SERVE = [["--detach"], ["--no-auth"], ["--http-only"], ["--successor", "g1"], ["--port", "9000"], ["-p", "9001"]]
+SERVE = [["--detach"], ["--daemon"], ["--no-auth"], ["--http-only"], ["--http"], ["--successor", "g1"]]
+SERVE += [["--port", "9000"], ["-p", "9001"]]
 SERVE_ODD = [["--port", "0"], ["--max-hints", "5"], ["--json"], ["--"], ["x"], ["--no-secret-guard"], ["--port"]]
 
 

@@ -107,6 +107,12 @@ def test_flags(name: str, flag: str) -> None:
     assert setting.flag == flag
 
 
+def test_flags_say_what_was_told() -> None:
+    """A switch that has its default needs no flag; every other setting goes with its text."""
+    told = {"auth": "0", "secret_guard": "1", "max_hints": "7", "retention": "command=30"}
+    assert config.as_flags(told) == ["--no-auth", "--max-hints=7", "--retention=command=30"]
+
+
 @pytest.mark.parametrize("variable", ["NUDGE_RUNTIME_DIR", "NUDGE_DB", "NUDGE_CONFIG"])
 @pytest.mark.parametrize("path", ["x", "./x", "~someone/x", ".."])
 def test_a_path_that_depends_on_where_one_stands_is_refused(variable: str, path: str) -> None:
