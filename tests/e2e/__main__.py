@@ -53,6 +53,8 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     learning.failure_is_answered,
     learning.prompt_is_answered,
     learning.two_sessions_edit_one_file,
+    learning.changed_manifest_is_said,
+    learning.session_goes_on,
     *wiring.CHECKS,
     two_days.two_days,
 )

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from nudge import limits
 from tests.e2e.clients import Desk
@@ -45,7 +45,11 @@ class Run:
     @property
     def told(self) -> str:
         """Every text that the model read before it did anything."""
-        return "\n".join(_texts(self.requests[0]["messages"]))
+        return self.read(0)
+
+    def read(self, number: int) -> str:
+        """Every text of a request."""
+        return "\n".join(_texts(self.requests[number]["messages"]))
 
     @property
     def injected(self) -> str:
@@ -66,6 +70,11 @@ class Run:
     def debug(self) -> str:
         """Claude Code's own log: what it says of hooks and servers."""
         return (self.folder / "debug.log").read_text(errors="replace")
+
+    @property
+    def session(self) -> str:
+        """The id of the session, as Claude Code and its hooks call it."""
+        return str(next(event["session_id"] for event in self.events if "session_id" in event))
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -101,12 +110,42 @@ def run(
     cwd: str | None = None,
     settings: Path | None = None,
     prompt: str = "please do it",
+    resume: str | None = None,
 ) -> Run:
-    """Ask for something in `cwd`; the model plays the steps, then says that it is done."""
-    with started(desk, name, steps, cwd, settings, prompt) as (process, folder):
+    """Ask for something in `cwd`; the model plays the steps, then says that it is done. `resume`: in the session with
+    this id, which ended before."""
+    with started(desk, name, steps, cwd, settings, prompt, resume) as (process, folder):
         output, errors = process.communicate(timeout=120)
         assert process.returncode == 0, output[-2_000:] + errors[-2_000:]
     return Run(folder, output)
+
+
+def converse(
+    desk: Desk, name: str, prompts: Sequence[str], steps: Sequence[Step] = (), *, cwd: str | None = None
+) -> Run:
+    """One process that is asked several things, each after the answer to the one before. The model plays the steps
+    when it is asked the first."""
+    with started(desk, name, steps, cwd, prompt=None) as (process, folder):
+        assert process.stdin is not None and process.stdout is not None
+        output = ""
+        for prompt in prompts:
+            message = {"type": "user", "message": {"role": "user", "content": prompt}}
+            process.stdin.write(f"{json.dumps(message)}\n")
+            process.stdin.flush()
+            output += _read_answer(process.stdout)
+        process.stdin.close()
+        output += process.stdout.read()
+        assert process.wait(TIMEOUT) == 0, output[-2_000:]
+    return Run(folder, output)
+
+
+def _read_answer(stdout: IO[str]) -> str:
+    lines = []
+    for line in stdout:
+        lines.append(line)
+        if json.loads(line).get("type") == "result":
+            return "".join(lines)
+    raise AssertionError(f"Claude Code ended without an answer: {''.join(lines)[-2_000:]}")
 
 
 def interrupt(desk: Desk, name: str, steps: Sequence[Step], marker: Path, *, cwd: str) -> Run:
@@ -125,15 +164,18 @@ def started(
     steps: Sequence[Step],
     cwd: str | None = None,
     settings: Path | None = None,
-    prompt: str = "please do it",
+    prompt: str | None = "please do it",
+    resume: str | None = None,
 ) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A run that is under way: its process, and where its requests are."""
+    """A run that is under way: its process, and where its requests are. Without a prompt it reads them from stdin."""
     folder = desk.machine.base / name
     with _model(folder, steps) as port:
-        command = ["claude", "-p", prompt, "--dangerously-skip-permissions"]
+        command = ["claude", "-p", *([prompt] if prompt is not None else ["--input-format", "stream-json"])]
+        command += ["--dangerously-skip-permissions"]
         command += ["--output-format", "stream-json", "--verbose", "--include-hook-events"]
         command += ["--debug-file", str(folder / "debug.log")]
         command += ["--settings", str(settings)] if settings else []
+        command += ["--resume", resume] if resume else []
         environ = {
             "IS_SANDBOX": "1",
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}",
@@ -145,7 +187,7 @@ def started(
             command,
             cwd=cwd or desk.project,
             env={**desk.environ, **environ},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if prompt is not None else pipe,
             stdout=pipe,
             stderr=pipe,
             text=True,

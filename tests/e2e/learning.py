@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from nudge import limits
+from tests.contract.repos import git
 from tests.e2e import claude
 from tests.e2e.clients import Desk
 from tests.harness import eventually
@@ -97,3 +98,62 @@ def _edit_answers(desk: Desk, path: Path, number: int) -> int:
 
 def _read(path: Path) -> claude.Step:
     return {"name": "Read", "input": {"file_path": str(path)}}
+
+
+_MAKEFILE = "test:\n\t@echo {}\n"
+_STALE = "Makefile changed since"
+
+
+def changed_manifest_is_said(desk: Desk) -> None:
+    """When the Makefile that a hint comes from changes, the next session is told so beside the hint; after the next
+    scan, or after the command worked, it is not."""
+    _prepare(desk)
+    git(desk.project, "init", "--quiet", "--initial-branch", "main")
+    makefile = desk.project / "Makefile"
+    makefile.write_text(_MAKEFILE.format("one"))
+    desk.run("nudge", "scan")
+    assert _STALE not in _told_of_make_test(desk, "scanned")
+    makefile.write_text(_MAKEFILE.format("another"))
+    assert _STALE in _told_of_make_test(desk, "changed")
+    desk.run("nudge", "scan")
+    assert _STALE not in _told_of_make_test(desk, "scanned-again")
+    makefile.write_text(_MAKEFILE.format("a third one"))
+    assert _STALE in _told_of_make_test(desk, "worked", claude.bash("make test"))
+    assert _STALE not in _told_of_make_test(desk, "after-it-worked")
+
+
+def _told_of_make_test(desk: Desk, name: str, *steps: claude.Step) -> str:
+    """What a session is told about it before it does anything."""
+    told = claude.run(desk, name, steps).injected
+    return next(line for line in told.splitlines() if '"make test"' in line)
+
+
+_THREAD = "## This session so far\n"
+_INTENT = "make the parser of invoices stricter"
+
+
+def session_goes_on(desk: Desk) -> None:
+    """A session that is resumed or compacted reads its own thread first, marked as such: what was asked for,
+    the files that it changed, what it left failing. Another session does not."""
+    _prepare(desk)
+    git(desk.project, "init", "--quiet", "--initial-branch", "main")
+    desk.run("nudge", "set", "invoices", "test", "make check", "--scope-os", "linux", "--scope-os", "darwin")
+    steps = [claude.write(desk.project / "parser.py", "strict = True\n"), claude.bash("make no-such-target")]
+    first = claude.run(desk, "first", steps, prompt=_INTENT)
+    resumed = claude.run(desk, "resumed", prompt="go on", resume=first.session)
+    assert resumed.session == first.session
+    _has_thread_first(resumed.read(0))
+    compacted = claude.converse(desk, "compacted", [_INTENT, "/compact", "go on"], steps)
+    assert _THREAD not in compacted.told, compacted.told
+    _has_thread_first(compacted.read(-1))
+
+
+def _has_thread_first(text: str) -> None:
+    """The conversation itself holds the same words: those of the injection alone are looked at."""
+    injected = text[text.rindex("# Nudge: records of earlier work") :]
+    title = injected.index("## ")
+    assert injected[title:].startswith(_THREAD), injected[:2_000]
+    thread, known = injected[title:].split("\n## ", 1)
+    assert known.startswith("Known here\n") and "invoices/test" in known, known[:2_000]
+    assert f'"{_INTENT}"' in thread, thread
+    assert "changed: parser.py" in thread and 'left failing: "make no-such-target" #' in thread, thread

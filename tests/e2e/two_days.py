@@ -1,81 +1,49 @@
 """Two days in the life of somebody who works with Claude Code: five checkouts, a reboot, 60 hours of silence.
 
 Each step is a function whose docstring says what it shows; the steps build on each other, and the first that fails
-ends the story.
+ends the story. What the client, its model or its user can see, and the step that shows it:
+
+| promise | step |
+|---|---|
+| hints outlive a reboot and days of silence; `set` says how long they live | `x_is_told`, `work_in_x` |
+| after `stop --forget` a miss and `ls` say how many hints there were, and how to get them back | `forget` |
+| a value kept with `--allow-secret` is in no file and ends with the process | `secret_value`, `x_is_told` |
+| two repos with one short name are two projects | `work_in_y`, `y_is_told` |
+| one history of a file in all clones and worktrees, with branch and clone; outside a repo by its path | `shops_share` |
+| an explicit condition keeps the repo, and `set` prints the whole scope | `work_in_the_shops` |
+| the text of an error is found, with its command; results say when there are more | `x_is_told`, `private_project` |
+| a near miss is answered with what was meant | `work_in_x` |
+| `nudge_bump` with a context credits the variant of that place | `precise_calls` |
+| `files_open` counts; `..` in a path is `E_SCOPE_INVALID`; a hand-written file is imported | `precise_calls` |
+| hooks are one short command, also where Claude Code shows it after `/compact` | `connect`, `compact` |
+| with the package gone no hook fails; `disconnect` leaves the settings as they were | `package_removed`, `disconnect` |
+| `claude mcp list` leaves no session behind; a server that is told to end ends in time | `health_check`, `ctrl_c` |
+| tokens in commands reach no disk, tokens in hints are refused | `work_in_x`, `precise_calls` |
+| private projects and the guard hold for every caller, whatever it has exported | `private_project` |
+| no invisible or bidirectional character in any result | `invisible_characters` |
+
+The inspector's `--strict` is in `tests.e2e.__main__`, `nudge connect` beside the plugin in `tests.e2e.wiring`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from nudge.storage.changelog import read_log
-from tests.contract.repos import git
 from tests.e2e import claude
-from tests.e2e.claude import Run, Step, bash, tool
+from tests.e2e.claude import bash, tool, write
 from tests.e2e.clients import Desk
-from tests.e2e.installation import Installation, data_below
+from tests.e2e.life import SETTINGS, Life, edit
 from tests.harness import eventually, is_alive
 
 TOKEN = "ghp_" + "7hQ2xVb9LmZ4kR8nT1wYcE5sJ6dF3gA0uPoI"  # the form of a token; nobody's
-SETTINGS = '{\n\t"model": "opus",\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}\n}'
 SILENCE = 60  # hours
 _TRIES = 3
-_AS_SOMEBODY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-
-
-class Life:
-    """One user's home and checkouts."""
-
-    def __init__(self, desk: Desk) -> None:
-        self.desk, self.machine = desk, desk.machine
-        self.nudge = Installation(desk)
-        self.x_api = self._checkout("x/api", "git@example.com:x/api.git")
-        self.y_api = self._checkout("y/api", "https://example.com/y/api")
-        self.shop = self._checkout("shop", "git@example.com:acme/shop.git")
-        self.shop_2 = self._checkout("shop-2", "https://example.com/acme/shop", branch="dev")
-        self.shop_tree = str(self.machine.base / "work/shop-tree")
-        git(Path(self.shop), "worktree", "add", "--quiet", "-b", "topic", self.shop_tree)
-        self.session = ""
-        self.settings = self.machine.home / ".claude/settings.json"
-        self.settings.parent.mkdir()
-        self.settings.write_text(SETTINGS)
-
-    def _checkout(self, folder: str, origin: str, branch: str = "main") -> str:
-        path = self.machine.base / "work" / folder
-        (path / "src").mkdir(parents=True)
-        (path / "src/a.py").write_text("one = 1\n")
-        git(path, "init", "--quiet", "--initial-branch", branch)
-        git(path, "remote", "add", "origin", origin)
-        git(path, "add", "src")
-        git(path, *_AS_SOMEBODY, "commit", "--quiet", "-m", "first")
-        return str(path)
-
-    def agent(self, name: str, cwd: str, *steps: Step) -> Run:
-        return claude.run(self.desk, name, steps, cwd=cwd)
-
-    def cli(self, *arguments: str, cwd: str | None = None) -> str:
-        return self.desk.run("nudge", *arguments, cwd=cwd)
-
-    def json(self, *arguments: str, cwd: str | None = None) -> Any:
-        done = self.desk.execute("nudge", *arguments, "--json", cwd=cwd)
-        assert done.stdout.startswith(("{", "[")), done
-        return json.loads(done.stdout)
-
-    @property
-    def stored(self) -> bytes:
-        """All that Nudge has on the disk."""
-        return data_below(Path(self.machine.runtime), self.machine.home / ".local/share/nudge")
-
-
-def edit(cwd: str, new: str) -> list[Step]:
-    file = f"{cwd}/src/a.py"
-    change = {"file_path": file, "old_string": "one = 1", "new_string": new}
-    return [{"name": "Read", "input": {"file_path": file}}, {"name": "Edit", "input": change}]
 
 
 # Day one
@@ -90,7 +58,7 @@ def connect(life: Life) -> None:
     assert len(ours) == 6 and len(hooks["Stop"]) == 1
     (command,) = {hook["command"] for hook in ours}
     assert all(hook["args"] == ["record"] for hook in ours)
-    assert command == str(life.machine.home / ".local/share/nudge/nudge-hook"), command
+    assert command == str(life.hook), command
     assert stat.S_IMODE(os.stat(command).st_mode) == 0o700
     assert "is already connected" in life.cli("connect", "claude-code")
 
@@ -103,8 +71,8 @@ def health_check(life: Life) -> None:
 
 
 def work_in_x(life: Life) -> None:
-    """An agent keeps a hint for its repo; a near miss is answered with what was meant; a token in a command reaches
-    neither the disk nor a later model."""
+    """An agent keeps a hint for its repo, and reads how long it lives; a near miss is answered with what was meant; a
+    token in a command reaches neither the disk nor a later model."""
     run = life.agent(
         "day-1-x",
         life.x_api,
@@ -114,9 +82,11 @@ def work_in_x(life: Life) -> None:
         tool("nudge_get_hint", component="api", key="tset"),
         tool("nudge_get_hint", component="ap", key="test"),
         tool("nudge_get_hint", component="cart", key="test"),
+        write(Path(life.x_api) / "plan-x.txt", "the plan"),
     )
     assert "No module named" in run.results[1]
     assert run.answer(2)["hint"]["meta"]["scope"] == {"repo": "git:example.com/x/api"}
+    assert "kept until it is not used for 30 days" in run.answer(2)["note"], run.results[2]
     for number in (3, 4, 5):
         assert run.answer(number)["error"]["near"] == ["api/test"], run.results[number]
     assert "did you mean api/test?" in run.results[3]
@@ -140,12 +110,58 @@ def work_in_y(life: Life) -> None:
 
 
 def work_in_the_shops(life: Life) -> None:
-    """A hint by the command line for the repo, and edits of one file in two clones and a worktree."""
+    """Hints by the command line, for the repo also when another condition is given; edits of one file in two clones and
+    a worktree, and of one outside any repo."""
     assert "git:example.com/acme/shop" in life.cli("set", "shop", "build", "make -j4", cwd=life.shop)
+    systems = ("--scope-os", "linux", "--scope-os", "darwin")
+    scope = "scope: repo git:example.com/acme/shop, os darwin or linux"
+    assert scope in (said := life.cli("set", "shop", "run", "make run", *systems, cwd=life.shop)), said
+    life.agent("day-1-outside", life.shop, write(life.outside, "x"))
     for name, cwd in (("1", life.shop), ("2", life.shop_2), ("tree", life.shop_tree)):
         run = life.agent(f"day-1-shop-{name}", cwd, *edit(cwd, f"one = '{name}'"))
         assert "shop/build" in run.told and "make -j4" in run.told, run.injected
         assert (Path(cwd) / "src/a.py").read_text() == f"one = '{name}'\n"
+
+
+def precise_calls(life: Life) -> None:
+    """An agent in one `api` credits the variant of the other, and not its own, by saying where it worked. A file that
+    is open makes a hint for its directory apply. A path with `..`, and a token in the middle of a command, are refused.
+    A hand-written file is imported, and what was edited in it changes."""
+    pack = life.machine.base / "pack.json"
+    for value in ("make old", "make lint"):
+        pack.write_text(json.dumps({"components": {"shop": {"hints": {"lint": {"value": value}}}}}))
+        life.cli("import", str(pack))
+    scope = {"cwd_glob": [f"{life.shop}/src/**"]}
+    name = {"component": "shop", "key": "format"}
+    run = life.agent(
+        "day-1-precise",
+        life.y_api,
+        tool("nudge_bump", component="api", key="test", context={"cwd": life.x_api}),
+        tool("nudge_get_hint", component="api", key="test"),
+        tool("nudge_bump", component="api", key="test", context={"cwd": life.shop}),
+        tool("nudge_set_hint", **name, value="ruff format", meta={"scope": scope}),
+        tool("nudge_get_hint", **name),
+        tool("nudge_get_hint", **name, context={"files_open": [f"{life.shop}/src/a.py"]}),
+        tool("nudge_set_hint", component="shop", key="up", value={"type": "path", "abs": "/srv/../etc"}),
+        tool("nudge_set_hint", component="shop", key="push", value=f"curl -H 'Authorization: token {TOKEN}' host"),
+        tool("nudge_get_hint", component="shop", key="lint"),
+    )
+    bumped, own, nowhere, _, closed, opened, path, token, imported = map(run.answer, range(9))
+    assert bumped["hint"]["value"] == "pytest -q tests/x" and bumped["hint"]["use_count"] == 1, bumped
+    assert own["hint"].get("use_count", 0) == 0, own
+    assert nowhere["error"]["reason"] == "E_NOT_FOUND" and len(nowhere["error"]["why_not"]) == 2, nowhere
+    assert closed["error"]["reason"] == "E_NOT_FOUND", closed
+    assert opened["hint"]["value"] == "ruff format", opened
+    assert path["error"]["reason"] == "E_SCOPE_INVALID", path
+    assert token["error"]["reason"] == "E_SECRET_REJECTED", token
+    assert imported["hint"]["value"] == "make lint" and imported["hint"]["version"] == 2, imported
+
+
+def compact(life: Life) -> None:
+    """After `/compact` Claude Code shows its user the command of a hook: a path and a word."""
+    run = claude.converse(life.desk, "day-1-compact", ["please do it", "/compact"], [bash("echo hello")], cwd=life.shop)
+    (shown,) = [event["message"]["content"] for event in run.events if "local-command-stdout" in json.dumps(event)]
+    assert f"PostCompact [{life.hook} record] completed successfully" in shown, shown
 
 
 def secret_value(life: Life) -> None:
@@ -200,12 +216,14 @@ def x_is_told(life: Life) -> None:
         tool("search", query="No module named"),
         tool("nudge_get_hint", component="api", key="test"),
         tool("nudge_query", text="pytest"),
+        tool("get_observations", ids=life.failures(life.x_api)),
     )
     assert "api/test" in run.told and "pytest -q tests/x" in run.told, run.injected
     assert "deploy-y" not in run.told and "npm test" not in run.told
     assert TOKEN not in json.dumps(run.requests)
-    found, hint, query = map(run.answer, range(3))
+    found, hint, query, failure = map(run.answer, range(4))
     assert [row["obs_type"] for row in found["result"]] == ["command_error"], found
+    assert failure["result"][0]["metadata"]["command"] == "python3 -c 'import no_such_flask'", failure
     assert hint["hint"]["value"] == "pytest -q tests/x"
     assert [hit["hint"]["value"] for hit in query["hints"]] == ["pytest -q tests/x"]
     life.cli("ls")  # starts a server when none is left
@@ -227,34 +245,97 @@ def y_is_told(life: Life) -> None:
 
 def shops_share(life: Life) -> None:
     """In each clone and in the worktree: the same hint, and one history of the file with every sibling's edit; clone
-    and branch are shown where they are not those of here."""
+    and branch are shown where they are not those of here. A file outside any repo is found by its path."""
     places = {life.shop: "main", life.shop_2: "dev", life.shop_tree: "topic"}
     for number, (cwd, branch) in enumerate(places.items()):
-        run = life.agent(f"day-2-shop-{number}", cwd, tool("file_history", file_path="src/a.py"))
+        run = life.agent(f"day-2-shop-{number}", cwd, *map(_history_of, ("src/a.py", str(life.outside))))
         assert "shop/build" in run.told and "make -j4" in run.told, run.injected
         touches = [touch for row in run.answer(0)["sessions"] for touch in row["touches"]]
         edits = {(touch.get("clone"), touch.get("branch")) for touch in touches if touch["obs_type"] == "file_edit"}
         assert edits == {(None, None)} | {place for place in places.items() if place != (cwd, branch)}, run.results[0]
+        assert len(run.answer(1)["sessions"]) == 1, run.results[1]
     recent = life.cli("recent", cwd=life.shop)
     assert f"(on dev, in {life.shop_2})" in recent and f"in {life.shop})" not in recent, recent
 
 
+def _history_of(path: str) -> claude.Step:
+    return tool("file_history", file_path=path)
+
+
 def invisible_characters(life: Life) -> None:
-    """A hint with bidirectional and zero-width characters reaches the model without them."""
-    life.cli("set", "shop", "odd", "make \u202etset\u200b all", cwd=life.shop)
-    run = life.agent("day-2-odd", life.shop, tool("nudge_get_hint", component="shop", key="odd"))
+    """Hints, commands, file names, notes and prompts with bidirectional and zero-width characters: none of them is in
+    anything that Nudge gives the next model, at its start or in a tool's result."""
+    life.cli("set", "shop", "odd", "make \u202etset\u200b all", "--reason", "it \u2066is\u2069 odd", cwd=life.shop)
+    file = Path(life.shop) / "odd\u202eyp.\u200bpy"
+    first = life.agent(
+        "day-2-odd",
+        life.shop,
+        bash("echo odd\u202e-command; false \u200b\u2067"),
+        write(file, "odd"),
+        tool("memory_store", title="An odd\u202e note", content="odd \u200bwords\U000e0041", kind="decision"),
+    )
+    note = first.answer(2)["id"]
+    run = life.agent(
+        "day-2-odd-again",
+        life.shop,
+        tool("nudge_get_hint", component="shop", key="odd"),
+        tool("nudge_query", text="odd"),
+        tool("nudge_get_hint", component="shop", key="odds"),
+        tool("search", query="odd"),
+        tool("get_observations", ids=life.failures(life.shop)),
+        tool("recent_context"),
+        tool("session_trace", session_id=first.session),
+        tool("memory_recall", context="odd note"),
+        tool("memory_get", id=note),
+    )
     everything = json.dumps(run.requests, ensure_ascii=False)
-    assert "\u202e" not in everything and "\u200b" not in everything and "make" in run.results[0]
+    assert not [char for char in "\u202e\u200b\u2066\u2067\u2069\U000e0041" if char in everything]
+    assert "did you mean shop/odd?" in run.results[2]
+    others = [*run.results[:2], *run.results[3:]]
+    assert not [result for result in others if "odd" not in result or result.startswith('{"error"')], others
+    assert "Decisions and lessons here" in run.told and "An odd" in run.told, run.injected
+
+
+def private_project(life: Life) -> None:
+    """A project that `nudge serve` was told is private is shown to nobody elsewhere, whatever the caller has exported,
+    and after the server was killed too; in itself it is as before. Nor can a caller turn the guard off."""
+    flags = ("--private-projects", "x/api", "--cross-project")
+    exported = {"NUDGE_PRIVATE_PROJECTS": "", "NUDGE_CROSS_PROJECT": "1", "NUDGE_SECRET_GUARD": "0"}
+    asks = (
+        tool("search", query="deploy OR echo", project=None),
+        tool("search", query="echo OR file", project=None, limit=1),
+        tool("recent_context", project=None),
+        tool("nudge_set_hint", component="api", key="token", value=TOKEN),
+    )
+    with life.server(*flags):
+        with life.variables(**exported):
+            _is_hidden(life.agent("day-2-private", life.y_api, *asks))
+        run = life.agent("day-2-own", life.x_api, asks[0])
+        assert "deploy-x" in run.results[0] and "deploy-y" in run.results[0], run.results
+        os.kill(life.machine.ready().pid, signal.SIGKILL)
+        with life.variables(**exported):
+            _is_hidden(life.agent("day-2-private-again", life.y_api, *asks))
+
+
+def _is_hidden(run: claude.Run) -> None:
+    """Of the private project nothing, of the others what was asked for."""
+    assert "Other projects" in run.told and "[shop]" in run.told, run.injected
+    found, one, recent, refused = run.results
+    assert "deploy-y" in found and run.answer(1)["more"] is True, (found, one)
+    everything = "\n".join((run.told, found, one, recent))
+    assert not [word for word in ("deploy-x", "plan-x", '"project":"x/api"') if word in everything], everything
+    assert "E_SECRET_REJECTED" in refused, refused
 
 
 def forget(life: Life) -> None:
-    """After `stop --forget` an agent's miss says how many hints there were and what brings them back."""
-    life.cli("stop", "--force", "--forget")
-    eventually(life.machine.lock_is_free, "the server ends")
+    """After `stop --forget` an agent's miss says how many hints there were and what brings them back; so does `ls`."""
+    count = sum(component["hint_count"] for component in life.json("ls")["components"])
+    life.stop("--forget")
     run = life.agent("day-2-forgotten", life.shop, tool("nudge_get_hint", component="shop", key="build"))
     message = run.answer(0)["error"]["message"]
-    assert "nudge import --previous" in message, message
-    assert life.json("import", "--previous")["imported"] == 4
+    for text in (message, life.cli("ls")):
+        assert f"{count} hints" in text and "nudge import --previous" in text, text
+    assert life.json("import", "--previous")["imported"] == count
     assert life.json("get", "shop", "build", cwd=life.shop)["hint"]["value"] == "make -j4"
 
 
@@ -274,7 +355,7 @@ def disconnect(life: Life) -> None:
     life.cli("disconnect", "claude-code")
     assert life.settings.read_bytes() == SETTINGS.encode(), life.settings.read_text()
     assert "nudge" not in json.loads((life.machine.home / ".claude.json").read_text()).get("mcpServers", {})
-    assert not (life.machine.home / ".local/share/nudge/nudge-hook").exists()
+    assert not life.hook.exists()
 
 
 STEPS: tuple[Callable[[Life], None], ...] = (
@@ -283,6 +364,8 @@ STEPS: tuple[Callable[[Life], None], ...] = (
     work_in_x,
     work_in_y,
     work_in_the_shops,
+    precise_calls,
+    compact,
     secret_value,
     ctrl_c,
     reboot,
@@ -290,6 +373,7 @@ STEPS: tuple[Callable[[Life], None], ...] = (
     y_is_told,
     shops_share,
     invisible_characters,
+    private_project,
     forget,
     package_removed,
     disconnect,
