@@ -228,14 +228,28 @@ def told_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str 
     }
 
 
+def meta_session(meta: object) -> str | None:
+    """The session that a client names in the `_meta` of a call."""
+    if not isinstance(meta, dict):
+        return None
+    for value in (meta.get("sessionId"), _codex_turn(meta).get("session_id")):
+        if isinstance(value, str) and 0 < len(value) <= limits.MAX_SESSION_ID_CHARS and not has_control(value):
+            return value
+    return None
+
+
 def _codex_workspaces(meta: Mapping[str, Any] | None) -> object:
+    return _codex_turn(meta).get("workspaces")
+
+
+def _codex_turn(meta: Mapping[str, Any] | None) -> dict[str, Any]:
     turn = meta.get(CODEX_METADATA) if isinstance(meta, dict) else None
     if isinstance(turn, str):
         try:
             turn = thin_json.loads(turn)
         except (ValueError, RecursionError):
-            return None
-    return turn.get("workspaces") if isinstance(turn, dict) else None
+            return {}
+    return turn if isinstance(turn, dict) else {}
 
 
 def _first_absolute(node: object, depth: int = _NESTED_METADATA) -> str | None:

@@ -184,7 +184,7 @@ class _Recording:
     ) -> None:
         self._client, self._event, self._context = client, event, context
         self._directory, self._environ = directory, environ
-        self._primary = _Primary(directory, client.name, environ)
+        self._primary = _Primary(directory, client, environ)
 
     def close(self) -> None:
         self._primary.close()
@@ -301,7 +301,7 @@ class _Primary:
 
     __slots__ = ("_client", "_directory", "_environ", "_link", "answers")
 
-    def __init__(self, directory: str, client: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, client: Client, environ: Mapping[str, str]) -> None:
         self._directory, self._client, self._environ = directory, client, environ
         self._link: Connection | None = None
         self.answers = True
@@ -309,7 +309,9 @@ class _Primary:
     def call(self, op: str, params: dict[str, Any], once: str, timeout: float) -> Any:
         """The result of an operation. Raises `Invalid` or `StorageFailed` when PRIMARY does, `NudgeError` for anything
         that may be different next time."""
-        caller = {"door": "hook", "client": self._client, "env": {}}
+        caller: dict[str, Any] = {"door": "hook", "client": self._client.name, "env": {}}
+        if (process := self._client.process_id(self._environ)) is not None:
+            caller["client_process"] = process
         try:
             request = Request(op, params, caller, once=once)
             self._link = self._link or self._connect()
@@ -329,7 +331,7 @@ class _Primary:
         if published is None or published.state != endpoint.READY:
             raise Lost
         link = Connection(published, endpoint.read_token(self._directory))
-        link.greet(self._client)
+        link.greet(self._client.name)
         return link
 
 

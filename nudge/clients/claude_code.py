@@ -103,6 +103,10 @@ class ClaudeCode(Client):
         if event["hook_event_name"] == "SessionEnd":
             event["last_assistant_message"] = _last_words(text_of(event, "transcript_path"))
 
+    def process_id(self, environ: Mapping[str, str]) -> int | None:
+        process = environ.get("CLAUDE_PID", "")
+        return int(process) if process.isdecimal() and process.isascii() and int(process) else None
+
     def started(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get("CLAUDECODE")) or environ.get("AI_AGENT", "").startswith("claude-code")
 

@@ -146,6 +146,11 @@ class Client:
             and (f"/{self.folder}/" in transcript or transcript.startswith(f"{self.directory(Home(environ=environ))}/"))
         ) or text_of(payload, "hook_event_name") in self.events
 
+    def process_id(self, environ: Mapping[str, str]) -> int | None:
+        """The client's process, as it tells its hooks."""
+        del environ
+        return None
+
     def started(self, environ: Mapping[str, str]) -> bool:
         """Whether the environment says that this client started the process."""
         del environ

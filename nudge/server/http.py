@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -21,6 +22,7 @@ from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.server import jsonrpc, rest
 from nudge.server.http_connections import Connection, Listener, plain
+from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
 from nudge.usecases import memory_upkeep
@@ -159,7 +161,7 @@ class PublicDoor:
             return _json(jsonrpc.error_response(None, error.code, error.message))
         headers = request.headers
         try:
-            call = _call_of(headers, "mcp")
+            call = replace(_call_of(headers, "mcp"), session=read_session(message))
         except Invalid as error:
             return _json(jsonrpc.refusal(jsonrpc.id_of(message), error))
         caller = McpCaller(call, headers.get("MCP-Protocol-Version"), headers.get("Nudge-Tools", "default"))
@@ -212,15 +214,27 @@ def _check_json(headers: Mapping[str, str]) -> None:
 
 
 def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
-    once, deadline = headers.get("Nudge-Request-Id"), headers.get("Nudge-Deadline")
-    if once is None and deadline is None:
+    once, deadline, session = (headers.get(f"Nudge-{name}") for name in ("Request-Id", "Deadline", "Session"))
+    if once is None and deadline is None and session is None:
         return _CALLS[door]
-    if once is not None and len(once) > limits.MAX_REQUEST_ID_CHARS:
-        raise Invalid(f"must have at most {limits.MAX_REQUEST_ID_CHARS} characters", field="Nudge-Request-Id")
+    _check_length(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
+    _check_length(session, limits.MAX_SESSION_ID_CHARS, "Nudge-Session")
+    if session is not None and not session.isprintable():  # bytes that are no UTF-8 among others
+        raise Invalid("must be printable", field="Nudge-Session")
     try:
-        return Call(door=door, once=once or None, deadline=None if deadline is None else float(deadline))
+        return Call(
+            door=door,
+            once=once or None,
+            deadline=None if deadline is None else float(deadline),
+            connection=session or None,
+        )
     except ValueError:
         raise Invalid("must be a number", field="Nudge-Deadline") from None
+
+
+def _check_length(text: str | None, most: int, header: str) -> None:
+    if text is not None and len(text) > most:
+        raise Invalid(f"must have at most {most} characters", field=header)
 
 
 # In and out

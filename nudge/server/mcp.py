@@ -13,6 +13,7 @@ import os
 from functools import lru_cache
 
 from nudge import __version__, limits
+from nudge.context import meta_session
 from nudge.errors import Invalid
 from nudge.text import escape_json
 
@@ -30,7 +31,7 @@ _CAPABILITIES_META = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_META = "io.modelcontextprotocol/clientInfo"
 _SERVER_META = "io.modelcontextprotocol/serverInfo"
 _RESERVED = "io.modelcontextprotocol/"
-_INFO_TEXTS = frozenset(("name", "version", "title", "description"))
+_INFO_TEXTS = frozenset(("name", "version", "title", "description", "websiteUrl"))
 _ENVELOPE = frozenset(("jsonrpc", "id", "method", "params"))
 
 
@@ -79,6 +80,12 @@ def read_client(message: Any) -> str | None:
     info = params.get("clientInfo") or (meta.get(_CLIENT_META) if isinstance(meta, dict) else None)
     name = info.get("name") if isinstance(info, dict) else None
     return name[: limits.MAX_CLIENT_CHARS] if isinstance(name, str) and name else None
+
+
+def read_session(message: Any) -> str | None:
+    """The session that the sender names in the metadata of a request."""
+    params = message.get("params") if isinstance(message, dict) else None
+    return meta_session(params.get("_meta")) if isinstance(params, dict) else None
 
 
 def is_notification(message: Any) -> bool:
@@ -280,13 +287,15 @@ _HANDSHAKE = {
 
 
 class StdioClient:
-    """What one client on a pipe has said about itself; `tools` is what it wants listed."""
+    """What one client on a pipe has said about itself; `tools` is what it wants listed. `connection` is a name for the
+    pipe, made up here: the session of a client that tells none."""
 
-    __slots__ = ("name", "protocol", "tools")
+    __slots__ = ("connection", "name", "protocol", "tools")
 
     def __init__(self, tools: str = "default", name: str = "") -> None:
         self.tools, self.name = tools, name
         self.protocol = ""
+        self.connection = f"stdio-{os.urandom(8).hex()}"
 
     def answer(self, message: Any) -> Message | None:
         """Note who the client is, and answer its handshake; None when the message is for the server."""

@@ -92,6 +92,9 @@ def read_caller(raw: object, once: object) -> McpCaller:
         env=_env(raw.get("env")),
         deadline=deadline,
         once=_text(once, "once", limits.MAX_REQUEST_ID_CHARS),
+        session=_text(raw.get("session"), "caller.session", limits.MAX_SESSION_ID_CHARS),
+        connection=_text(raw.get("connection"), "caller.connection", limits.MAX_SESSION_ID_CHARS),
+        client_process=_process(raw.get("client_process")),
     )
     protocol_version = _text(raw.get("protocol"), "caller.protocol", limits.MAX_CLIENT_CHARS)
     return McpCaller(call, protocol_version, _text(raw.get("tools"), "caller.tools", limits.KIB) or "default")
@@ -102,6 +105,12 @@ def _text(raw: object, field: str, most: int) -> str | None:
         return None
     if not isinstance(raw, str) or len(raw) > most:
         raise Invalid(f"must be text of at most {most} characters", field=field)
+    return raw
+
+
+def _process(raw: object) -> int | None:
+    if raw is not None and (isinstance(raw, bool) or not isinstance(raw, int) or raw < 1):
+        raise Invalid("must be a process id", field="caller.client_process")
     return raw
 
 

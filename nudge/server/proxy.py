@@ -22,6 +22,7 @@ from nudge.server.mcp import (
     cancelled_id,
     has_own_text,
     is_notification,
+    read_session,
     read_tool_call,
     tool_answer,
     tool_failure,
@@ -162,6 +163,9 @@ class Proxy:
             caller["protocol"] = self._client.protocol
         if isinstance(message, dict) and message.get("method") == "tools/call":
             caller["context"] = caller_context(message, self._environ)
+            caller["connection"], caller["client_process"] = self._client.connection, os.getppid()
+            if (session := read_session(message)) is not None:
+                caller["session"] = session
         return caller
 
     def _cancel(self, message: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.context import NO_CONTEXT, Context
 from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
 from nudge.server.jsonrpc import error_response, id_of, refusal
-from nudge.server.mcp import StdioClient, cancelled_id, is_notification
+from nudge.server.mcp import StdioClient, cancelled_id, is_notification, read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.proxy import caller_context
 from nudge.server.stdio import Pipe, wait_readable
@@ -201,7 +201,15 @@ class StdioServer:
             if calling and isinstance(message, dict)
             else NO_CONTEXT
         )
-        call = Call(door="mcp", context=context, env=env, client=self._client.name or None)
+        call = Call(
+            door="mcp",
+            context=context,
+            env=env,
+            client=self._client.name or None,
+            session=read_session(message),
+            connection=self._client.connection,
+            client_process=os.getppid(),
+        )
         return McpCaller(call, self._client.protocol or None, self._client.tools)
 
 

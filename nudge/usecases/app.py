@@ -27,6 +27,7 @@ from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
 from nudge.usecases.call import Call
+from nudge.usecases.caller_session import ClientProcesses
 from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers
 
@@ -78,6 +79,8 @@ class App:
         """Which files were edited recently, and by whom."""
         self.ledger = Ledger()
         """What the sessions that are at work were told."""
+        self.clients = ClientProcesses()
+        """Which session each client process is in."""
         self.calls = 0
         self.last_error: str | None = None
         directory = None if session.log is None else os.path.dirname(session.log.path)

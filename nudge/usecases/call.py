@@ -34,6 +34,10 @@ class Call:
     `env` holds the variables that the caller was asked for, None for one that is not set; it is None as a whole when
     the caller cannot be asked. `once` is the at-most-once key: a repeated call gets the answer of the first one.
     `deadline` is on the boot clock; a write is not applied after it.
+
+    `session` is what the client says of its session with this one call; `connection` stands for one that says nothing.
+    `client_process` is the process id of the client, as far as the caller knows it. `nudge.usecases.caller_session`
+    decides by these.
     """
 
     door: Door = "http"
@@ -42,6 +46,9 @@ class Call:
     env: dict[str, str | None] | None = None
     deadline: float | None = None
     once: str | None = None
+    session: str | None = None
+    connection: str | None = None
+    client_process: int | None = None
     fingerprint: str | None = None
     """Of operation and parameters, set by the application: `once` must not come back with others."""
 

@@ -29,6 +29,7 @@ from nudge.memories.note import (
 from nudge.memories.store import Filter
 from nudge.usecases.app import App, parse_params
 from nudge.usecases.call import Call
+from nudge.usecases.caller_session import agent_session
 from nudge.usecases.history import InContext
 from nudge.usecases.memory_models import (
     Bulk,
@@ -44,7 +45,6 @@ from nudge.usecases.memory_models import (
 )
 from nudge.usecases.visibility import visible_to
 
-SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 _CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
 _ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
 _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
@@ -54,7 +54,7 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
 
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
-    origin = Origin(call, await caller_namespace(params, call))
+    origin = Origin(app, call, await caller_namespace(params, call))
     draft = await checked(app, [origin.draft(params, app.now())])
     now, lifetimes = app.now(), lifetimes_of(app)
 
@@ -72,7 +72,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
 async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
-    origin = Origin(call, await caller_namespace(params, call))
+    origin = Origin(app, call, await caller_namespace(params, call))
     now, lifetimes = app.now(), lifetimes_of(app)
     guard = app.session.settings.secret_guard
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
@@ -278,10 +278,9 @@ class Visible:
 class Origin:
     """Where notes come from: what stands in for the fields that the caller left out."""
 
-    def __init__(self, call: Call, here: str | None) -> None:
+    def __init__(self, app: App, call: Call, here: str | None) -> None:
         self._here, self._call = here, call
-        asked = call.env_values(frozenset([SESSION_VARIABLE])) or {}
-        self._session = (asked.get(SESSION_VARIABLE) or "")[: limits.MAX_SESSION_ID_CHARS]
+        self._session = agent_session(app.clients, call)
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
         fields = params.model_dump(exclude={"context"}, exclude_none=True)

@@ -358,6 +358,7 @@ def test_facts_that_are_nonsense_are_refused_with_the_requests_id(server: Served
         for headers in (
             {"Nudge_Deadline": "soon"},
             {"Nudge_Request_Id": "x" * 65},
+            {"Nudge_Session": "x" * 257},
         ):
             answer = script.post("/mcp", {"jsonrpc": "2.0", "id": 4, "method": "ping"}, **headers).json
             assert (answer["id"], answer["error"]["data"]["reason"]) == (4, "E_INVALID")

@@ -320,8 +320,19 @@ async def main():
         assert "result" in await server.answer({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, caller)
     assert await server.answer({"jsonrpc": "2.0", "method": "notifications/initialized"}, caller) is None
     hint = {"component": "c", "key": "k", "value": "v"}
+    claude = {  # as Claude Code 2.1.325 sends them
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {
+            "name": "claude-code", "title": "Claude Code", "version": "2.1.325", "description": "Anthropic's tool",
+            "websiteUrl": "https://claude.com/claude-code",
+        },
+        "io.modelcontextprotocol/clientCapabilities": {
+            "roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}
+        },
+    }
     for number in range(50):
-        call = {"name": "nudge_set_hint", "arguments": hint}
+        meta = {**claude, "claudecode/toolUseId": "toolu_1", "progressToken": number}
+        call = {"name": "nudge_set_hint", "arguments": hint, "_meta": meta}
         answer = await server.answer({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, caller)
         assert not answer["result"]["isError"], answer
         params = {"component": "c", "key": "k"}

@@ -104,6 +104,14 @@ def test_an_event_goes_to_primary(run: Run, runtime: str, capsys: pytest.Capture
     assert capsys.readouterr() == ("", "") and spooled(runtime) == []
 
 
+@pytest.mark.parametrize(("told", "process"), [("4711", 4711), ("", None), ("0", None), ("soon", None)])
+def test_an_event_says_which_process_the_client_is(run: Run, runtime: str, told: str, process: int | None) -> None:
+    """As Claude Code tells its hooks: after /clear the same process reports another session."""
+    with FakePrimary(runtime, answering()) as primary:
+        assert run(bash("ls", transcript_path="/home/u/.claude/x.jsonl"), CLAUDE_PID=told) == 0
+    assert primary.calls[0]["caller"].get("client_process") == process
+
+
 def test_every_recorded_payload_arrives_once(run: Run, runtime: str) -> None:
     """Of 46 and 14, what is not ignored, and nothing else."""
     with FakePrimary(runtime, answering("")) as primary:
