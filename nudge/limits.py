@@ -62,6 +62,7 @@ SWITCH_INTERVAL = 0.001
 HINTS_PER_SLICE = 500  # hints handled before the event loop gets its turn
 CHARS_PER_SLICE = 8 * KIB  # or so much text of theirs
 FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 512  # hints whose texts a regex searches at once
+RANKED_HINTS = 500  # from which on a commoner word of a question finds no more hints, and only ranks those
 SORTED_GROUP = 500  # hints with a key or a tag that a query sorts; of more it takes the first in the order of all
 CHARS_PER_GLOB = 128  # what a glob in a scope counts for, beside what a match of it costs
 

@@ -148,6 +148,8 @@ def query(
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console
     console.result(result, hit_lines(console.pen, result["hints"]))
+    if result["hints"] and "partial" in result["hints"][0] and not console.as_json:
+        console.note("no hint that applies here has all of these words; the ones above have some")
     if result.get("more") and not console.as_json:
         console.note(output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT))
     if not result["hints"] and not console.as_json:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Generator, Iterable, Iterator, Set
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Set
 from heapq import heapify, heappop
+from math import log
 from operator import attrgetter
 
 from nudge import limits
@@ -91,6 +92,12 @@ class HintIndex:
         """For each word of a query the hints that have it, fewest first; and with them those that have more words than
         are indexed."""
         return self._words.find(query)
+
+    def with_some_words(self, words: Iterable[str], now: float) -> Generator[None, None, list[Hint]]:
+        """The hints that have any of the words: the more of them and the rarer those, the earlier; then best first.
+        Those with more words than are indexed count as if they had each."""
+        weights = yield from self._words.weigh(words)
+        return self._order.heaviest_first(self, weights, now)
 
     def is_indexed(self, hint: Hint) -> bool:
         """Whether `worded` knows all words of a hint."""
@@ -194,6 +201,18 @@ class _Words:
         ]
         return sorted(groups, key=len)
 
+    def weigh(self, words: Iterable[str]) -> Generator[None, None, dict[Identity, float]]:
+        """Hints that go while this pauses may be among them."""
+        weights: dict[Identity, float] = {}
+        groups = (self._with_any(self._spellings(word, is_prefix=False)) for word in words)
+        for group in sorted(filter(None, groups), key=len):
+            weight = log(1 + len(self._words) / len(group))
+            is_full = len(weights) >= limits.RANKED_HINTS
+            for identity in weights.keys() & group if is_full else group:
+                weights[identity] = weights.get(identity, 0.0) + weight
+            yield
+        return weights
+
     def is_indexed(self, hint: Hint) -> bool:
         return hint.identity not in self._long
 
@@ -252,6 +271,11 @@ class _Order:
         heapify(heap)
         while heap:
             yield heappop(heap)[1]
+
+    def heaviest_first(self, index: Iterable[Hint], weights: Mapping[Identity, float], now: float) -> list[Hint]:
+        self._refresh(index, now)
+        entries = [entry for identity in weights if (entry := self._entries.get(identity)) is not None]
+        return [entry.hint for entry in sorted(entries, key=lambda entry: (-weights[entry.hint.identity], entry.key))]
 
     def add(self, hint: Hint) -> None:
         if self._minute is not None:

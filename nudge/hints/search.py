@@ -1,4 +1,8 @@
-"""Queries: filters that all must hold, over the smallest index that covers them, best hints first."""
+"""Queries: filters that all must hold, over the smallest index that covers them, best hints first.
+
+Text of several words is a question: behind the hints that have all of them come those with some, marked `partial` and
+ranked by their words.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +57,35 @@ class Filters:
             return live
         return (hint for hint in live if self._accepts(hint, index, worded))
 
-    def _accepts(self, hint: Hint, index: HintIndex, worded: list[Set[Identity]]) -> bool:
+    def partial_candidates(
+        self, text: TextQuery, index: HintIndex, now: float, found: Set[Identity]
+    ) -> Generator[None, None, Iterator[Hint]]:
+        """Live hints that have some of the words of a question, were not `found` already and pass the other filters;
+        those with the most and rarest words first."""
+        hints = yield from index.with_some_words(text.any_of, now)
+        return (
+            hint
+            for hint in hints
+            if hint.identity not in found
+            and hint.live_at(now)
+            and self._accepts_names(hint)
+            and (index.is_indexed(hint) or text.words_in(hint.texts))
+        )
+
+    @property
+    def question(self) -> TextQuery | None:
+        """The text, when hints with some of its words are wanted too; a regex is meant as it is."""
+        return self.text if self.text is not None and self.text.any_of and self.regex is None else None
+
+    def _accepts_names(self, hint: Hint) -> bool:
+        if self.component is not None and hint.component != self.component:
+            return False
         if self.keys is not None and hint.key not in self.keys:
             return False
-        if self.tags is not None and not any(tag in self.tags for tag in hint.meta.get("tags", ())):
+        return self.tags is None or any(tag in self.tags for tag in hint.meta.get("tags", ()))
+
+    def _accepts(self, hint: Hint, index: HintIndex, worded: list[Set[Identity]]) -> bool:
+        if not self._accepts_names(hint):
             return False
         if self.text is None:
             return True
@@ -81,11 +110,14 @@ class Filters:
             return fewest[0].values()
         return {identity: hint for shelf in fewest for identity, hint in shelf.items()}.values()
 
-    def reasons(self, hint: Hint) -> list[str]:
+    def reasons(self, hint: Hint, *, is_partial: bool) -> list[str]:
         """Why a hint that passed was found."""
         reasons = [f"tag {tag}" for tag in self.tags or () if tag in hint.meta.get("tags", ())]
         if self.text is not None:
-            reasons.append(f"text found in {self.text.first_field(hint.texts)}")
+            if is_partial:
+                reasons.append(f"some of the words found: {', '.join(self.text.words_in(hint.texts))}")
+            else:
+                reasons.append(f"text found in {self.text.first_field(hint.texts)}")
         return reasons if self.regex is None else [*reasons, f"regex found in {_field_matched(self.regex, hint)}"]
 
 
@@ -111,8 +143,8 @@ def search(
 ) -> Generator[None, None, dict[str, Any]]:
     """Answer a query from the hints of the moment it starts.
 
-    Once it has looked at the index it reads nothing that can change. With a regex it pauses before it reads any text:
-    the rest may run on another thread."""
+    Once it has looked at the index it reads nothing that can change; only for a question it looks again. With a regex
+    it pauses before it reads any text: the rest may run on another thread."""
     if filters.text is not None:
         yield from index.index_words()
     candidates = filters.candidates(index, now)
@@ -120,11 +152,18 @@ def search(
         candidates = iter(list(candidates))
         yield
     matches, refused = yield from _select(candidates, filters.regex, context, limit + 1)
+    whole = len(matches)
+    if whole <= limit and filters.question is not None:
+        found = {hint.identity for hint, _ in matches}
+        some = yield from filters.partial_candidates(filters.question, index, now, found)
+        matches += (yield from _select(some, None, context, limit + 1 - whole))[0]
     has_more, matches = len(matches) > limit, matches[:limit]
     entries = []
     slices = Slices()
-    for hint, verdict in matches:
-        entries.append(_entry(rank(hint, [*filters.reasons(hint), *verdict.reasons], now), now))
+    for number, (hint, verdict) in enumerate(matches):
+        is_partial = number >= whole
+        reasons = [*filters.reasons(hint, is_partial=is_partial), *verdict.reasons]
+        entries.append({**_entry(rank(hint, reasons, now), now), **({"partial": True} if is_partial else {})})
         if slices.due(hint.weight):
             yield
     why_not = {"why_not": explain_refused(refused)} if refused and not matches else {}

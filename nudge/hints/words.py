@@ -16,6 +16,7 @@ from typing import Self
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_text
+from nudge.stop_words import telling_words
 
 _WORD = re.compile(r"[^\W_]+")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
@@ -68,21 +69,25 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """Terms that all must be in a hint, in any order and in any of its texts."""
+    """Terms that all must be in a hint, in any order and in any of its texts. Of a question, which has several of them,
+    `any_of` are the words of which some are enough for a hint that comes behind those."""
 
     terms: tuple[Term, ...]
+    any_of: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, raw: object, field: str = "text") -> Self:
         """`docker build`, `"next to each other"`, `dock*`; a name such as `http-proxy` is its parts next to each
         other."""
         terms = []
-        for phrase, star, chunk in _CHUNK.findall(parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)):
+        text = parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)
+        for phrase, star, chunk in _CHUNK.findall(text):
             if words := split_words(phrase or chunk):
                 terms.append(Term(tuple(words), bool(star) or chunk.endswith("*")))
         if not terms:
             raise Invalid("must contain a word", field=field)
-        return cls(tuple(dict.fromkeys(terms)))
+        any_of = _words_of_question(text) if len(terms) >= limits.QUESTION_WORDS else ()
+        return cls(tuple(dict.fromkeys(terms)), any_of)
 
     @property
     def has_phrases(self) -> bool:
@@ -93,6 +98,11 @@ class TextQuery:
         split = [split_words(text) for _, text in texts]
         return all(any(term.is_in(words) for words in split) for term in self.terms)
 
+    def words_in(self, texts: Iterable[tuple[str, str]]) -> list[str]:
+        """Those of `any_of` that are in the texts."""
+        stems = {stem(word) for _, text in texts for word in split_words(text)}
+        return [word for word in self.any_of if stem(word) in stems]
+
     def first_field(self, texts: Iterable[tuple[str, str]]) -> str | None:
         """The first field with one of the terms."""
         for name, text in texts:
@@ -100,6 +110,12 @@ class TextQuery:
             if any(term.is_in(words) for term in self.terms):
                 return name
         return None
+
+
+def _words_of_question(text: str) -> tuple[str, ...]:
+    """The words that tell something, each once; two spellings of one stem are one word."""
+    words = {stem(word): word for telling in telling_words(text) for word in split_words(telling)}
+    return tuple(words.values())[: limits.MAX_QUESTION_WORDS]
 
 
 # Stems: Porter's measure counts how often a vowel is followed by a consonant; `y` is a vowel after a consonant.

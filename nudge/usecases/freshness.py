@@ -55,7 +55,13 @@ def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, An
             if "score" in hit:
                 hit["score"] = hit["match_explain"]["score"]
             is_marked = True
-    return sorted(hits, key=lambda hit: -hit["score"]) if is_marked and len(hits) > 1 else hits
+    return sorted(hits, key=_rank) if is_marked and len(hits) > 1 else hits
+
+
+def _rank(hit: dict[str, Any]) -> tuple[bool, float]:
+    """Hits with some of the words of a question come last, in the order of their words."""
+    is_partial = "partial" in hit
+    return is_partial, 0.0 if is_partial else -hit["score"]
 
 
 def _mark(explanation: dict[str, Any], changed: list[str]) -> None:

@@ -1,4 +1,5 @@
-"""Hints for words in which notes are recalled: those with any of the words, which `nudge.query` does not look for."""
+"""Hints for the words in which notes are recalled: those with any of them, however few words there are. `nudge.query`
+does that for questions only."""
 
 from __future__ import annotations
 

@@ -110,3 +110,12 @@ def test_a_hint_that_was_taken_over_rests_on_nothing(machine: Machine, repo: Pat
     machine.cli("set", "shop", "test", "make mine", cwd=str(repo))
     _edit(repo, "docs:\n")
     assert CHANGED not in _explain(machine, repo)["reasons"]
+
+
+def test_a_question_keeps_its_order(machine: Machine, repo: Path) -> None:
+    """What has more of the words stays before what has fewer, also when its file changed."""
+    machine.cli("set", "shop", "note", "make is used", "--priority", "10", cwd=str(repo))
+    _edit(repo, "docs:\n")
+    hits = machine.json("query", "how can you make the test pass", cwd=str(repo))["hints"]
+    assert [(hit["key"], hit["partial"]) for hit in hits[:1]] == [("test", True)]
+    assert CHANGED in hits[0]["match_explain"]["reasons"] and "note" in [hit["key"] for hit in hits]

@@ -122,6 +122,16 @@ def test_query_pretty(nudge: Nudge, server: Server) -> None:
     assert lines[2] == "0.88  api/long-key  [secret]"
 
 
+def test_query_says_that_it_found_some_of_the_words(nudge: Nudge, server: Server) -> None:
+    """A remark beside what has only some of the words; none where the first has all of them."""
+    whole, partial = hit("build", "a"), {**hit("test", "b"), "partial": True}
+    server.answers["nudge.query"] = {"hints": [partial]}
+    assert "has all of these words" in nudge("query", "a b c d").err
+    assert nudge("query", "a b c d", "--json").err == ""
+    server.answers["nudge.query"] = {"hints": [whole, partial]}
+    assert nudge("query", "a b c d").err == ""
+
+
 def test_query_finds_nothing(nudge: Nudge, server: Server) -> None:
     """An empty list is an answer: exit 0, nothing on stdout, a remark beside it."""
     server.answers["nudge.query"] = {"hints": []}

@@ -201,3 +201,69 @@ def test_why_not_is_short() -> None:
     why_not = finish(store.query(NOW, context=Context(os="linux")))["why_not"]
     assert len(why_not) == limits.MAX_QUERY_WHY_NOT
     assert [miss["key"] for miss in why_not] == ["k029", "k059", "k089", "k119", "k149"]
+
+
+# Questions
+
+
+def partial_by(store: HintStore, text: str, **query: Any) -> list[tuple[str, bool]]:
+    """What a query by words returns: the key, and whether it is marked."""
+    hits = finish(store.query(NOW, text=text, **query))["hints"]
+    return [(hit["key"], hit.get("partial", False)) for hit in hits]
+
+
+@pytest.fixture
+def asked() -> HintStore:
+    store = new_store()
+    put(store, "shop", "deploy", "make deploy", {"priority": 1, "reason": "to staging, after the tests"})
+    put(store, "shop", "db", "docker compose up postgres", {"reason": "the database of the tests", "tags": ["db"]})
+    put(store, "shop", "test", "make test", {"priority": 9, "reason": "needs the database"})
+    put(store, "web", "test", "npm test", {"scope": {"os": ["windows"]}})
+    return store
+
+
+def test_a_question_finds_what_has_some_of_its_words(asked: HintStore) -> None:
+    """Behind what has all of the words, marked, those with some: the more and the rarer the words, the earlier."""
+    assert partial_by(asked, "how do I start the postgres database?") == [("db", True), ("test", True)]
+    assert partial_by(asked, "database of the tests") == [("db", False), ("test", True), ("deploy", True)]
+    [first, *_] = finish(asked.query(NOW, text="where is the postgres database"))["hints"]
+    assert first["match_explain"]["reasons"][0] == "some of the words found: postgres, database"
+
+
+def test_stop_words_find_nothing(asked: HintStore) -> None:
+    """`the`, `of` and `to` are in several hints, and say nothing about what is asked."""
+    assert partial_by(asked, "what is the color of the zebra to you") == []
+
+
+def test_few_words_and_a_regex_are_meant_as_they_are(asked: HintStore) -> None:
+    """Fewer than four words are no question, nor is one beside a regex."""
+    assert partial_by(asked, "postgres zebra fox") == []
+    assert partial_by(asked, "postgres zebra fox quokka") == [("db", True)]
+    assert partial_by(asked, "postgres zebra fox quokka", regex="docker") == []
+
+
+def test_the_other_filters_hold_for_questions_too(asked: HintStore) -> None:
+    """Component, keys, tags, scope and limit; `more` says that there are others."""
+    question = "how do I start the tests database"
+    assert partial_by(asked, question, keys=["deploy"]) == [("deploy", True)]
+    assert partial_by(asked, question, tags=["db"]) == [("db", True)]
+    assert partial_by(asked, question, component="web") == []
+    assert partial_by(asked, question, component="web", context=Context(os="windows")) == [("test", True)]
+    result = finish(asked.query(NOW, text=question, limit=1))
+    assert len(result["hints"]) == 1 and result["more"] is True
+
+
+def test_a_question_sees_every_word_of_a_long_hint(asked: HintStore) -> None:
+    """Also those behind the words that are indexed; a long hint without any of them is not found."""
+    words = " ".join(f"word{number}" for number in range(limits.INDEXED_WORDS + 20))
+    put(asked, "shop", "long", f"{words} quokka")
+    assert partial_by(asked, "which quokka lives where today") == [("long", True)]
+    assert partial_by(asked, "which giraffe lives where today") == []
+
+
+def test_among_many_hints_a_rare_word_decides(asked: HintStore) -> None:
+    """However many have the common words; what was found by a rarer one is ranked by them too."""
+    for number in range(limits.RANKED_HINTS + 10):
+        put(asked, f"c{number // 100}", f"k{number}", "run the ordinary service")
+    put(asked, "shop", "rare", "the quokka service")
+    assert partial_by(asked, "run the ordinary quokka service today", limit=2)[0] == ("rare", True)
