@@ -102,7 +102,6 @@ START_TIMEOUT = 10.0
 MAX_DIFFERENCES = 20  # settings that one member reports as different from the server's
 MAX_DIFFERENCE_CHARS = 200
 START_LOCK_TIMEOUT = 2.0  # after which a start that another process began is not waited for any longer
-PORT_TIMEOUT = 3.0  # from the private socket to the public door
 LEAVE_TIMEOUT = 1.5  # from end of file on PRIMARY's stdin to its exit
 SESSION_GRACE = 30 * 86_400.0
 HINT_IDLE = 30 * 86_400.0

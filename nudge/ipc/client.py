@@ -143,8 +143,6 @@ class Client:
             if "pid" in error.data or isinstance(error, WrongPort):
                 raise
             return None
-        if report.get("port", 0) is None and (published := endpoint.wait_for_port(self._directory)) is not None:
-            report["port"] = published.port
         return report
 
     def _connect(self, start: bool) -> Connection:
@@ -156,17 +154,10 @@ class Client:
             paths.check_private_dir(self._directory)  # looking whether the lock is free would leave a file there
         link = spawn.ensure_primary(self._directory, start=start, port=self._port, wait_for_upgrade=True)
         link.greet("cli")
-        if self._port is not None and self._port != (port := self._public_port(link)):
+        if self._port is not None and self._port != (port := link.endpoint.port):
             link.close()
             raise WrongPort(f"port {self._port} is not where the running Nudge server listens ({port}); leave out -p")
         return link
-
-    def _public_port(self, link: Connection) -> int | None:
-        """The public door opens a moment after the private one."""
-        if link.endpoint.port is not None:
-            return link.endpoint.port
-        published = endpoint.wait_for_port(self._directory)
-        return None if published is None else published.port
 
 
 def _encode_params(params: Mapping[str, Any]) -> bytes:

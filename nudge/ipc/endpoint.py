@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 
-from nudge import __version__, files, limits, paths, thin_json
-from nudge.clock import boot_seconds
+from nudge import __version__, files, paths, thin_json
 from nudge.errors import StorageFailed
 
 TYPE_CHECKING = False
@@ -24,7 +22,6 @@ STARTING, READY, STOPPED = "starting", "ready", "stopped"
 _SOCKET = r"s-[0-9a-f]+\.sock"
 _REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES)
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
-_PORT_POLL = 0.01
 
 
 class Endpoint:
@@ -90,16 +87,6 @@ def withdraw(directory: str, ours: Endpoint) -> None:
         stopped = Endpoint(ours.pid, ours.port, None, ours.started, ours.generation, ours.version, STOPPED)
         stopped.executable = ours.executable
         publish(directory, stopped)
-
-
-def wait_for_port(directory: str, timeout: float = limits.PORT_TIMEOUT) -> Endpoint | None:
-    """The published endpoint, once it is ready and its public door is open; after `timeout`, whatever it says then."""
-    until = boot_seconds() + timeout
-    while True:
-        published = read(directory)
-        if published is None or published.state != READY or published.port is not None or boot_seconds() > until:
-            return published
-        time.sleep(_PORT_POLL)
 
 
 def is_newer(version: str, other: str) -> bool:

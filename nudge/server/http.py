@@ -1,6 +1,6 @@
 """The public door: JSON-RPC, MCP and REST over HTTP on 127.0.0.1, with the bearer token. aiohttp speaks the protocol.
 
-aiohttp takes 150 ms to import: PRIMARY loads this module after the private socket answers.
+aiohttp takes 150 ms to import: PRIMARY loads this module when the first connection comes (public_port).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import asyncio
 import hmac
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+import socket
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -80,13 +80,9 @@ class PublicDoor:
         self.in_flight = 0
         self.on_call: Callable[[], None] = lambda: None
 
-    async def open(self, ports: Iterable[int]) -> int | None:
-        """Listen on the first of `ports` that is free, and return it; None when none of them is."""
-        for port in ports:
-            with suppress(OSError):
-                self._listener = Listener(self._handle, port)
-                return port
-        return None
+    def open(self, listening: socket.socket) -> None:
+        """Accept connections on a socket that listens; it is closed with the door."""
+        self._listener = Listener(self._handle, listening)
 
     async def close(self) -> None:
         """Accept nobody else; calls in flight have a moment to be answered."""

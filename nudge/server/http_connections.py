@@ -17,7 +17,6 @@ from nudge import limits
 
 _log = logging.getLogger(__name__)
 
-_BACKLOG = 128  # connections that wait in the kernel
 _READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
 _LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
 _CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the listener closes
@@ -27,15 +26,14 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Listener:
-    """Listens on 127.0.0.1 and gives requests to `handler`; raises OSError when the port is taken."""
+    """Accepts connections on `listening` and gives their requests to `handler`."""
 
-    def __init__(self, handler: Handler, port: int) -> None:
+    def __init__(self, handler: Handler, listening: socket.socket) -> None:
         self.connections: set[Connection] = set()
         self.unauthenticated: set[Connection] = set()
         self._room = asyncio.Event()
         self._warned = False
-        self._socket = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-        self._socket.setblocking(False)
+        self._socket = listening
         self._server = web.Server(handler, request_factory=_make_request)
         self._accepting = asyncio.create_task(self._accept())
 

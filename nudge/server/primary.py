@@ -19,10 +19,11 @@ from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock
 from nudge.ipc.server import WireServer
 from nudge.security import globs
-from nudge.server.gc_tuning import freeze_gc, freeze_imports
+from nudge.server.gc_tuning import freeze_gc
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.private_door import PrivateDoor
+from nudge.server.public_port import PublicPort, listen
 from nudge.server.self_report import SelfReport
 from nudge.server.stdio import EarlyReader
 from nudge.server.stdio_server import StdioServer
@@ -45,18 +46,6 @@ _PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
-
-
-def _load_http() -> Any:
-    with freeze_imports():
-        from nudge.server import http
-    globs.load()  # beside it, or the first scope with a glob would hold the event loop for 35 ms
-    return http
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("the public door could not be opened", exc_info=error)
 
 
 class Primary:
@@ -85,8 +74,7 @@ class Primary:
         self._upkeep: Upkeep | None
         self._token = endpoint.TokenFile(directory)
         self._wire: WireServer
-        self._public: PublicDoor | None = None
-        self._last_port: int | None = None
+        self._public: PublicPort | None = None
         self._stdio: StdioServer | None = None
         self._loop: asyncio.AbstractEventLoop
         self._leaving: asyncio.Event
@@ -123,9 +111,8 @@ class Primary:
         if self._reader is not None:
             self._serve_client(self._reader, mcp)
         if self._lock is not None:
-            await self._open_private_door()
-            tasks.append(opening := asyncio.create_task(self._open_public_door(mcp)))
-            opening.add_done_callback(_log_failure)
+            await self._open_doors(mcp)
+            tasks.append(asyncio.create_task(asyncio.to_thread(globs.load)))  # on the loop it would hold it for 35 ms
         freeze_gc()
         tasks.append(asyncio.create_task(self._watch()))
         if self._upkeep is not None:
@@ -157,8 +144,8 @@ class Primary:
 
     # Taking the role
 
-    async def _open_private_door(self) -> None:
-        """Listen and publish: from here on CLI, hooks and PROXYs are answered."""
+    async def _open_doors(self, mcp: McpServer) -> None:
+        """Listen and publish: from here on CLI, hooks, PROXYs and HTTP are answered."""
         endpoint.ensure_token(self._directory)
         path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
         if len(os.fsencode(path)) <= _SOCKET_PATH_MOST and sys.platform != "win32":
@@ -167,24 +154,29 @@ class Primary:
             self._announced.socket = path
         else:
             self._announced.wire_port = await self._wire.listen_tcp()
-        self._last_port, self._announced.port = self._announced.port, None
+        self._announced.port = self._open_public_port(mcp, self._announced.port)
         self._announced.state = endpoint.READY
-        endpoint.publish(self._directory, self._announced)
-
-    async def _open_public_door(self, mcp: McpServer) -> None:
-        """Loaded in a thread: what its import takes is not taken from the calls of the private door."""
-        http = await asyncio.to_thread(_load_http)
-        door: PublicDoor = http.PublicDoor(self._app, mcp, self._token, auth=self._settings.auth)
-        door.on_call = self._note_call
-        self._public = door
-        self._announced.port = await door.open(self._ports())
         endpoint.publish(self._directory, self._announced)
         self._on_ready(self._announced)
 
-    def _ports(self) -> Iterator[int]:
+    def _open_public_port(self, mcp: McpServer, last: int | None) -> int | None:
+        """The port that is open now; None when none of those that may be used is free."""
+
+        def make_door(http: Any) -> PublicDoor:
+            door: PublicDoor = http.PublicDoor(self._app, mcp, self._token, auth=self._settings.auth)
+            door.on_call = self._note_call
+            return door
+
+        listening = listen(self._ports(last))
+        if listening is None:
+            return None
+        self._public = PublicPort(listening, make_door)
+        return self._public.number
+
+    def _ports(self, last: int | None) -> Iterator[int]:
         """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free
         one."""
-        first, last = self._settings.port, self._last_port
+        first = self._settings.port
         if last is not None and last in _PORTS and "port" not in self._settings.explicit:
             yield last
         yield from range(first, min(first + limits.PORTS_TRIED, _PORTS.stop))
@@ -350,7 +342,7 @@ class Primary:
         while any(door.in_flight for door in self._doors()) and boot_seconds() < until:
             await asyncio.sleep(0.002)
 
-    def _doors(self) -> list[WireServer | PublicDoor]:
+    def _doors(self) -> list[WireServer | PublicPort]:
         return [self._wire] if self._public is None else [self._wire, self._public]
 
     def _release(self, *, handing_over: bool) -> None:

@@ -273,7 +273,7 @@ def _greet(directory: str, settings: Settings) -> None:
 
 
 def _print_endpoint(directory: str, headline: str, access: str | None = None) -> None:
-    published = endpoint.wait_for_port(directory)
+    published = endpoint.read(directory)
     if published is None:
         return
     access = access or f"token: {_command()} token"

@@ -28,6 +28,7 @@ from nudge.ipc import endpoint
 from nudge.server.http import PublicDoor
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
+from nudge.server.public_port import listen
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -373,7 +374,7 @@ def served(database: Database | None = None) -> Iterator[Served]:
     thread.start()
     door = PublicDoor(app, McpServer(app), lambda: token)
     try:
-        yield Served(app, _wait(loop, door.open(_ports())), token)
+        yield Served(app, _wait(loop, _open(door)), token)
     finally:
         _wait(loop, door.close())
         loop.call_soon_threadsafe(loop.stop)
@@ -385,9 +386,12 @@ def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run_coroutine_threadsafe(work, loop).result(TIMEOUT)
 
 
-def _ports() -> Iterator[int]:
-    while True:
-        yield free_port()
+async def _open(door: PublicDoor) -> int:
+    port = free_port()
+    listening = listen([port])
+    assert listening is not None
+    door.open(listening)
+    return port
 
 
 @contextmanager

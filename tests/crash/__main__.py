@@ -38,7 +38,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "sigkill_during_the_handover": partial(handover.sigkill_during_the_handover, 8 * factor),
         "smallest_case": partial(kills.smallest_case, 10 * factor),
         "kill_under_load": partial(kills.kill_under_load, 200 * factor),
-        "killed_before_the_port": partial(kills.killed_before_the_port, 5 * factor),
+        "killed_while_http_loads": partial(kills.killed_while_http_loads, 5 * factor),
         "killed_during_an_import": partial(transfers.killed_during_an_import, 12 * factor),
         "killed_while_agents_take_notes": partial(memories.killed_while_agents_take_notes, 15 * factor),
         "killed_without_a_retry": partial(memories.killed_without_a_retry, 12 * factor),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import time
+import urllib.request
 from functools import partial
 from statistics import median
 
 from tests.crash.writers import Figures, Ledger, settle, start, wait_for_more, writing
-from tests.harness import Machine, eventually, is_alive
+from tests.harness import TIMEOUT, Machine, eventually
 
 _SEED = 20_261_116
 _AGAIN = 0.15  # how often the next PRIMARY is killed before anybody got an answer from it
@@ -63,29 +65,28 @@ def _next_victim(machine: Machine, last: int, also_starting: bool) -> int | None
     return current.pid
 
 
-def killed_before_the_port(kills: int = 5) -> Figures:
-    """PRIMARY is killed each time between its two doors, when the socket answers and no port is published yet: nothing
-    is lost, no call fails, commands are answered, and the last server opens its port."""
+def killed_while_http_loads(kills: int = 5) -> Figures:
+    """PRIMARY is killed each time while the first connection to its port waits for the public door to be loaded:
+    nothing is lost, no call fails, commands are answered, and the last server answers on its port."""
     machine = Machine()
     try:
         primary, clients = start(machine, 2)
+        port, last = int(machine.environ["NUDGE_PORT"]), primary.pid
         with writing(clients) as ledgers:
-            os.kill(primary.pid, signal.SIGKILL)
+            os.kill(last, signal.SIGKILL)
             for _ in range(kills):
-                os.kill(eventually(partial(_without_port, machine), "a PRIMARY between its doors"), signal.SIGKILL)
+                last = eventually(partial(_next_victim, machine, last, False), "the next PRIMARY")
+                with socket.create_connection(("127.0.0.1", port)) as waiting:
+                    waiting.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    os.kill(last, signal.SIGKILL)
             assert machine.json("set", "c", "k", "v", "--global")["hint"]["version"] == 1
-            assert machine.ready().port == int(machine.environ["NUDGE_PORT"])
+            with urllib.request.urlopen(f"http://127.0.0.1:{machine.ready().port}/health", timeout=TIMEOUT) as answer:
+                assert answer.status == 200
             wait_for_more(ledgers, 5)
-        return {"kills": kills, "port": "open again", **settle(machine, ledgers)}
+        assert machine.ready().port == port
+        return {"kills": kills, "port": "answers again", **settle(machine, ledgers)}
     finally:
         machine.close()
-
-
-def _without_port(machine: Machine) -> int | None:
-    """The pid of a living PRIMARY that has published its socket alone."""
-    current = machine.endpoint()
-    is_between = current is not None and current.state == "ready" and current.port is None and is_alive(current.pid)
-    return current.pid if current is not None and is_between else None
 
 
 def smallest_case(kills: int = 10) -> Figures:

@@ -30,6 +30,7 @@ from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.private_door import PrivateDoor
 from nudge.server.proxy import Proxy
+from nudge.server.public_port import listen
 from nudge.server.stdio import Pipe
 from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
@@ -63,7 +64,9 @@ class Served:
         await self.wire.listen_unix(self.socket)
         self.door = PublicDoor(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
         self.port = ports().take()
-        assert await self.door.open([self.port]) == self.port
+        listening = listen([self.port])
+        assert listening is not None
+        self.door.open(listening)
         self.endpoint = Endpoint(os.getpid(), self.port, self.socket, "", "g", __version__, endpoint.READY)
         endpoint.publish(self.directory, self.endpoint)
 

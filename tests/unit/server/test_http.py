@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -92,8 +92,10 @@ class Opened:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Opened]:
-    one = Opened()
-    one.port = await one.door.open(free_ports()) or 0
+    one, listening = Opened(), socket.create_server(("127.0.0.1", 0))
+    listening.setblocking(False)
+    one.port = listening.getsockname()[1]
+    one.door.open(listening)
     try:
         yield one
     finally:
@@ -101,14 +103,6 @@ async def opened() -> AsyncIterator[Opened]:
         for client in one.clients:
             client.writer.close()
         await one.door.close()
-
-
-def free_ports() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        yield taken.getsockname()[1]  # while it is held: the door must take the next one
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        yield port
 
 
 def run(session: Callable[[Opened], Awaitable[Any]]) -> Any:
@@ -134,23 +128,6 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 # Requests and answers
-
-
-def test_a_port_that_is_taken_is_passed_over() -> None:
-    """The first free one of those given is used; none free is None."""
-
-    async def main() -> tuple[bool, int | None]:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            door = Opened().door
-            none = await door.open([port])
-            await door.close()
-        async with opened() as one:
-            client = await one.connect()
-            client.send(HEALTH)
-            return await client.status() == 200, none
-
-    assert asyncio.run(main()) == (True, None)
 
 
 def test_answers_come_in_the_order_of_the_requests() -> None:
