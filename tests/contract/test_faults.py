@@ -1,5 +1,4 @@
-"""The quick half of `make crash`: the same scenarios, smaller numbers. Each scenario's own docstring is the rule it
-proves."""
+"""Part of `make crash` with smaller numbers. Each scenario's own docstring is the rule it proves."""
 
 from __future__ import annotations
 
@@ -8,25 +7,20 @@ from functools import partial
 
 import pytest
 
-from tests.crash import clocks, hosts, kills, recorders, stopped, storms, strangers, versions
+from tests.crash import clocks, hosts, kills, recorders, stopped, strangers, versions
 from tests.crash.writers import Figures
 
 QUICK: dict[str, Callable[[], Figures]] = {
     "kill_under_load": partial(kills.kill_under_load, 3, 3),
-    "smallest_case": partial(kills.smallest_case, 2),
     "stopped_primary": stopped.stopped_primary,
     "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
-    "many_at_once": partial(storms.fifty_at_once, 1, 8),
     "port_is_taken": strangers.port_is_taken,
     "impostor_never_sees_the_token": strangers.impostor_never_sees_the_token,
     "recycled_pid": strangers.recycled_pid,
     "started_twice_and_for_a_moment": partial(hosts.started_twice_and_for_a_moment, 2),
     "does_not_read_its_stdout": hosts.does_not_read_its_stdout,
-    "open_and_close": partial(storms.open_and_close, 20),
-    "many_calls": partial(storms.many_calls, 2_000),
     "steps_of_a_day": clocks.steps_of_a_day,
     "somebody_removes_the_files": hosts.somebody_removes_the_files,
-    "replayed_payloads_down": partial(recorders.replayed_payloads, "down"),
     "replayed_payloads_killed": partial(recorders.replayed_payloads, "killed"),
     "eight_recorders": partial(recorders.eight_recorders, 8, 40),
     "newer_code_takes_over": versions.newer_code_takes_over,

@@ -28,6 +28,7 @@ from tests.contract.shell import environ_with_nudge, run_in_bash
 from tests.harness import ROOT, Machine
 
 SHOWN = list(shown_verbs())
+ONE_OF_EACH_MODULE = list({verb.module: verb for verb in SHOWN}.values())
 CLONE = "/home/me/http-proxy"  # where the transcripts are told from
 MAKEFILE = ".PHONY: build test\nbuild:\n\tdocker compose build router\ntest:\n\t@echo ok\n"
 
@@ -128,9 +129,9 @@ def test_options_exist() -> None:
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", " ".join(readme.code()))) <= known
 
 
-@pytest.mark.parametrize("verb", SHOWN, ids=lambda verb: verb.name)
-def test_help_of_every_verb(machine: Machine, verb: Verb) -> None:
-    """`nudge VERB --help` works in a process of its own, and starts no server."""
+@pytest.mark.parametrize("verb", ONE_OF_EACH_MODULE, ids=lambda verb: verb.name)
+def test_help_of_a_verb(machine: Machine, verb: Verb) -> None:
+    """`nudge VERB --help` works in a process of its own, with what its module imports, and starts no server."""
     done = machine.cli(*verb.name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: nudge {verb.name} ")

@@ -60,15 +60,17 @@ NOT_TOKENS = (
 )
 
 
-@pytest.mark.parametrize(("kind", "template"), guard_samples.kinds())
-def test_a_token_is_found_alone_and_in_text(kind: str, template: str) -> None:
+def test_a_token_is_found_alone_and_in_text() -> None:
     """Every published format is refused as a hint and redacted from a record, in each place where tokens turn up."""
-    source = random.Random(kind)
-    for place in guard_samples.PLACES:
-        token = guard_samples.make(template, source)
-        text = place.format(token)
-        assert find_secret(text) is not None, text
-        assert token not in redact(text)
+    missed = []
+    for kind, template in guard_samples.kinds():
+        source = random.Random(kind)
+        for place in guard_samples.PLACES:
+            token = guard_samples.make(template, source)
+            text = place.format(token)
+            if find_secret(text) is None or token in redact(text):
+                missed.append((kind, text))
+    assert missed == []
 
 
 @pytest.mark.parametrize("text", NOT_TOKENS)
