@@ -272,6 +272,13 @@ FORGOTTEN_SHOWN = 20  # notes that `forget` and `auto_consolidate` name
 MAX_CONSOLIDATED = 100  # notes in one consolidation
 SWEPT_NOTES = 500  # expired notes that one transaction moves to the archive
 
+# The journal
+MAX_ATTEMPT_TEXT_BYTES = 1_000  # of a hypothesis, an action, a prediction, a note, a cause, a lesson
+MAX_RESULT_BYTES = 2_000  # of a result, and of a surprise
+DEFAULT_ATTEMPTS_LISTED, MAX_ATTEMPTS_LISTED = 20, 100
+ORPHANED_AFTER = 30 * 60.0  # seconds without a sign of the session that owns an open attempt
+CHECK_IN_ACTIONS = 10  # without an update, after which an agent is reminded of its attempt
+
 # Wiring clients
 CLIENT_HOOK_TIMEOUT = 5  # seconds that a client gives one hook
 CLIENT_SESSION_END_TIMEOUT = 3  # clients give no more when they end

@@ -108,11 +108,16 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
     return decorate
 
 
-def verb_group(name: str, help: str, *examples: str) -> None:
-    """Make the command of a verb whose own verbs are in the table. Alone it shows its help."""
+def verb_group(name: str, help: str, *examples: str, alone: str | None = None) -> None:
+    """Make the command of a verb whose own verbs are in the table. Alone it runs the one that `alone` names, or shows
+    its help."""
     summary = _entry(name).summary
     _COMMANDS[name] = CommandGroup(
-        name, help=f"{summary[0].upper()}{summary[1:]}.\n\n{help}", examples=examples, context_settings=_SETTINGS
+        name,
+        help=f"{summary[0].upper()}{summary[1:]}.\n\n{help}",
+        examples=examples,
+        context_settings=_SETTINGS,
+        alone=alone,
     )
 
 
@@ -195,12 +200,12 @@ def _help_words(entry: Verb, rest: Sequence[str]) -> list[str]:
 class CommandGroup(Command, VerbGroup):
     """A verb that has verbs of its own: `nudge memory`."""
 
-    def __init__(self, path: str, **kwargs: Any) -> None:
-        self.path = path
+    def __init__(self, path: str, alone: str | None = None, **kwargs: Any) -> None:
+        self.path, self.alone = path, alone
         super().__init__(
             _entry(path).word,
             invoke_without_command=True,
-            callback=_show_group_help,
+            callback=_run_group,
             subcommand_metavar="COMMAND",
             **kwargs,
         )
@@ -272,10 +277,14 @@ def _show_root_help(ctx: click.Context, help: bool) -> int:
 
 
 @click.pass_context
-def _show_group_help(ctx: click.Context) -> int:
-    if ctx.invoked_subcommand is None:
+def _run_group(ctx: click.Context) -> int:
+    if ctx.invoked_subcommand is not None:
+        return EXIT_OK
+    assert isinstance(ctx.command, CommandGroup)
+    if ctx.command.alone is None:
         click.echo(ctx.get_help())
-    return EXIT_OK
+        return EXIT_OK
+    return int(ctx.invoke(load_command(_entry(f"{ctx.command.path} {ctx.command.alone}"))))
 
 
 def verb_advice(word: str, parent: str = "") -> str:

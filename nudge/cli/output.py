@@ -175,6 +175,8 @@ def _error_sentence(error: NudgeError, verb: str) -> str:
 
 
 def _advice(reason: str, verb: str) -> str:
+    if reason == "E_NOT_FOUND" and verb.startswith("journal"):
+        return "list the attempts with: nudge journal list --all-projects"
     if reason == "E_NOT_FOUND" and verb.split()[0] in _NOTE_VERBS:
         archive = "archive " if verb.startswith("memory archive") else ""
         return f"list the notes with: nudge memory {archive}list"

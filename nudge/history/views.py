@@ -72,6 +72,16 @@ def latest_prompt(connection: Connection, session_id: str) -> int | None:
     return None if row is None else int(row[0])
 
 
+def session_times(connection: Connection, session_id: str) -> tuple[int | None, int | None]:
+    """When a session ended, and its last event; None where that is not known."""
+    row = connection.execute(
+        "SELECT ended_at, max(started_at, coalesce((SELECT max(timestamp) FROM observations WHERE session_id = ?1), 0),"
+        " coalesce((SELECT max(timestamp) FROM prompts WHERE session_id = ?1), 0)) FROM sessions WHERE id = ?1",
+        (session_id,),
+    ).fetchone()
+    return (None, None) if row is None else (row[0], row[1])
+
+
 def trace(
     connection: Connection, session_id: str, before: int | None = None, after: int | None = None
 ) -> dict[str, Any]:

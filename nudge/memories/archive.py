@@ -108,6 +108,7 @@ def consolidate(connection: Connection, ids: Sequence[int], draft: Draft, now: f
     """Replace notes by one that has their tags and their highest priority. The originals go to the archive, and their
     links to other notes become links of the new one."""
     notes = [store.get(connection, note_id, now) for note_id in ids]
+    store.refuse_open_attempts(connection, ids)
     links = [link for note_id in ids for link in store.link_rows(connection, note_id)]
     tags = dict.fromkeys([*draft.tags, *(tag for note in notes for tag in note.draft.tags)])
     merged = replace(

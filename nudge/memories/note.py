@@ -129,12 +129,12 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
         title=check_title(given.get("title")),
         content=check_content(given.get("content")),
         namespace=check_namespace(given.get("namespace", namespace)),
-        tier=_choice(given.get("tier", MID), TIERS, "tier"),
+        tier=check_choice(given.get("tier", MID), TIERS, "tier"),
         kind=check_kind(given.get("kind", NOTE)),
         tags=check_tags(given.get("tags", ())),
         priority=check_priority(given.get("priority", limits.DEFAULT_PRIORITY)),
         confidence=check_confidence(given.get("confidence", 1.0)),
-        source=_choice(given.get("source", source), SOURCES, "source"),
+        source=check_choice(given.get("source", source), SOURCES, "source"),
         expires_at=expires_at,
         metadata=check_metadata(given.get("metadata", {})),
         origin=check_metadata(given.get("origin", {}), "origin"),
@@ -147,12 +147,12 @@ def parse_changes(fields: Mapping[str, Any], *, now: float) -> dict[str, Any]:
         "title": check_title,
         "content": check_content,
         "namespace": check_namespace,
-        "tier": lambda value: _choice(value, TIERS, "tier"),
+        "tier": lambda value: check_choice(value, TIERS, "tier"),
         "kind": check_kind,
         "tags": check_tags,
         "priority": check_priority,
         "confidence": check_confidence,
-        "source": lambda value: _choice(value, SOURCES, "source"),
+        "source": lambda value: check_choice(value, SOURCES, "source"),
         "metadata": check_metadata,
         "expires_at": lambda value: check_expiry(value, now),
     }
@@ -182,15 +182,15 @@ def find_secret_in(draft: Draft) -> tuple[str, str] | None:
 
 
 def check_title(value: object) -> str:
-    return _text(value, "title", limits.MAX_TITLE_BYTES)
+    return check_text(value, "title", limits.MAX_TITLE_BYTES)
 
 
 def check_content(value: object) -> str:
-    return _text(value, "content", limits.MAX_NOTE_BYTES)
+    return check_text(value, "content", limits.MAX_NOTE_BYTES)
 
 
 def check_namespace(value: object) -> str:
-    namespace = _text(value, "namespace", limits.MAX_NAMESPACE_BYTES)
+    namespace = check_text(value, "namespace", limits.MAX_NAMESPACE_BYTES)
     if not namespace.isprintable() or namespace != namespace.strip():
         raise Invalid("must be one line without blanks around it", field="namespace")
     return namespace
@@ -204,7 +204,7 @@ def check_tags(value: object) -> tuple[str, ...]:
     if len(value) > limits.MAX_NOTE_TAGS:
         raise Invalid(f"must have at most {limits.MAX_NOTE_TAGS} items", field="tags")
     return tuple(
-        dict.fromkeys(_text(tag, f"tags[{number}]", limits.MAX_NOTE_TAG_BYTES) for number, tag in enumerate(value))
+        dict.fromkeys(check_text(tag, f"tags[{number}]", limits.MAX_NOTE_TAG_BYTES) for number, tag in enumerate(value))
     )
 
 
@@ -233,11 +233,11 @@ def check_metadata(value: object, name: str = "metadata") -> dict[str, Any]:
 
 
 def check_kind(value: object) -> str:
-    return _choice(value, KINDS, "kind")
+    return check_choice(value, KINDS, "kind")
 
 
 def check_relation(value: object) -> str:
-    return _choice(value, RELATIONS, "relation")
+    return check_choice(value, RELATIONS, "relation")
 
 
 def check_expiry(value: object, now: float) -> float:
@@ -273,7 +273,7 @@ def _expiry(fields: Mapping[str, Any], now: float) -> float | None:
     return now + seconds
 
 
-def _text(value: object, name: str, most: int) -> str:
+def check_text(value: object, name: str, most: int) -> str:
     if not isinstance(value, str) or not value.strip():
         raise Invalid("is required" if value is None else "must not be empty", field=name)
     if "\0" in value:
@@ -287,7 +287,7 @@ def _text(value: object, name: str, most: int) -> str:
     return value
 
 
-def _choice(value: object, allowed: tuple[str, ...], name: str) -> str:
+def check_choice(value: object, allowed: tuple[str, ...], name: str) -> str:
     if value not in allowed:
         raise Invalid(f"must be one of {', '.join(allowed)}", field=name)
     return str(value)

@@ -27,6 +27,8 @@ _COLUMNS = (
     "n.access_count, n.created_at, n.updated_at, n.last_accessed_at, n.expires_at, n.metadata, n.origin"
 )
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
+OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
+"""An attempt without an outcome: nothing but the journal changes, moves or counts it."""
 _FACTORS = ", ".join(Factors._fields)
 _CANDIDATES = 50  # best matches by text that the other factors may reorder
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
@@ -137,6 +139,7 @@ def insert(
 def update(connection: Connection, note_id: int, changes: Mapping[str, Any], now: float, lifetimes: Lifetimes) -> Note:
     """Change the named fields. A new tier brings its lifetime, unless an expiry is named too."""
     note = get(connection, note_id, now)
+    refuse_open_attempts(connection, [note_id])
     fields = {name: value for name, value in changes.items() if name != "expires_at"}
     draft = replace(note.draft, **fields)
     expires_at = note.expires_at
@@ -166,7 +169,8 @@ def promote(connection: Connection, note_id: int, now: float) -> Note:
 
 
 def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lifetimes) -> None:
-    """Count a recall of each: its expiry moves, a `mid` note becomes `long` at the fifth, every tenth adds priority."""
+    """Count a recall of each: its expiry moves, a `mid` note becomes `long` at the fifth, every tenth adds priority. An
+    open attempt stays as it is."""
     rules = {
         "now": now,
         "short": SHORT,
@@ -179,13 +183,13 @@ def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lif
         "promote_at": lifetimes.promote_at,
     }
     connection.executemany(
-        """UPDATE notes SET access_count = access_count + 1, last_accessed_at = :now,
+        f"""UPDATE notes AS n SET access_count = access_count + 1, last_accessed_at = :now,
             tier = CASE WHEN tier = :mid AND access_count + 1 >= :promote_at THEN :long ELSE tier END,
             expires_at = CASE
                 WHEN expires_at IS NULL OR (tier = :mid AND access_count + 1 >= :promote_at) THEN NULL
                 ELSE expires_at + CASE tier WHEN :short THEN :short_by WHEN :mid THEN :mid_by ELSE 0 END END,
             priority = CASE WHEN (access_count + 1) % :every = 0 THEN MIN(priority + 1, :most) ELSE priority END
-        WHERE id = :id""",
+        WHERE id = :id AND NOT {OPEN}""",
         [{**rules, "id": note_id} for note_id in ids],
     )
 
@@ -271,8 +275,10 @@ def listed(connection: Connection, where: Filter, limit: int, now: float, offset
 
 
 def matching(connection: Connection, where: Filter, pattern: str | None, now: float) -> list[Note]:
-    """Return every note that the filter and all the words of `pattern` mean, in the order of their ids."""
+    """Return every note that the filter and all the words of `pattern` mean, in the order of their ids; no open
+    attempt."""
     parts, values = where.where(now)
+    parts.append(f"NOT {OPEN}")
     if pattern is not None:
         parts.append("n.id IN (SELECT rowid FROM notes_fts WHERE notes_fts MATCH ?)")
         values.append(Words.parse(pattern, all_needed=True, field="pattern").expression())
@@ -281,8 +287,10 @@ def matching(connection: Connection, where: Filter, pattern: str | None, now: fl
 
 
 def expired(connection: Connection, now: float, limit: int) -> list[Note]:
-    """Notes whose time is over."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? LIMIT ?", (now, limit))
+    """Notes whose time is over; no open attempt."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? AND NOT {OPEN} LIMIT ?", (now, limit)
+    )
     return [_note(row) for row in rows]
 
 
@@ -391,6 +399,13 @@ def refuse_taken_title(connection: Connection, draft: Draft, now: float, *but: i
     other = titled(connection, draft, now)
     if other is not None and other.id not in but:
         raise Conflict(f"note m{other.id} has this title in namespace {draft.namespace}", id=other.id)
+
+
+def refuse_open_attempts(connection: Connection, ids: Sequence[int]) -> None:
+    """Raise Conflict when one of the notes is an open attempt."""
+    row = connection.execute(f"SELECT n.id FROM notes n WHERE n.id IN ({marks(ids)}) AND {OPEN}", ids).fetchone()
+    if row is not None:
+        raise Conflict(f"m{row[0]} is an open attempt; change it with update_ghap, end it with resolve_ghap", id=row[0])
 
 
 def write(connection: Connection, note_id: int, draft: Draft, now: float, expires_at: float | None) -> None:

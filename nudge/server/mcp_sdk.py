@@ -251,9 +251,7 @@ def _annotations(effect: Effect) -> types.ToolAnnotations:
     if effect == "read":
         return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     destructive = effect == "delete"
-    return types.ToolAnnotations(
-        read_only_hint=False, destructive_hint=destructive, idempotent_hint=False, open_world_hint=False
-    )
+    return types.ToolAnnotations(read_only_hint=False, destructive_hint=destructive, open_world_hint=False)
 
 
 def _output_schema(operation: Operation) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
     if may_be_left_out:
         del slim["default"]
     options = [option for option in slim.get("anyOf", ()) if option != {"type": "null"}]
+    if options and may_be_left_out:
+        slim["anyOf"] = options
     if len(options) == 1 and (may_be_left_out or len(slim["anyOf"]) == 1):
         del slim["anyOf"]
         slim = {**options[0], **slim}

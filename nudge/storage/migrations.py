@@ -179,7 +179,19 @@ _LEDGER = (
     ) WITHOUT ROWID""",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER)
+_JOURNAL = (
+    # An attempt's state is in its metadata, so that exports, imports and the archive carry it. One with a session and
+    # without an outcome is open.
+    "ALTER TABLE notes ADD COLUMN attempt_session TEXT"
+    " GENERATED ALWAYS AS (json_extract(metadata, '$.session_id')) VIRTUAL",
+    "ALTER TABLE notes ADD COLUMN attempt_outcome TEXT"
+    " GENERATED ALWAYS AS (json_extract(metadata, '$.outcome')) VIRTUAL",
+    "CREATE INDEX attempts_session ON notes(attempt_session, id) WHERE kind = 'attempt'",
+    "CREATE INDEX attempts_open ON notes(namespace) WHERE kind = 'attempt' AND attempt_session IS NOT NULL"
+    " AND attempt_outcome IS NULL",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL)
 LATEST = len(MIGRATIONS)
 
 

@@ -26,6 +26,7 @@ from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
+from nudge.usecases.activity import SessionActivity
 from nudge.usecases.call import Call
 from nudge.usecases.caller_session import ClientProcesses
 from nudge.usecases.session import PreviousSession, Session
@@ -81,6 +82,8 @@ class App:
         """What the sessions that are at work were told."""
         self.clients = ClientProcesses()
         """Which session each client process is in."""
+        self.activity = SessionActivity()
+        """When sessions were last seen, and what they did since they updated their attempts."""
         self.calls = 0
         self.last_error: str | None = None
         directory = None if session.log is None else os.path.dirname(session.log.path)

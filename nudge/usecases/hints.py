@@ -44,6 +44,7 @@ class Name(Params):
 
 
 ContextParam = Annotated[dict[str, Any] | None, Field(description=_CONTEXT)]
+SameContext = Annotated[dict[str, Any] | None, Field(description="as for nudge_get_hint")]
 
 
 class SetHint(Name):
@@ -52,7 +53,7 @@ class SetHint(Name):
     ]
     meta: Annotated[dict[str, Any] | None, Field(description=_META)] = None
     if_match_version: Annotated[
-        int | None, Field(ge=0, description="refuse unless the stored version is this; 0 = must be new")
+        int | None, Field(ge=0, description="only if the stored version is this; 0 = must be new")
     ] = None
 
 
@@ -65,8 +66,8 @@ class Query(Params):
     keys: list[str] | None = None
     tags: Annotated[list[str] | None, Field(description="any of these")] = None
     text: Annotated[str | None, Field(description='words, "a phrase", prefix*')] = None
-    regex: Annotated[str | None, Field(description="RE2, in names, value, reason, tags")] = None
-    context: ContextParam = None
+    regex: Annotated[str | None, Field(description="RE2, in all texts")] = None
+    context: SameContext = None
     limit: Annotated[int, Field(ge=1, le=limits.MAX_QUERY_LIMIT)] = limits.DEFAULT_QUERY_LIMIT
 
 
@@ -76,13 +77,13 @@ class DeleteHint(Name):
 
 class ListComponents(Params):
     component: str | None = None
-    context: ContextParam = None
+    context: SameContext = None
     offset: Annotated[int, Field(ge=0, description="hints of the component to pass over")] = 0
 
 
 class Bump(Name):
     delta: Annotated[int, Field(ge=-limits.MAX_BUMP, le=limits.MAX_BUMP)] = 1
-    context: ContextParam = None
+    context: SameContext = None
     scope: dict[str, Any] | None = None
 
 

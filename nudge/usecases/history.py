@@ -44,7 +44,7 @@ Project = Annotated[
     WithJsonSchema({"oneOf": [{"type": "string"}, {"type": "null"}], "description": "default: yours; null = all"}),
 ]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
-After = Annotated[Whole | None, Field(description="Unix seconds")]
+After = Whole | None
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 
@@ -64,7 +64,7 @@ class InContext(Params):
 
 
 class Search(InContext):
-    query: Annotated[Text, Field(description='words, "phrases", prefix*, AND OR NOT')]
+    query: Text
     project: Project = None
     obs_type: Text | None = None
     before: Before = None
@@ -79,7 +79,7 @@ class GetObservations(Params):
 
 
 class Timeline(Params):
-    anchor: Annotated[Whole, Field(description="observation id")]
+    anchor: Whole
     before: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
     after: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
 
@@ -153,11 +153,13 @@ class Around(Result):
 
 
 class Trace(Result):
+    """`project`, `ended_at` and `summary` are null when they are not known."""
+
     session_id: str
-    project: str | None
+    project: Any
     started_at: int
-    ended_at: int | None
-    summary: dict[str, Any] | None
+    ended_at: Any
+    summary: Any
     prompts: list[dict[str, Any]]
     injections: list[dict[str, Any]]
 

@@ -25,9 +25,7 @@ def _note_id(value: object) -> int:
 NoteId = Annotated[
     int,
     BeforeValidator(_note_id),
-    WithJsonSchema(
-        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^m?[1-9][0-9]{0,17}$"}]}
-    ),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}]}),
 ]
 Tier = Literal["short", "mid", "long"]
 Kind = Literal[
@@ -39,7 +37,6 @@ Kind = Literal[
     "discovery",
     "change",
     "lesson",
-    "attempt",
     "session_summary",
 ]
 Relation = Literal["related_to", "supersedes", "contradicts", "derived_from"]
@@ -81,7 +78,7 @@ class Recall(Filters):
     context: Annotated[str, Field(description="what you want to know, in any words")]
     limit: Limit = limits.DEFAULT_RECALL_LIMIT
     budget_tokens: Annotated[int | None, Field(ge=1)] = None
-    touch: Annotated[bool, Field(description="it counts as used")] = True
+    touch: bool = True
     format: Format = "toon_compact"
 
 

@@ -202,12 +202,12 @@ def tools(pipe: Stdio) -> list[dict[str, Any]]:
 
 
 def test_what_an_agent_needs_in_its_work_is_listed(tools: list[dict[str, Any]]) -> None:
-    """Four operations on hints, six on the history and three on notes by default; the others stay callable, and `all`
-    lists them."""
+    """Four operations on hints, six on the history, four on notes and two on attempts by default; the others stay
+    callable, and `all` lists them."""
     hints = {f"nudge_{method}" for method in ("get_hint", "set_hint", "query", "bump")}
     history = {"search", "get_observations", "timeline", "recent_context", "session_trace", "file_history"}
     memories = {"memory_store", "memory_recall", "memory_get", "memory_explain"}
-    assert {tool["name"] for tool in tools} == hints | history | memories
+    assert {tool["name"] for tool in tools} == hints | history | memories | {"start_ghap", "resolve_ghap"}
 
 
 def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
@@ -215,7 +215,7 @@ def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
     effects = {operation.tool: operation.effect for operation in OPERATIONS.values()}
     for tool in tools:
         effect = effects[tool["name"]]
-        change = {} if effect == "read" else {"destructiveHint": effect == "delete", "idempotentHint": False}
+        change = {} if effect == "read" else {"destructiveHint": effect == "delete"}
         assert tool["annotations"] == {"readOnlyHint": effect == "read", "openWorldHint": False, **change}
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             Draft202012Validator.check_schema(schema)

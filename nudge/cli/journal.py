@@ -1,0 +1,296 @@
+"""The verbs of the journal: `nudge journal` with list, show, start, update, resolve, adopt and calibration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from nudge import limits
+from nudge.cli import completion, output, params, plain
+from nudge.cli.app import verb, verb_group
+from nudge.cli.history import chosen_project, project_options, project_params
+from nudge.cli.note_params import call, read_text
+from nudge.cli.notes import note_name
+from nudge.cli.output import EXIT_OK, Console, Pen
+from nudge.cli.params import NOTE_ID, NUMBER, UTC_TIME, option
+from nudge.cli.plain import Invocation
+from nudge.clock import ago
+from nudge.errors import NotFound
+from nudge.text import escape
+
+_OUTCOMES = ("confirmed", "falsified", "abandoned")
+_DOMAINS = ("debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other")
+_STRATEGIES = (
+    *("systematic-elimination", "trial-and-error", "research-first", "divide-and-conquer", "root-cause-analysis"),
+    *("copy-from-similar", "check-assumptions", "read-the-error", "ask-user"),
+)
+_STYLES = {"open": "yellow", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
+_COUNTS = (*_OUTCOMES, "open")
+_CLOSE = 0.1  # between what was predicted and what came: well calibrated
+
+_id_argument = click.argument(
+    "attempt_id", metavar="ID", type=NOTE_ID, help="The attempt, as m12 or 12.", shell_complete=completion.note_ids
+)
+_since_option = option("--since", type=UTC_TIME, metavar="WHEN", help="Only started since: a date, an ISO time, or 7d.")
+_strategy_option = option("--strategy", type=click.Choice(_STRATEGIES), metavar="NAME", help="How you go about it.")
+_confidence_option = option("--confidence", type=NUMBER, metavar="X", help="How sure you are, 0.0 to 1.0.")
+_session_option = option("--session", metavar="ID", help="The session that it belongs to (CLAUDE_CODE_SESSION_ID).")
+_parallel_option = option("--parallel", is_flag=True, help="Beside the attempt that this session has open.")
+
+verb_group(
+    "journal",
+    "An attempt is what an agent believed, did and expected, and what came of it. Alone, it lists the attempts here.",
+    "nudge journal",
+    "nudge journal show m12",
+    'nudge journal resolve m12 --outcome falsified --lesson "the cache was never the problem"',
+    "nudge journal calibration",
+    alone="list",
+)
+
+
+@verb(
+    "journal list",
+    "nudge journal list",
+    "nudge journal list --outcome open --all-projects",
+    "nudge journal list --domain debugging --since 30d --json",
+)
+@project_options
+@option("--outcome", type=click.Choice(("open", *_OUTCOMES)), help="Only with this outcome.")
+@option("--domain", type=click.Choice(_DOMAINS), help="Only of this domain.")
+@_since_option
+@params.limit_option(limits.DEFAULT_ATTEMPTS_LISTED, "attempts")
+def list_attempts(
+    invocation: Invocation, project: str | None, all_projects: bool, limit: int | None, **filters: Any
+) -> int:
+    """The open ones first, then the latest."""
+    console = invocation.console
+    fields = {**project_params(chosen_project(project, all_projects)), **params.given(limit=limit, **filters)}
+    result = invocation.client().call("nudge.list_ghap_entries", fields)
+    console.result(result, _table(console, result["entries"]))
+    if not console.as_json:
+        if result.get("more"):
+            console.note(output.more_note(limit or limits.DEFAULT_ATTEMPTS_LISTED, limits.MAX_ATTEMPTS_LISTED))
+        if not result["entries"]:
+            console.note("no attempt is in the journal here; an agent starts one with start_ghap")
+    return EXIT_OK
+
+
+@verb("journal show", "nudge journal show m12", "nudge journal show m12 --json")
+@_id_argument
+def show(invocation: Invocation, attempt_id: int) -> int:
+    """What was believed, what changed on the way, the outcome and the lesson."""
+    result = call(invocation, "get", {"id": attempt_id})
+    if result["memory"]["kind"] != "attempt":
+        raise NotFound(f"there is no attempt m{attempt_id}: that note is a {result['memory']['kind']}")
+    invocation.console.result(result, _full_lines(invocation.console, result["memory"], result["links"]))
+    return EXIT_OK
+
+
+@verb(
+    "journal start",
+    'nudge journal start "make login fast" --hypothesis "the lookup has no index" --action "add one"'
+    ' --prediction "make bench passes" --domain optimization --confidence 0.8',
+)
+@click.argument("goal", metavar="GOAL", help="What you want to reach.")
+@option("--hypothesis", metavar="TEXT", required=True, help="What you believe.")
+@option("--action", metavar="TEXT", required=True, help="What you do about it.")
+@option("--prediction", metavar="TEXT", required=True, help="What you will see if you are right, such as a command.")
+@option("--domain", type=click.Choice(_DOMAINS), help="What kind of work it is (other).")
+@_strategy_option
+@_confidence_option
+@_session_option
+@_parallel_option
+def start(invocation: Invocation, goal: str, parallel: bool, session: str | None, **fields: Any) -> int:
+    """Say what you expect before you act on a guess. A session has one open attempt, unless they are parallel."""
+    given = params.given(goal=goal, session_id=session, parallel=parallel or None, **fields)
+    result = _call(invocation, "start_ghap", given)
+    console, name = invocation.console, note_name(result["id"])
+    done = console.pen.done(f"{console.pen.paint('bold', name)} is open")
+    console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
+    return EXIT_OK
+
+
+@verb(
+    "journal update",
+    'nudge journal update m12 --note "the index is there already"',
+    'nudge journal update m12 --hypothesis "the pool is too small" --confidence 0.5',
+)
+@_id_argument
+@option("--note", metavar="TEXT", help="What you found out.")
+@option("--hypothesis", metavar="TEXT", help="What you believe now.")
+@option("--action", metavar="TEXT", help="What you do about it now.")
+@option("--prediction", metavar="TEXT", help="What you expect to see now.")
+@_strategy_option
+@_confidence_option
+def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
+    """What was believed before is kept."""
+    result = _call(invocation, "update_ghap", {"id": attempt_id, **params.given(**fields)})
+    console = invocation.console
+    name = console.pen.paint("bold", note_name(result["id"]))
+    console.result(result, [console.pen.done(f"{name} is in iteration {result['iteration_count']}")])
+    return EXIT_OK
+
+
+@verb(
+    "journal resolve",
+    'nudge journal resolve m12 --outcome confirmed --lesson "read the plan before adding an index"',
+    'nudge journal resolve m12 --outcome abandoned --result "no longer needed"',
+)
+@_id_argument
+@option("--outcome", type=click.Choice(_OUTCOMES), required=True, help="What came of the prediction.")
+@option("--result", metavar="TEXT", help="What happened.")
+@option("--lesson", metavar="TEXT", help="What the next agent should know; it becomes a note. - reads it from stdin.")
+@option("--surprise", metavar="TEXT", help="What was unexpected.")
+@option("--root-cause", metavar="TEXT", help="Why the hypothesis was wrong.")
+def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str | None, **texts: Any) -> int:
+    """Any open attempt, whatever session it belongs to. An attempt is resolved once."""
+    console = invocation.console
+    given = params.given(lesson=None if lesson is None else read_text(lesson), **texts)
+    fields = {"id": attempt_id, "status": outcome, **given}
+    result = _call(invocation, "resolve_ghap", fields)
+    name = console.pen.paint("bold", note_name(result["id"]))
+    lines = [console.pen.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
+    if "lesson_id" in result:
+        lines.append(f"  lesson: {note_name(result['lesson_id'])}, told to the agents that start here")
+    console.result(result, lines)
+    return EXIT_OK
+
+
+@verb("journal adopt", "nudge journal adopt m12 --session 4f1c2a9e")
+@_id_argument
+@_session_option
+@_parallel_option
+def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel: bool) -> int:
+    """Only when the session that owns it has ended, or was not seen for 30 minutes. Of two that adopt one, the first
+    has it."""
+    console = invocation.console
+    fields = params.given(adopt=attempt_id, session_id=session, parallel=parallel or None)
+    result = _call(invocation, "get_orphaned_ghap", fields)
+    name = console.pen.paint("bold", note_name(result["id"]))
+    console.result(result, [console.pen.done(f"{name} belongs to session {escape(result['session_id'])}")])
+    return EXIT_OK
+
+
+@verb("journal calibration", "nudge journal calibration", "nudge journal calibration --all-projects --since 90d")
+@project_options
+@_since_option
+def calibration(invocation: Invocation, project: str | None, all_projects: bool, since: str | None) -> int:
+    """By domain: how sure the agents said they were, on average, and the share of predictions that came true. Abandoned
+    and open attempts count in neither."""
+    console = invocation.console
+    fields = {**project_params(chosen_project(project, all_projects)), **params.given(since=since)}
+    result = invocation.client().call("nudge.journal_calibration", fields)
+    console.result(result, _calibration_lines(console.pen, result))
+    if not result["domains"] and not console.as_json:
+        console.note("no attempt is in the journal here; an agent starts one with start_ghap")
+    return EXIT_OK
+
+
+def _call(invocation: Invocation, operation: str, fields: dict[str, Any]) -> Any:
+    """Call an operation with where the caller is: attempts belong to a repo."""
+    return invocation.client().call(f"nudge.{operation}", fields, context=plain.context_params())
+
+
+# Lines
+
+
+def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """`m12  open  2m ago  debugging  GOAL`, with the namespace unless all have the same."""
+    pen, several = console.pen, len({entry["namespace"] for entry in entries}) > 1
+    rows = [
+        (
+            note_name(entry["id"]),
+            entry["status"],
+            _age(entry["updated_at"]),
+            entry.get("domain", "other"),
+            *([escape(entry["namespace"])] if several else []),
+            escape(" ".join(entry["goal"].split())),
+        )
+        for entry in entries
+    ]
+    for name, status, *others, goal in output.align(rows):
+        taken = len(name) + len(status) + sum(map(len, others)) + 2 * (len(others) + 2)
+        painted = [pen.paint("bold", name), _status(pen, status), *others]
+        yield "  ".join([*painted, pen.clip(goal, taken)])
+
+
+def _status(pen: Pen, text: str) -> str:
+    style = _STYLES.get(text.rstrip())
+    return pen.paint(style, text) if style else text
+
+
+def _full_lines(console: Console, note: Mapping[str, Any], links: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    pen, metadata = console.pen, note["metadata"]
+    yield f"{pen.paint('bold', note_name(note['id']))}  {pen.paint('bold', escape(' '.join(note['title'].split())))}"
+    facts = [(name, text) for name, text in _facts(pen, note, metadata) if text]
+    lessons = [link["source_id"] for link in links if link["relation"] == "derived_from"]
+    facts += [("lesson note", note_name(lesson)) for lesson in lessons]
+    yield from (f"  {pen.paint('dim', f'{name}:')} {text}" for name, text in facts)
+    for iteration in metadata.get("iterations", ()):
+        yield f"  {pen.paint('dim', _age(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
+
+
+def _facts(pen: Pen, note: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    status = metadata.get("outcome", "open")
+    tier = metadata.get("confidence_tier")
+    observed = ", observed" if metadata.get("captured") else ""
+    yield "status", _status(pen, escape(status)) + (f" ({escape(tier)}{observed})" if tier else "")
+    for name in ("hypothesis", "action", "prediction"):
+        yield name, escape(str(metadata.get(name) or ""))
+    if (confidence := metadata.get("confidence")) is not None:
+        yield "confidence", _percent(confidence)
+    for name in ("result", "surprise"):
+        yield name, escape(str(metadata.get(name) or ""))
+    cause = metadata.get("root_cause") or {}
+    yield "root cause", escape(": ".join(str(cause[part]) for part in ("category", "description") if part in cause))
+    yield "lesson", escape("; ".join(str(text) for text in (metadata.get("lesson") or {}).values()))
+    yield "domain", escape(", ".join(str(metadata[part]) for part in ("domain", "strategy") if part in metadata))
+    yield "namespace", escape(note["namespace"])
+    yield "session", escape(str(metadata.get("session_id") or ""))
+    yield "started", f"{note['created_at']} ({_age(note['created_at'])})"
+    if ended := metadata.get("resolved_at"):
+        yield "resolved", f"{ended} ({_age(ended)})"
+
+
+def _iteration_text(iteration: Mapping[str, Any]) -> str:
+    if "adopted_by" in iteration:
+        return f"adopted by session {iteration['adopted_by']} from {iteration['from']}"
+    was = "; ".join(f"{name} was: {text}" for name, text in (iteration.get("was") or {}).items())
+    return "; ".join(part for part in (str(iteration.get("note") or ""), was) if part)
+
+
+def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
+    """One row for each domain, and one for all."""
+    if not result["domains"]:
+        return
+    rows = [*result["domains"], {"domain": "all", **result["total"]}]
+    cells = [("domain", "predicted", "observed", *_COUNTS)]
+    cells += [
+        (
+            row["domain"],
+            _percent(row.get("predicted")),
+            _percent(row.get("observed")),
+            *(str(row[name]) for name in _COUNTS),
+        )
+        for row in rows
+    ]
+    widths = [output.widest(column) for column in zip(*cells, strict=True)]
+    for row, (domain, *numbers) in zip([None, *rows], cells, strict=True):
+        texts = [number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True)]
+        if row is not None and "observed" in row and "predicted" in row:
+            is_close = abs(row["observed"] - row["predicted"]) <= _CLOSE
+            texts[1] = pen.paint("green" if is_close else "yellow", texts[1])
+        line = "  ".join([output.pad(escape(domain), widths[0]), *texts])
+        yield line if row is not None else pen.paint("dim", line)
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{round(100 * share)} %"
+
+
+def _age(text: str) -> str:
+    return ago(time.time() - datetime.fromisoformat(text).timestamp())

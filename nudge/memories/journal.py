@@ -1,0 +1,250 @@
+"""The journal: attempts in SQLite. Each function takes a connection; transactions are the caller's.
+
+Every change is a compare-and-set on owner and outcome: of two sessions that adopt or resolve one attempt, the second is
+refused and told who was first.
+"""
+
+# ruff: noqa: S608 - only constants are put into the SQL; every value is bound
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nudge import limits
+from nudge.errors import Conflict, NotFound
+from nudge.memories import store
+from nudge.memories.attempts import (
+    CONFIRMED,
+    DOMAINS,
+    FALSIFIED,
+    LESSON,
+    OPEN_STATUS,
+    OUTCOMES,
+    RANKED_AS,
+    Attempt,
+    Plan,
+    Resolution,
+    content_of,
+    cut_title,
+    fitting_metadata,
+    lesson_draft,
+    plan_draft,
+    tier_of,
+    without_none,
+)
+from nudge.memories.note import ATTEMPT, Draft, Lifetimes, Note, rfc3339
+from nudge.memories.store import OPEN, Connection, marks
+from nudge.text import single_line
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which attempts are meant. `namespace` is None for all; `hidden` are namespaces that the caller may not see."""
+
+    namespace: str | None = None
+    status: str | None = None
+    domain: str | None = None
+    since: float | None = None
+    hidden: tuple[str, ...] = ()
+
+    def where(self) -> tuple[str, list[Any]]:
+        """A condition on the table `n`, and its values."""
+        parts = [f"n.kind = '{ATTEMPT}'", "n.attempt_session IS NOT NULL"]
+        values: list[Any] = []
+        if self.namespace is not None:
+            parts.append("n.namespace = ?")
+            values.append(self.namespace)
+        if self.hidden:
+            parts.append(f"n.namespace NOT IN ({marks(self.hidden)})")
+            values.extend(self.hidden)
+        if self.status == OPEN_STATUS:
+            parts.append("n.attempt_outcome IS NULL")
+        elif self.status is not None:
+            parts.append("n.attempt_outcome = ?")
+            values.append(self.status)
+        if self.domain is not None:
+            parts.append("json_extract(n.metadata, '$.domain') = ?")
+            values.append(self.domain)
+        if self.since is not None:
+            parts.append("n.created_at >= ?")
+            values.append(self.since)
+        return " AND ".join(parts), values
+
+
+# Reading
+
+
+def get(connection: Connection, attempt_id: int) -> Attempt:
+    note = next(store.select(connection, f"n.id = ? AND n.kind = '{ATTEMPT}'", (attempt_id,)), None)
+    if note is None or not note.draft.metadata.get("session_id"):
+        raise NotFound(f"there is no attempt m{attempt_id}", id=attempt_id)
+    return Attempt(note)
+
+
+def open_in_session(connection: Connection, session: str) -> list[Attempt]:
+    """The open attempts of a session, the latest first; there are several when they were started in parallel."""
+    return _attempts(store.select(connection, f"{OPEN} AND n.attempt_session = ? ORDER BY n.id DESC", (session,)))
+
+
+def open_in_namespace(connection: Connection, namespace: str) -> list[Attempt]:
+    """The open attempts of a repo, whoever owns them, the latest first."""
+    return _attempts(store.select(connection, f"{OPEN} AND n.namespace = ? ORDER BY n.id DESC", (namespace,)))
+
+
+def latest_in_session(connection: Connection, session: str) -> Attempt | None:
+    condition = f"n.kind = '{ATTEMPT}' AND n.attempt_session = ? ORDER BY n.id DESC LIMIT 1"
+    return next(iter(_attempts(store.select(connection, condition, (session,)))), None)
+
+
+def listed(connection: Connection, which: Selection, limit: int) -> list[Attempt]:
+    """The open ones first, then the latest."""
+    condition, values = which.where()
+    order = "n.attempt_outcome IS NULL DESC, n.updated_at DESC, n.id DESC LIMIT ?"
+    return _attempts(store.select(connection, f"{condition} ORDER BY {order}", (*values, limit)))
+
+
+def calibration(connection: Connection, which: Selection) -> dict[str, Any]:
+    """By domain and in all: how many attempts had which outcome, the share of predictions that came true, and how sure
+    the agents were of those, where they said so. Abandoned attempts count in neither share."""
+    condition, values = which.where()
+    rows = connection.execute(
+        f"SELECT coalesce(json_extract(n.metadata, '$.domain'), '{DOMAINS[-1]}'), n.attempt_outcome,"
+        f" json_extract(n.metadata, '$.confidence') FROM notes n WHERE {condition}",
+        values,
+    )
+    total = _Tally()
+    domains = {domain: _Tally() for domain in DOMAINS}
+    for domain, outcome, confidence in rows:
+        total.add(outcome, confidence)
+        domains.setdefault(domain, _Tally()).add(outcome, confidence)
+    shown = [{"domain": domain, **tally.to_wire()} for domain, tally in domains.items() if any(tally.counts.values())]
+    return {"domains": shown, "total": total.to_wire()}
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Outcomes of the attempts in one domain."""
+
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys((OPEN_STATUS, *OUTCOMES), 0))
+    stated: list[float] = field(default_factory=list)
+
+    def add(self, outcome: str | None, confidence: float | None) -> None:
+        self.counts[outcome or OPEN_STATUS] = self.counts.get(outcome or OPEN_STATUS, 0) + 1
+        if confidence is not None and outcome in (CONFIRMED, FALSIFIED):
+            self.stated.append(float(confidence))
+
+    def to_wire(self) -> dict[str, Any]:
+        settled = self.counts[CONFIRMED] + self.counts[FALSIFIED]
+        return {
+            **{name: self.counts[name] for name in (OPEN_STATUS, *OUTCOMES)},
+            **({"observed": round(self.counts[CONFIRMED] / settled, 3)} if settled else {}),
+            **({"predicted": round(sum(self.stated) / len(self.stated), 3)} if self.stated else {}),
+        }
+
+
+def _attempts(notes: Iterable[Note]) -> list[Attempt]:
+    return [Attempt(note) for note in notes]
+
+
+# Writing
+
+
+def start(
+    connection: Connection, plan: Plan, session: str, draft: Draft, now: float, *, parallel: bool = False
+) -> Attempt:
+    """Insert an open attempt. `draft` has its namespace, source and origin. Raises Conflict when the session has one
+    already, unless they are to be open in parallel."""
+    if not parallel:
+        _refuse_second(connection, session)
+    note = replace(
+        plan_draft(plan, draft), metadata={"session_id": session, **plan.to_metadata(), "iteration_count": 1}
+    )
+    return Attempt(store.insert(connection, note, now, expires_at=None))
+
+
+def update(
+    connection: Connection, attempt: Attempt, changes: Mapping[str, Any], note: str | None, now: float
+) -> Attempt:
+    """Change fields; what they were is kept in the list of iterations."""
+    metadata = attempt.note.draft.metadata
+    was = {name: metadata[name] for name in changes if name in metadata and metadata[name] != changes[name]}
+    iteration = {"at": rfc3339(now), **without_none(note=note), **({"was": was} if was else {})}
+    return _replace(connection, attempt, {**metadata, **changes}, iteration, now, counts=True)
+
+
+def adopt(connection: Connection, attempt: Attempt, session: str, now: float, *, parallel: bool = False) -> Attempt:
+    """Make a session the owner. Whether the present owner is gone is the caller's to know."""
+    if not parallel:
+        _refuse_second(connection, session)
+    iteration = {"at": rfc3339(now), "adopted_by": session, "from": attempt.session}
+    return _replace(connection, attempt, {**attempt.note.draft.metadata, "session_id": session}, iteration, now)
+
+
+def resolve(
+    connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+) -> tuple[Attempt, Note | None]:
+    """End an attempt. Its lesson becomes a note of the kind `lesson`, derived from it; both or neither are stored."""
+    metadata = {**attempt.note.draft.metadata, **resolution.to_metadata()}
+    tier = tier_of(metadata, resolution)
+    metadata |= {"confidence_tier": tier, "resolved_at": rfc3339(now)}
+    resolved = _replace(connection, attempt, metadata, None, now, confidence=RANKED_AS[tier])
+    if resolution.lesson is None:
+        return resolved, None
+    lesson = store.store(connection, _free_title(connection, lesson_draft(attempt, resolution), now), now, lifetimes)[0]
+    store.add_link(connection, lesson.id, attempt.id, "derived_from", now)
+    return resolved, lesson
+
+
+def _refuse_second(connection: Connection, session: str) -> None:
+    for attempt in open_in_session(connection, session):
+        goal = single_line(attempt.note.draft.title, limits.INJECTED_NOTE_CHARS)
+        raise Conflict(
+            f"m{attempt.id} is open in this session ({goal}); resolve it first, or say parallel: true", id=attempt.id
+        )
+
+
+def _replace(
+    connection: Connection,
+    attempt: Attempt,
+    metadata: dict[str, Any],
+    iteration: Mapping[str, Any] | None,
+    now: float,
+    *,
+    counts: bool = False,
+    confidence: float | None = None,
+) -> Attempt:
+    """Write an attempt, unless it has been resolved or adopted since it was read."""
+    if iteration is not None:
+        metadata = {**metadata, "iterations": [*metadata.get("iterations", ()), dict(iteration)]}
+    metadata["iteration_count"] = metadata.get("iteration_count", 1) + counts
+    stored = json.dumps(fitting_metadata(metadata), ensure_ascii=False)
+    changed = connection.execute(
+        f"UPDATE notes AS n SET content = ?, metadata = ?, confidence = coalesce(?, confidence), updated_at = ?"
+        f" WHERE n.id = ? AND {OPEN} AND n.attempt_session = ?",
+        (content_of(metadata), stored, confidence, now, attempt.id, attempt.session),
+    ).rowcount
+    current = get(connection, attempt.id)
+    if not changed:
+        raise changed_since(current)
+    return current
+
+
+def changed_since(attempt: Attempt) -> Conflict:
+    """Why an attempt cannot be changed by whom it does not belong to, or any more."""
+    if attempt.is_open:
+        since = f", which adopted it at {attempt.adopted_at}" if attempt.adopted_at else ""
+        message = f"m{attempt.id} belongs to session {attempt.session}{since}"
+    else:
+        message = f"m{attempt.id} was resolved before: {attempt.status}"
+    return Conflict(message, id=attempt.id, status=attempt.status, session_id=attempt.session)
+
+
+def _free_title(connection: Connection, draft: Draft, now: float) -> Draft:
+    """The same lesson, learned again, updates the note; a note of another kind keeps its title."""
+    other = store.titled(connection, draft, now)
+    if other is None or other.draft.kind == LESSON:
+        return draft
+    suffix = f" (m{draft.metadata['attempt']})"
+    return replace(draft, title=cut_title(draft.title, limits.MAX_TITLE_BYTES - len(suffix)) + suffix)

@@ -1,0 +1,229 @@
+"""The use cases of the journal: starting, updating, adopting, resolving and reading attempts."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from nudge import limits
+from nudge.errors import Conflict, Invalid, NotFound
+from nudge.history import views
+from nudge.memories import journal, namespaces
+from nudge.memories.attempts import (
+    Attempt,
+    Resolution,
+    parse_plan,
+    parse_resolution,
+    parse_update,
+    plan_draft,
+)
+from nudge.memories.journal import Selection
+from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.caller_session import ANONYMOUS, session_of
+from nudge.usecases.journal_models import (
+    Calibrate,
+    GetOrphaned,
+    InSession,
+    ListAttempts,
+    ResolveAttempt,
+    StartAttempt,
+    UpdateAttempt,
+)
+from nudge.usecases.memories import Origin, Visible, caller_namespace, checked, fitting, lifetimes_of
+from nudge.usecases.memory_models import StoreMemory
+
+# Writing
+
+
+async def start(app: App, params: StartAttempt, call: Call) -> Any:
+    session, here = session_of(app.clients, call, params.session_id), await caller_namespace(params, call)
+    plan = parse_plan(params.model_dump())
+    origin = Origin(app, call, here)
+    fields = StoreMemory(title=plan.goal, content=plan.hypothesis)
+    draft = plan_draft(plan, origin.draft(fields, app.now()))
+    await checked(app, [draft])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        complete = _with_session(origin.complete(connection, draft), session)
+        attempt = journal.start(connection, plan, session, complete, app.now(), parallel=bool(params.parallel))
+        return _acknowledged(attempt)
+
+    result = await app.write_once(call, write)
+    app.activity.reset(session, app.now())
+    return result
+
+
+async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
+    session = session_of(app.clients, call, params.session_id)
+    changes, note = parse_update(params.model_dump())
+    await checked(app, [Draft(title="", content=note or "", metadata=changes)])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        attempt = _own(app, connection, params.id, session, call)
+        updated = journal.update(connection, attempt, changes, note, app.now())
+        return {**_acknowledged(updated), "iteration_count": updated.note.draft.metadata["iteration_count"]}
+
+    result = await app.write_once(call, write)
+    app.activity.reset(session, app.now())
+    return result
+
+
+async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
+    """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
+    session, lifetimes = session_of(app.clients, call, params.session_id), lifetimes_of(app)
+    resolution = parse_resolution(params.model_dump())
+    await checked(app, [Draft(title="", content="", metadata=resolution.to_metadata())])
+
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        attempt = _own(app, connection, params.id, session, call)
+        return resolve_attempt(connection, attempt, resolution, app.now(), lifetimes)
+
+    result = await app.write_once(call, write)
+    app.activity.reset(session, app.now())
+    return result
+
+
+def resolve_attempt(
+    connection: sqlite3.Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+) -> dict[str, Any]:
+    resolved, lesson = journal.resolve(connection, attempt, resolution, now, lifetimes)
+    return {
+        "id": resolved.id,
+        "status": resolved.status,
+        "confidence_tier": resolved.note.draft.metadata["confidence_tier"],
+        **({} if lesson is None else {"lesson_id": lesson.id}),
+    }
+
+
+# Reading
+
+
+async def get_active(app: App, params: InSession, call: Call) -> Any:
+    session = session_of(app.clients, call, params.session_id)
+    app.activity.see(session, app.now())
+    attempts = await app.read(lambda connection: journal.open_in_session(connection, session))
+    if not attempts:
+        return {"has_active": False}
+    several = {"open": [attempt.id for attempt in attempts]} if len(attempts) > 1 else {}
+    return {"has_active": True, **attempts[0].to_wire(), **several}
+
+
+async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
+    """The latest orphan in the caller's repo; with `adopt`, the one of that id becomes the caller's. Of two sessions
+    that adopt one, the second gets a Conflict that names the first."""
+    session = session_of(app.clients, call, params.session_id)
+    namespace = await caller_namespace(params, call) or GLOBAL
+    if params.adopt is not None:
+        return await _adopt(app, params.adopt, session, namespace, call, parallel=params.parallel)
+    app.activity.see(session, app.now())
+    found = await app.read(lambda connection: orphans(app, connection, namespace, session))
+    if not found:
+        return {"has_orphan": False}
+    others = {"others": [attempt.id for attempt in found[1:]]} if len(found) > 1 else {}
+    return {"has_orphan": True, **found[0].to_wire(), **others}
+
+
+async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: Call, *, parallel: bool) -> Any:
+    def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        attempt = journal.get(connection, attempt_id)
+        if call.door != "cli" and attempt.note.draft.namespace != namespace:
+            raise NotFound(f"m{attempt_id} is an attempt in another repo", id=attempt_id)
+        if attempt.is_open and attempt.session != session and is_gone(app, connection, attempt):
+            attempt = journal.adopt(connection, attempt, session, app.now(), parallel=parallel)
+        if not attempt.is_open or attempt.session != session:
+            raise journal.changed_since(attempt)
+        return {"has_orphan": False, "adopted": True, **attempt.to_wire()}
+
+    result = await app.write_once(call, write)
+    app.activity.reset(session, app.now())
+    return result
+
+
+async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
+    select = await _selection(app, params, call, status=params.outcome, domain=params.domain)
+
+    def read(connection: sqlite3.Connection) -> list[Attempt]:
+        return journal.listed(connection, select(connection), params.limit + 1)
+
+    found = await app.read(read)
+    rows, cut = fitting([attempt.to_summary() for attempt in found[: params.limit]])
+    more = cut or len(found) > params.limit
+    return {"entries": rows, "count": len(rows), **({"more": True} if more else {})}
+
+
+async def calibration(app: App, params: Calibrate, call: Call) -> Any:
+    """How often predictions came true, by domain."""
+    select = await _selection(app, params, call)
+    return await app.read(lambda connection: journal.calibration(connection, select(connection)))
+
+
+async def _selection(
+    app: App, params: ListAttempts | Calibrate, call: Call, *, status: str | None = None, domain: str | None = None
+) -> Callable[[sqlite3.Connection], Selection]:
+    """Attempts of the caller's project, or of the one that is named; null means all that the caller may see."""
+    visible, here = await Visible.to(app, call), await caller_namespace(params, call)
+    name = params.project if "project" in params.model_fields_set else here
+    since = None if params.since is None else parse_time(params.since, "since")
+
+    def select(connection: sqlite3.Connection) -> Selection:
+        namespace = None if name is None else namespaces.find(connection, name)
+        hidden = visible.hidden(connection) if namespace is None else ()
+        return Selection(namespace, status, domain, since, hidden)
+
+    return select
+
+
+# Whose attempt it is
+
+
+def orphans(app: App, connection: sqlite3.Connection, namespace: str, session: str) -> list[Attempt]:
+    """The open attempts of a repo whose sessions are gone, the latest first."""
+    found = journal.open_in_namespace(connection, namespace)
+    return [attempt for attempt in found if attempt.session != session and is_gone(app, connection, attempt)]
+
+
+def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
+    """Whether the session that owns an attempt has ended, or has given no sign for half an hour."""
+    ended_at, last = views.session_times(connection, attempt.session)
+    seen = max(attempt.note.updated_at, last or 0.0, app.activity.last_seen(attempt.session) or 0.0)
+    if ended_at is not None and int(seen) <= ended_at:
+        return True
+    return app.now() - seen > limits.ORPHANED_AFTER
+
+
+def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, session: str, call: Call) -> Attempt:
+    """The attempt that a call means: the only open one of its session, or the one with the id. Another session's is
+    refused while that session is there; a person at a terminal may end any."""
+    if attempt_id is not None:
+        attempt = journal.get(connection, attempt_id)
+        is_allowed = attempt.session == session or call.door == "cli" or is_gone(app, connection, attempt)
+        if not attempt.is_open or not is_allowed:
+            raise journal.changed_since(attempt)
+        return attempt
+    attempts = journal.open_in_session(connection, session)
+    if len(attempts) > 1:
+        names = ", ".join(f"m{attempt.id}" for attempt in attempts)
+        raise Invalid(f"several attempts are open in this session; name one of {names}", field="id")
+    if attempts:
+        return attempts[0]
+    raise _none_open(connection, session)
+
+
+def _none_open(connection: sqlite3.Connection, session: str) -> Conflict | NotFound:
+    latest = journal.latest_in_session(connection, session)
+    if latest is not None:
+        return journal.changed_since(latest)
+    return NotFound("no attempt is open in this session; start one with start_ghap")
+
+
+def _with_session(draft: Draft, session: str) -> Draft:
+    known = {} if session == ANONYMOUS else {"session": session}
+    return replace(draft, origin={**draft.origin, **known})
+
+
+def _acknowledged(attempt: Attempt) -> dict[str, Any]:
+    return {"id": attempt.id, "session_id": attempt.session, "status": attempt.status}
