@@ -97,8 +97,8 @@ class _Weights:
     def relevance(self, note: Note, words: tuple[str, ...]) -> RelevantNote:
         """The weight of the words that the note has, times their share of the prompt's."""
         query = Words(words, all_needed=False)
-        matched = words_in(self._connection, query, note.id)
-        in_title = set(words_in(self._connection, query, note.id, column="title"))
+        matched = words_in(self._connection, query, [note.id])[note.id]
+        in_title = words_in(self._connection, query, [note.id], column="title")[note.id]
         whole = sum(map(self._weight, words))
         found = sum(self._weight(word) * (1 + _TITLE * (word in in_title)) for word in matched)
         share = min(found / whole, 1.0)

@@ -11,7 +11,9 @@ with any word.
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
 _MOST_SCORED = 200  # notes of a large store that one query scores
+_MOST_COUNTED = 1_000  # notes with a word; of two that are more frequent, either may be the rarer one
 _FEW = 30  # scored notes, of which the best need not be the best of all
 _MOST_ALIKE = 50  # titles that are compared
+_FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +48,15 @@ def best_matches(
     scope = _scope(condition.namespaces)
     whole = _Query(f"{scope}({words.expression()})")
     if not _is_large(connection, condition.namespaces):
-        return _scored(connection, whole, condition, limit)
+        return _meeting(connection, _scored(connection, whole), condition, limit)
     found: dict[int, float] = {}
     if not words.all_needed and (telling := _telling(connection, scope, words)):
-        found |= _scored(connection, telling, condition, limit)
+        found |= _meeting(connection, _scored(connection, telling), condition, limit)
     if len(found) < max(needed, _FEW):
-        found |= _scored(connection, _newest(connection, whole), condition, limit)
+        found |= _meeting(connection, _scored(connection, _newest(connection, whole)), condition, limit)
     if len(found) < needed:  # too few of what was scored meet the condition
-        return _scored(connection, whole, condition, limit)
-    return sorted(found.items(), key=lambda item: (-item[1], item[0]))[:limit]
+        return _meeting(connection, _scored(connection, whole), condition, limit)
+    return sorted(found.items(), key=_best_first)[:limit]
 
 
 def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dict[int, float]:
@@ -60,11 +64,19 @@ def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dic
     return dict(row for note_id in ids if (row := _one(connection, "rowid, -rank", words.expression(), note_id)))
 
 
-def words_in(connection: Connection, words: Words, note_id: int, column: str | None = None) -> list[str]:
-    """Return those of the words that a note, or one column of it, has, in any form that has the same stem."""
+def words_in(
+    connection: Connection, words: Words, ids: Collection[int], column: str | None = None
+) -> dict[int, list[str]]:
+    """Return those of the words that each note, or one column of it, has, in any form that has the same stem."""
     prefix = f"{column} : " if column else ""
-    pairs = zip(words.words, words.terms(), strict=True)
-    return [word for word, term in pairs if _one(connection, "rowid", prefix + term, note_id)]
+    # The plus keeps FTS5 from a search for each id, which takes as long as a look at hundreds of matches.
+    having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
+    among = (min(ids, default=0), max(ids, default=0), json.dumps(list(ids)))
+    found: dict[int, list[str]] = {note_id: [] for note_id in ids}
+    for word, term in zip(words.words, words.terms(), strict=True):
+        for (note_id,) in connection.execute(having, (prefix + term, *among)):
+            found[note_id].append(word)
+    return found
 
 
 def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
@@ -76,16 +88,37 @@ def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...]
 
 
 def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -> list[int]:
-    """Return the ids of the newest notes of a namespace that may have most of these words in their titles.
+    """Return the ids of notes that may have most of these words in their titles: all of a namespace, or the newest of
+    many, and perhaps some of other namespaces.
 
-    Whichever words a title lacks, it has one of any that are more than it may lack: the rarest ones are looked for.
+    A title with most of the words has some of the rare ones, which few titles have. Long words are mostly rare: they
+    are looked for first, until few titles have as many of them as there must be.
     """
-    terms = [f'"{word}"' for word in words]
-    frequency = f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_MOST_ALIKE})"
-    counts = {term: connection.execute(frequency, (term,)).fetchone()[0] for term in terms}
-    rarest = sorted(terms, key=lambda term: (counts[term], -len(term)))[: len(terms) - most_of(terms) + 1]
-    expression = f"{_scope((namespace,))}title : ({' OR '.join(rarest)})"
-    rows = connection.execute(f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_ALIKE}", (expression,))
+    may_lack = len(words) - most_of(words)
+    frequencies: dict[str, int] = {}
+    counts: Counter[int] = Counter()
+    rare = 0
+    for word in sorted(words, key=len, reverse=True):
+        ids = _titled(connection, word)
+        frequencies[word] = len(ids)
+        if len(ids) < _FREQUENT_IN_TITLES:
+            counts.update(ids)
+            rare += 1
+            alike = [note_id for note_id, count in counts.items() if count >= rare - may_lack]
+            if rare > may_lack and len(alike) <= _MOST_ALIKE:
+                return alike
+    rarest = sorted(frequencies, key=lambda word: (frequencies[word], -len(word)))[: may_lack + 1]
+    either = " OR ".join(f'"{word}"' for word in rarest)
+    rows = connection.execute(
+        f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_ALIKE}",
+        (f"{_scope((namespace,))}title : ({either})",),
+    )
+    return [row[0] for row in rows]
+
+
+def _titled(connection: Connection, word: str) -> list[int]:
+    """The notes with a word in their titles, or some of them when it is a frequent one."""
+    rows = connection.execute(f"SELECT rowid {_MATCHING} LIMIT {_FREQUENT_IN_TITLES}", (f'title : "{word}"',))
     return [row[0] for row in rows]
 
 
@@ -116,13 +149,31 @@ class _Query:
     lowest_id: int = 0
 
 
-def _scored(connection: Connection, query: _Query, condition: Condition, limit: int) -> list[tuple[int, float]]:
-    # CROSS JOIN keeps the full-text index first: it yields rows by rank until the limit.
+def _scored(connection: Connection, query: _Query) -> list[tuple[int, float]]:
+    # Without ORDER BY: for the order by rank FTS5 prepares and runs a second statement, which takes 0.2 ms.
     return connection.execute(
-        "SELECT f.rowid, -f.rank FROM notes_fts AS f CROSS JOIN notes AS n ON n.id = f.rowid"
-        f" WHERE notes_fts MATCH ? AND f.rowid >= ? AND {' AND '.join(condition.sql)} ORDER BY f.rank LIMIT ?",
-        (query.expression, query.lowest_id, *condition.values, limit),
+        f"SELECT rowid, -rank {_MATCHING} AND rowid >= ?", (query.expression, query.lowest_id)
     ).fetchall()
+
+
+def _meeting(
+    connection: Connection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
+) -> list[tuple[int, float]]:
+    """Those of the notes that meet the condition, best first, `limit` at most. Rows are read until there are enough."""
+    best = sorted(scored, key=_best_first)
+    meet = f"SELECT n.id FROM notes n WHERE n.id IN (SELECT value FROM json_each(?)) AND {' AND '.join(condition.sql)}"
+    found: list[tuple[int, float]] = []
+    start, size = 0, limit
+    while start < len(best) and len(found) < limit:
+        part = best[start : start + size]
+        ids = {row[0] for row in connection.execute(meet, (json.dumps([row[0] for row in part]), *condition.values))}
+        found += [row for row in part if row[0] in ids]
+        start, size = start + size, 4 * size
+    return found[:limit]
+
+
+def _best_first(row: tuple[int, float]) -> tuple[float, int]:
+    return -row[1], row[0]
 
 
 def _scope(namespaces: tuple[str, ...] | None) -> str:
@@ -152,8 +203,8 @@ def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
     """The query for notes with a rare word, or with two frequent ones. No word is in it twice: bm25 would count it
     twice."""
 
-    def count(expression: str) -> int:
-        found = connection.execute(f"SELECT count(*) {_MATCHING}", (expression,))
+    def count(expression: str, most: int = _MOST_COUNTED) -> int:
+        found = connection.execute(f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (expression, most))
         return int(found.fetchone()[0])
 
     counts = {term: count(term) for term in words.terms()}
@@ -168,7 +219,7 @@ def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
             room -= counts[term]
         else:
             frequent.append(term)
-    together = next((pairs for pairs in _pairs(frequent) if count(f"{scope}({pairs})") <= room), None)
+    together = next((pairs for pairs in _pairs(frequent) if count(f"{scope}({pairs})", room + 1) <= room), None)
     parts = [*rare, *([together] if together else [])]
     return _Query(f"{scope}({' OR '.join(parts)})") if parts else None
 

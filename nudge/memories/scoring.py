@@ -31,7 +31,6 @@ MOST_BESIDE_TEXT = (
 )
 _DOUBTFUL = 0.5  # confidence below which a note counts as doubtful
 _DOUBT = BASE  # what each point of confidence below that takes away
-MOST_DOUBT = _DOUBT * _DOUBTFUL
 _DAY = 86_400.0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words
 from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
-from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, MOST_DOUBT, Factors, Score, score
+from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Factors, Score, score
 from nudge.stop_words import telling_words
 
 _COLUMNS = (
@@ -318,9 +318,11 @@ def score_of(connection: Connection, text: str | None, note: Note, matches: Sequ
     return score(Factors.of(note), now, text=found / best if best else 0.0)
 
 
-def matched_words(connection: Connection, text: str | None, note: Note) -> list[str]:
-    """Return the words of a query that are in a note, as they were written."""
-    return [] if text is None else words_in(connection, Words.parse(text, all_needed=False), note.id)
+def matched_words(connection: Connection, text: str | None, ids: Collection[int]) -> dict[int, list[str]]:
+    """Return the words of a query that are in each of the notes, as they were written."""
+    if text is None:
+        return {note_id: [] for note_id in ids}
+    return words_in(connection, Words.parse(text, all_needed=False), ids)
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
@@ -330,8 +332,9 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
         return []
     alike = titles_alike(connection, words, note.draft.namespace)
     titles = connection.execute(
-        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ? ORDER BY n.id DESC",
-        (*alike, now, note.id),
+        f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ?"
+        " AND +n.namespace = ? ORDER BY n.id DESC",  # with a plus: by the ids, not by the index of namespaces
+        (*alike, now, note.id, note.draft.namespace),
     )
     shared = ((len(set(words) & set(telling_words(title))), note_id) for note_id, title in titles)
     return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
@@ -344,19 +347,30 @@ def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now
         return []
     best = found[0][1] or 1.0
     texts = {note_id: text / best for note_id, text in found}
+    ids = list(texts)
+    ranked = _scored(connection, texts, ids[:limit], now, with_tier=not words.all_needed)
     # What the other factors cannot lift among the first is not worth reading.
-    least = texts[found[:limit][-1][0]] - (MOST_BESIDE_TEXT + MOST_DOUBT) / BASE
-    ids = [note_id for note_id, text in texts.items() if text >= least]
+    least = min(one.total for one, _ in ranked.values()) - MOST_BESIDE_TEXT
+    others = [note_id for note_id in ids[limit:] if BASE * texts[note_id] >= least]
+    ranked |= _scored(connection, texts, others, now, with_tier=not words.all_needed)
+    order = {note_id: (-one.total, -updated_at, note_id) for note_id, (one, updated_at) in ranked.items()}
+    first = sorted(order, key=order.__getitem__)[:limit]
+    notes = get_many(connection, first, now)
+    return [Match(notes[note_id], ranked[note_id][0]) for note_id in first]
+
+
+def _scored(
+    connection: Connection, texts: Mapping[int, float], ids: Sequence[int], now: float, *, with_tier: bool
+) -> dict[int, tuple[Score, float]]:
+    """The score of each note, and when it was updated."""
+    if not ids:
+        return {}
     rows = connection.execute(f"SELECT id, {_FACTORS} FROM notes WHERE id IN ({marks(ids)})", ids)
     factors = {note_id: Factors(*others) for note_id, *others in rows}
-    scores = {
-        note_id: score(one, now, text=texts[note_id], with_tier=not words.all_needed)
+    return {
+        note_id: (score(one, now, text=texts[note_id], with_tier=with_tier), one.updated_at)
         for note_id, one in factors.items()
     }
-    totals = {note_id: (-one.total, -factors[note_id].updated_at, note_id) for note_id, one in scores.items()}
-    first = sorted(totals, key=totals.__getitem__)[:limit]
-    notes = get_many(connection, first, now)
-    return [Match(notes[note_id], scores[note_id]) for note_id in first]
 
 
 # Rows

@@ -284,8 +284,12 @@ def forget_answers(connection: sqlite3.Connection, now: float) -> None:
 
 
 def _run_reads(connection: sqlite3.Connection, jobs: list[Job]) -> None:
+    """Each in a transaction of its own: all its queries see the same rows, and FTS5 reads its structure once."""
     for job in jobs:
+        connection.execute("BEGIN")
         job.run(connection)
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _run_writes(connection: sqlite3.Connection, jobs: list[Job]) -> None:

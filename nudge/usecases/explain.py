@@ -125,12 +125,12 @@ class _Asked:
         """The query's results by rank, then the other ids in the order of the request."""
         query, now = self.query, self.now
         matches = [] if query is None else notes.recall(connection, query, self._where, self._params.limit, now)
-        found = [
-            Explained(match.note, match.score, notes.matched_words(connection, query, match.note), rank)
-            for rank, match in enumerate(matches, 1)
-        ]
         ranked = {match.note.id for match in matches}
         known = notes.get_many(connection, self.ids, now)
+        words = notes.matched_words(connection, query, ranked | known.keys())
+        found = [
+            Explained(match.note, match.score, words[match.note.id], rank) for rank, match in enumerate(matches, 1)
+        ]
         for note_id in self.ids:
             note = known.get(note_id)
             if note is None:
@@ -139,7 +139,7 @@ class _Asked:
                 self._miss(note_id, explaining.other_project(note))
             elif note_id not in ranked:
                 score = notes.score_of(connection, query, note, matches, now)
-                found.append(Explained(note, score, notes.matched_words(connection, query, note)))
+                found.append(Explained(note, score, words[note_id]))
         return found
 
     def _miss(self, note_id: int, reason: dict[str, str]) -> None:
