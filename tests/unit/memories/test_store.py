@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from nudge.errors import Conflict, Invalid, NotFound
-from nudge.memories import store
+from nudge.memories import retrieval, store
 from nudge.memories.note import Draft
 from nudge.memories.store import Filter
 from tests.unit.memories.stored import LIFETIMES, NOW, add
@@ -125,6 +125,20 @@ def test_similar_titles_are_reported(notes: sqlite3.Connection) -> None:
     add(notes, "Deploy with docker compose", namespace="other")
     assert store.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
     assert store.similar_titles(notes, add(notes, "Deploy by hand"), NOW) == []
+
+
+@pytest.mark.parametrize("frequent", [2, 10_000])
+def test_similar_titles_are_found_among_many_with_the_same_words(
+    notes: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch, frequent: int
+) -> None:
+    """In its namespace, whether its words are rare in titles or frequent ones."""
+    monkeypatch.setattr(retrieval, "_FREQUENT_IN_TITLES", frequent)
+    known = add(notes, "Deploy with docker compose")
+    add(notes, "Deploy with docker compose", namespace="elsewhere")
+    for number in range(20):
+        add(notes, f"Deploy number {number}")
+        add(notes, f"Docker image {number}")
+    assert store.similar_titles(notes, add(notes, "How to deploy with docker compose"), NOW) == [known.id]
 
 
 def test_a_resolved_note_ranks_below_the_one_that_won(notes: sqlite3.Connection) -> None:

@@ -329,6 +329,25 @@ def test_readers_cannot_write(opened: Callable[[], Database]) -> None:
         run(opened().read(add("a")))
 
 
+def test_a_read_sees_one_state_of_the_database(opened: Callable[[], Database]) -> None:
+    """What is written between two queries of one read is in neither, and in the next read."""
+    database = opened()
+    run(database.write(add("a")))
+
+    async def read_while_writing() -> tuple[list[str], list[str]]:
+        loop = asyncio.get_running_loop()
+
+        def read(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
+            before = names(connection)
+            asyncio.run_coroutine_threadsafe(database.write(add("b")), loop).result()
+            return before, names(connection)
+
+        return await database.read(read)
+
+    assert run(read_while_writing()) == (["a"], ["a"])
+    assert run(database.read(names)) == ["a", "b"]
+
+
 def test_a_read_that_takes_too_long_is_stopped(opened: Callable[[], Database]) -> None:
     """The caller has given up by then; the thread is free for the next one."""
     database = opened()
