@@ -1,17 +1,16 @@
 """Tests that fail in one session after the other, whoever works there: the failure is not the work of this session.
 
 They are rows of the table `facts` with the kind `test`. Nothing is recommended: there is no fix to tell. A test counts
-for a session when it was not edited in it before it failed, and is forgotten once it passes. Only pytest's ids are
-read: `tests/a.py::test_b`.
+for a session when it was not edited in it before it failed, and is forgotten once it passes.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from nudge import limits
 from nudge.clock import ago
+from nudge.history.failed_tests import FailedTest, covers, find_failed, is_edited
 from nudge.text import quote
 
 TYPE_CHECKING = False
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 TEST = "test"
 _LEAST_SESSIONS = 2  # earlier ones in which it failed, before it is told
-_FAILED = re.compile(r"^FAILED (\S+?\.py::\S+)", re.MULTILINE)
-_RUNNERS = ("pytest", "py.test")
-_SELECTING = frozenset(("-k", "-m", "--lf", "--last-failed", "--deselect", "--ignore", "--sw", "--stepwise"))
 
 
 @dataclass(slots=True)
@@ -33,6 +29,7 @@ class BrokenTest:
     """A test, and the sessions in which it failed: each with the time and the id of the latest failure."""
 
     id: str
+    runner: str
     sessions: dict[str, tuple[float, int]] = field(default_factory=dict)
 
     @property
@@ -41,7 +38,9 @@ class BrokenTest:
 
     def before(self, session: str) -> BrokenTest:
         """The same without what this session saw of it."""
-        return BrokenTest(self.id, {name: failure for name, failure in self.sessions.items() if name != session})
+        return BrokenTest(
+            self.id, self.runner, {name: failure for name, failure in self.sessions.items() if name != session}
+        )
 
     def text(self, now: float) -> str:
         """One line, or nothing when the test's name is too long to be told whole."""
@@ -64,8 +63,8 @@ class BrokenTests:
         """Take in a command that failed; return the tests that are new in this session."""
         tests = self._projects.setdefault(project, {})
         added = []
-        for name in _failed_tests(outcome, edited):
-            test = tests.setdefault(name, BrokenTest(name))
+        for failed in _failed_tests(outcome, edited):
+            test = tests.setdefault(failed.id, BrokenTest(failed.id, failed.runner))
             if session not in test.sessions:
                 added.append(test)
             test.sessions[session] = (timestamp, outcome.id)
@@ -76,7 +75,9 @@ class BrokenTests:
     def withdraw(self, project: str, commands: list[Simple]) -> list[str]:
         """Forget the tests that commands which ended well ran, and return them."""
         tests = self._projects.get(project, {})
-        passed = [name for name in tests if any(_covers(command, name) for command in commands)]
+        passed = [
+            name for name, test in tests.items() if any(covers(command, test.runner, name) for command in commands)
+        ]
         for name in passed:
             del tests[name]
         return passed
@@ -84,7 +85,7 @@ class BrokenTests:
     def find(self, project: str, session: str, outcome: Outcome, edited: set[str], now: float) -> list[BrokenTest]:
         """The tests of a failure that failed in enough earlier sessions, those of most sessions first."""
         tests = self._projects.get(project, {})
-        found = [tests[name].before(session) for name in _failed_tests(outcome, edited) if name in tests]
+        found = [tests[failed.id].before(session) for failed in _failed_tests(outcome, edited) if failed.id in tests]
         recent = [test for test in found if now - test.latest[0] <= limits.FACT_SECONDS]
         known = [test for test in recent if len(test.sessions) >= _LEAST_SESSIONS]
         return sorted(known, key=lambda test: -len(test.sessions))
@@ -98,8 +99,8 @@ class BrokenTests:
             if len(test.sessions) >= _LEAST_SESSIONS
         ]
 
-    def add_row(self, project: str, name: str, session: str, failure_id: int, timestamp: float) -> None:
-        test = self._projects.setdefault(project, {}).setdefault(name, BrokenTest(name))
+    def add_row(self, project: str, name: str, runner: str, session: str, failure_id: int, timestamp: float) -> None:
+        test = self._projects.setdefault(project, {}).setdefault(name, BrokenTest(name, runner))
         test.sessions[session] = (timestamp, failure_id)
 
 
@@ -111,28 +112,6 @@ def edited_files(commands: list[Simple]) -> Iterator[str]:
             yield from command.arguments
 
 
-def _failed_tests(outcome: Outcome, edited: set[str]) -> list[str]:
-    """The tests that a command reports as failed, without those of scratch files and those edited in this session."""
-    names = dict.fromkeys(_FAILED.findall(outcome.error))
-    return [name for name in names if _is_of_repo(name) and not _is_edited(name.split("::")[0], edited)]
-
-
-def _is_of_repo(name: str) -> bool:
-    path = name.split("::")[0]
-    return "/" in path and not path.startswith(("/", "../"))
-
-
-def _is_edited(path: str, edited: set[str]) -> bool:
-    return any(file == path or file.endswith(f"/{path}") for file in edited)
-
-
-def _covers(command: Simple, name: str) -> bool:
-    """Whether a run of pytest includes a test. A pipe hides its exit code, and options may leave the test out."""
-    if command.tool not in _RUNNERS or command.piped or not _SELECTING.isdisjoint(_option_names(command)):
-        return False
-    targets = [argument.removeprefix("./").rstrip("/") for argument in command.arguments if argument[:1] != "-"]
-    return not targets or any(name == target or name.startswith((f"{target}/", f"{target}::")) for target in targets)
-
-
-def _option_names(command: Simple) -> set[str]:
-    return {argument.split("=")[0] for argument in command.arguments}
+def _failed_tests(outcome: Outcome, edited: set[str]) -> list[FailedTest]:
+    """The tests that a command reports as failed, without those edited in this session."""
+    return [test for test in find_failed(outcome.error) if not is_edited(test, edited)]

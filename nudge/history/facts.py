@@ -162,7 +162,7 @@ class Facts:
             return
         edited = self._session(session).edited
         for test in self.tests.observe(project, session, outcome, edited, timestamp):
-            row = (project, TEST, test.id, "pytest", "", "", session, outcome.id, 0, int(timestamp))
+            row = (project, TEST, test.id, test.runner, "", "", session, outcome.id, 0, int(timestamp))
             learned.tests.append(row)
 
     def _session(self, session: str) -> _Session:
@@ -298,7 +298,7 @@ class Facts:
     def add_row(self, row: Iterable[Any]) -> None:
         project, kind, subject, tool, error, answer, session, failure_id, success_id, timestamp = row
         if kind == TEST:
-            self.tests.add_row(project, subject, session, failure_id, timestamp)
+            self.tests.add_row(project, subject, tool, session, failure_id, timestamp)
             return
         fact = self._projects.setdefault(project, {}).setdefault((kind, subject), Fact(kind, subject, tool, error))
         fact.answers.setdefault(answer, Support()).add(session, failure_id, success_id, timestamp)

@@ -99,3 +99,20 @@ def test_the_table_keeps_them() -> None:
     facts.store(connection, known.observe(PROJECT, "s4", Outcome("pytest", "", 5), NOW))
     assert facts.load(connection).tests.known() == []
     connection.close()
+
+
+def test_other_runners_are_known_by_their_reports() -> None:
+    """Learned, stored with the runner, told, and forgotten by a run of that runner."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    report = Outcome(
+        "npm test", "FAIL src/a.test.js\nExit code 1\nFAIL src/a.test.js\n  ● cart › adds\n\nTests: 1 failed", 7
+    )
+    for session in ("s1", "s2"):
+        facts.store(connection, Facts().observe(PROJECT, session, report, NOW))
+    loaded = facts.load(connection)
+    assert told(loaded, "s3", report) == '"src/a.test.js › cart › adds" failed in 2 earlier sessions too, last now #7'
+    for command, is_forgotten in (("pytest", False), ("npx jest src/b.test.js", False), ("npx jest", True)):
+        passed = loaded.observe(PROJECT, "s4", Outcome(command, "", 8), NOW)
+        assert bool(passed.withdrawn_tests) is is_forgotten, command
+    connection.close()

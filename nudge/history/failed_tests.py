@@ -1,0 +1,260 @@
+"""Which tests the output of a test runner names as failed, and whether a command that ended well ran such a test.
+
+Understood are the reports that pytest, jest, vitest, mocha, rspec, `go test` and `cargo test` print by default. The
+middle of a long output is cut out before it is stored: what lies on both sides of the cut is never joined. A name whose
+file, package or target is not known is left out, since two tests may have it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from nudge.history.shell import Simple
+
+PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
+_CUT = "[...]"
+_REDACTED = "[REDACTED"
+_SCRIPT = r"[\w@.+/-]+\.[cm]?[jt]sx?"  # a JavaScript or TypeScript file
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """`id` names it as its runner does. `file` is the end of the paths whose edit makes the failure the session's
+    own."""
+
+    id: str
+    runner: str
+    file: str
+
+
+def find_failed(output: str) -> list[FailedTest]:
+    """The tests of the repo that failed, each once. The first line of `output` may be out of its context: it is the
+    cause of the failure, wherever that stood."""
+    lines = _whole_lines(output.splitlines()[1:])
+    tests = [test for read in _READERS for test in read(lines)]
+    return list(dict.fromkeys(test for test in tests if _REDACTED not in test.id))
+
+
+def _whole_lines(lines: list[str]) -> list[str]:
+    """The lines without the two halves around a cut."""
+    cuts = [number for number, line in enumerate(lines) if line == _CUT]
+    halves = {half for number in cuts for half in (number - 1, number + 1)}
+    return [line for number, line in enumerate(lines) if number not in halves]
+
+
+def is_edited(test: FailedTest, edited: Iterable[str]) -> bool:
+    return any(path == test.file or path.endswith(_ending(test.file)) for path in edited)
+
+
+def _ending(file: str) -> str:
+    return file if file[:1] in "._" else f"/{file}"
+
+
+def _is_of_repo(path: str) -> bool:
+    """Sessions write scratch files of the same name, each with its own content: those are mostly at the top, or outside
+    of the repo."""
+    return "/" in path and not path.startswith(("/", "../")) and "node_modules/" not in path
+
+
+# Reports, as the runners print them where there is no terminal
+
+
+def _read_pytest(lines: list[str]) -> Iterator[FailedTest]:
+    """`FAILED tests/a.py::test_b - AssertionError`"""
+    for line in lines:
+        if (match := re.match(r"FAILED ((\S+?\.py)::\S+)", line)) and _is_of_repo(match[2]):
+            yield FailedTest(match[1], PYTEST, match[2])
+
+
+def _read_jest(lines: list[str]) -> Iterator[FailedTest]:
+    """`FAIL src/a.test.js`, and below it `  ● suite › test`; what is not indented ends it."""
+    path = None
+    for line in lines:
+        if match := re.match(rf"FAIL (?:\S+ )?({_SCRIPT})(?: \([\d.]+ m?s\))?$", line):
+            path = match[1]
+        elif line[:1].strip():
+            path = None
+        elif path and _is_of_repo(path) and (match := re.match(r"  ● (.+)", line)) and match[1] not in _NOT_TESTS:
+            yield FailedTest(f"{path} › {match[1].strip()}", JEST, path)
+
+
+_NOT_TESTS = frozenset(("Console", "Test suite failed to run"))
+
+
+def _read_vitest(lines: list[str]) -> Iterator[FailedTest]:
+    """` FAIL  src/a.test.ts > suite > test`, with the name of a project before the path where there are several."""
+    for line in lines:
+        match = re.match(rf" ?FAIL  (?:\|[^|]+\| | \S+  )?(({_SCRIPT}) > .+)", line)
+        if match and _is_of_repo(match[2]):
+            yield FailedTest(match[1].strip(), VITEST, match[2])
+
+
+def _read_mocha(lines: list[str]) -> Iterator[FailedTest]:
+    """Behind `  2 failing`: `  1) suite`, `       test:`, and the file in the first line of the stack."""
+    titles: list[str] = []
+    is_report = is_title = False
+    for line in lines:
+        if re.match(r"  \d+ failing$", line):
+            is_report = True
+        elif line[:1].strip():
+            is_report = False
+        elif is_report and (match := re.match(r"  \d+\) (.+)", line)):
+            titles, is_title = [match[1]], not match[1].endswith(":")
+        elif is_title and line.strip():
+            titles.append(line.strip())
+            is_title = not line.endswith(":")
+        elif is_report and titles and (match := re.match(rf" +at (?:async )?Context\.\S+ \(({_SCRIPT}):\d+", line)):
+            if not is_title and _is_of_repo(match[1]):
+                yield FailedTest(f"{match[1]}: {' '.join(titles).removesuffix(':')}", MOCHA, match[1])
+            titles = []
+
+
+def _read_rspec(lines: list[str]) -> Iterator[FailedTest]:
+    """`rspec ./spec/a_spec.rb:12 # Cart adds up`; the line changes with every edit above it."""
+    for line in lines:
+        match = re.match(r"rspec \./(\S+?_spec\.rb)(?::\d+|\[[\d:,]+\]) # (.+)", line)
+        if match and _is_of_repo(match[1]):
+            yield FailedTest(f"{match[1]} # {match[2].strip()}", RSPEC, match[1])
+
+
+def _read_go(lines: list[str]) -> Iterator[FailedTest]:
+    """`--- FAIL: TestA (0.00s)`, and behind the last of a package `FAIL\texample.com/x/pkg\t0.01s`."""
+    names: list[str] = []
+    for line in lines:
+        if match := re.match(r"--- FAIL: (\w+) \([\d.]+s\)$", line):
+            names.append(match[1])
+        elif match := re.match(r"FAIL\s+(\S+)\s+[\d.]+s$", line):
+            if match[1] != "command-line-arguments":  # files, not a package
+                yield from (FailedTest(f"{match[1]}.{name}", GO, "_test.go") for name in names)
+            names = []
+        elif line == _CUT or line.startswith(("ok ", "FAIL\t")):
+            names = []
+
+
+def _read_cargo(lines: list[str]) -> Iterator[FailedTest]:
+    """`test tests::a ... FAILED`, or `    tests::a` below the last `failures:`. Cargo ends with the target that failed;
+    where several did, it is not known which test is whose."""
+    targets = [match[1] for line in lines if (match := re.match(r"error: test failed, to rerun pass `([^`]+)`", line))]
+    if len(targets) != 1:
+        return
+    files = {}
+    names = []
+    is_list = False
+    for line in lines:
+        if match := re.match(r"test (\S+) \.\.\. FAILED$", line):
+            names.append(match[1])
+        elif match := re.match(r"thread '([^']+)' (?:\(\d+\) )?panicked at (\S+?\.rs):", line):
+            files[match[1]] = match[2]
+        elif is_list and (match := re.match(r"    (\S+)$", line)):
+            names.append(match[1])
+        is_list = line == "failures:" or (is_list and line.startswith("    "))
+    for name in names:
+        yield FailedTest(f"{name} ({targets[0]})", CARGO, files.get(name, ".rs"))
+
+
+_READERS: tuple[Callable[[list[str]], Iterator[FailedTest]], ...] = (
+    _read_pytest,
+    _read_jest,
+    _read_vitest,
+    _read_mocha,
+    _read_rspec,
+    _read_go,
+    _read_cargo,
+)
+
+
+# Commands that ended well
+
+
+def covers(command: Simple, runner: str, name: str) -> bool:
+    """Whether a command includes a test, by its id. A pipe hides its exit code, and options may leave the test out."""
+    if command.piped:
+        return False
+    if runner == GO:
+        return command.words[:2] == ("go", "test") and _covers_package(command.words[2:], name)
+    if runner == CARGO:
+        is_test = command.words[:2] in (("cargo", "test"), ("cargo", "t"))
+        return is_test and _covers_target(command.words[2:], name)
+    arguments = _runner_arguments(command, runner)
+    return arguments is not None and _covers_file(arguments, runner, name)
+
+
+_SELECTING = {
+    PYTEST: ("-k", "-m", "--lf", "--last-failed", "--deselect", "--ignore", "--sw", "--stepwise"),
+    RSPEC: ("-e", "--example", "-E", "--example-matches", "-t", "--tag", "--only-failures", "-n", "--next-failure"),
+    GO: ("-run", "-skip", "-short", "-list"),
+}
+_SELECTING_SCRIPTS = (
+    *("-t", "--testNamePattern", "-o", "--onlyChanged", "--onlyFailures", "-f", "--changedSince", "--shard"),
+    *("--findRelatedTests", "--changed", "--project", "--selectProjects", "-g", "--grep", "--fgrep"),
+)
+_SUBCOMMANDS = frozenset(("run", "watch", "--"))
+_PACKAGE_RUNNERS = frozenset(("npx", "pnpx", "bunx", "bundle", "npm", "pnpm", "yarn", "bun", "node"))
+
+
+def _runner_arguments(command: Simple, runner: str) -> list[str] | None:
+    """The arguments of a runner, however it is run: `npx jest src`, `npm test`, `bundle exec rspec`."""
+    if command.tool in (runner, "py.test" if runner == PYTEST else runner):
+        return list(command.arguments)
+    if command.tool not in _PACKAGE_RUNNERS or runner == PYTEST:
+        return None
+    words = list(command.arguments)
+    if runner in words:
+        return words[words.index(runner) + 1 :]
+    script = words[1:] if words[:1] == ["run"] else words
+    return script[1:] if runner != RSPEC and script[:1] in (["test"], ["t"]) else None
+
+
+def _covers_file(arguments: list[str], runner: str, name: str) -> bool:
+    if _has_option(arguments, _SELECTING.get(runner, _SELECTING_SCRIPTS)):
+        return False
+    words = [argument for argument in arguments if argument not in _SUBCOMMANDS and argument[:1] != "-"]
+    targets = [word.removeprefix("./").rstrip("/") for word in words if not word.isdigit()]  # `-n 4`
+    return not targets or any(_is_below(name, target, runner) for target in targets)
+
+
+def _is_below(name: str, target: str, runner: str) -> bool:
+    if runner in (JEST, VITEST):  # they take any part of a path
+        return target in name.split(" ")[0]
+    return name == target or name.startswith(tuple(f"{target}{end}" for end in ("/", "::", ":", " #")))
+
+
+def _covers_package(arguments: Iterable[str], name: str) -> bool:
+    """`./pkg/...` is what lies below, and a package by its path; without one it is that of the directory, whose path is
+    not known: what may have passed is forgotten."""
+    if _has_option(arguments, _SELECTING[GO]):
+        return False
+    package = name.rpartition(".")[0]
+    targets = [argument.removeprefix("./") for argument in arguments if argument[:1] != "-" and not argument.isdigit()]
+    return not targets or any(_is_package(package, target) for target in targets)
+
+
+def _is_package(package: str, target: str) -> bool:
+    path = target.removesuffix("...").rstrip("/")
+    if path in ("", "."):
+        return True
+    return f"/{package}".endswith(f"/{path}") or (target.endswith("...") and f"/{path}/" in f"/{package}/")
+
+
+def _covers_target(arguments: Iterable[str], name: str) -> bool:
+    """A name, or `-p shop`, `--lib`, leave out what has another; flags that choose nothing do not."""
+    test, _, flags = name.removesuffix(")").partition(" (")
+    chosen = [argument for argument in arguments if argument not in _HARMLESS]
+    return all(word in flags.split() or (word[:1] != "-" and word in test) for word in chosen)
+
+
+_HARMLESS = frozenset(
+    (
+        *("--workspace", "--all", "--all-targets", "--all-features", "--release", "--no-fail-fast", "--offline"),
+        *("--locked", "--frozen", "-q", "--quiet", "-v", "--verbose", "-r", "--", "--nocapture", "--no-capture"),
+    )
+)
+
+
+def _has_option(arguments: Iterable[str], options: Iterable[str]) -> bool:
+    return not {argument.split("=")[0] for argument in arguments}.isdisjoint(options)

@@ -1,0 +1,270 @@
+"""The reports of test runners, as they print them into a pipe."""
+
+from __future__ import annotations
+
+import pytest
+
+from nudge.history.failed_tests import FailedTest, covers, find_failed, is_edited
+from nudge.history.shell import split_commands
+
+JEST = """FAIL src/sum.test.js
+  ● math › adds two > numbers
+
+    expect(received).toBe(expected) // Object.is equality
+
+    Expected: 4
+    Received: 3
+
+      at Object.toBe (src/sum.test.js:1:71)
+
+  ● top level
+
+    Expected: "b"
+
+PASS src/other.test.js
+FAIL src/load.test.js (5.12 s)
+  ● Test suite failed to run
+
+    Cannot find module './no-such' from 'src/load.test.js'
+
+Test Suites: 2 failed, 1 passed, 3 total
+Tests:       2 failed, 1 passed, 3 total
+Ran all test suites."""
+VITEST = """ RUN  v3.2.7 /code/shop
+
+ ❯ src/v.spec.ts (3 tests | 2 failed) 21ms
+   × math > adds 16ms
+     → expected 3 to be 4 // Object.is equality
+
+⎯⎯⎯⎯⎯⎯⎯ Failed Tests 2 ⎯⎯⎯⎯⎯⎯⎯
+
+ FAIL  src/v.spec.ts > math > adds
+AssertionError: expected 3 to be 4 // Object.is equality
+
+ ❯ src/v.spec.ts:2:71
+
+⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯⎯[1/2]⎯
+
+ FAIL  |unit| src/w.spec.ts > top level
+AssertionError: expected 'a' to be 'b' // Object.is equality
+
+ Test Files  2 failed (2)"""
+MOCHA = """  1) top level
+  math
+    ✔ ok
+    sum
+      2) adds numbers
+
+
+  1 passing (9ms)
+  2 failing
+
+  1) top level:
+
+      AssertionError [ERR_ASSERTION]: 'a' == 'b'
+      + expected - actual
+
+      -a
+      +b
+
+      at Context.<anonymous> (test/m.js:3:32)
+      at process.processImmediate (node:internal/timers:484:21)
+
+  2) math
+       sum
+         adds numbers:
+
+      AssertionError [ERR_ASSERTION]: 3 == 4
+      at Context.<anonymous> (test/m.js:2:84)
+      at process.processImmediate (node:internal/timers:484:21)
+"""
+RSPEC = """Finished in 0.91668 seconds (files took 0.2 seconds to load)
+3 examples, 2 failures
+
+Failed examples:
+
+rspec ./spec/mailers/mailer_spec.rb:9 # Mailer sends a welcome email
+rspec ./spec/cart_spec.rb[1:2:3] # Cart is empty
+"""
+GO = """=== RUN   TestAdd
+--- FAIL: TestAdd (0.00s)
+    add_test.go:8: got 3
+    --- FAIL: TestAdd/two (0.00s)
+--- FAIL: TestSub (1.10s)
+FAIL
+FAIL\texample.com/shop/cart\t0.557s
+ok  \texample.com/shop/user\t0.004s
+FAIL\texample.com/shop/broken [build failed]
+FAIL"""
+CARGO = """running 2 tests
+test tests::works ... ok
+test tests::breaks ... FAILED
+
+failures:
+
+---- tests::breaks stdout ----
+
+thread 'tests::breaks' (14103) panicked at src/lib.rs:4:27:
+assertion `left == right` failed
+  left: 1
+ right: 2
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+
+
+failures:
+    tests::breaks
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.11s
+
+   Compiling shop v0.1.0 (/code/shop)
+     Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)
+error: test failed, to rerun pass `-p shop --lib`"""
+REPORTS = [
+    (JEST, ["src/sum.test.js › math › adds two > numbers", "src/sum.test.js › top level"]),
+    (VITEST, ["src/v.spec.ts > math > adds", "src/w.spec.ts > top level"]),
+    (MOCHA, ["test/m.js: top level", "test/m.js: math sum adds numbers"]),
+    (
+        RSPEC,
+        [
+            "spec/mailers/mailer_spec.rb # Mailer sends a welcome email",
+            "spec/cart_spec.rb # Cart is empty",
+        ],
+    ),
+    (GO, ["example.com/shop/cart.TestAdd", "example.com/shop/cart.TestSub"]),
+    (CARGO, ["tests::breaks (-p shop --lib)"]),
+    ("FAILED tests/a.py::test_b[1] - AssertionError\n1 failed", ["tests/a.py::test_b[1]"]),
+]
+IDS = ["jest", "vitest", "mocha", "rspec", "go", "cargo", "pytest"]
+
+
+def names(output: str, cause: str = "Error: it failed") -> list[str]:
+    return [test.id for test in find_failed(f"{cause}\nExit code 1\n{output}")]
+
+
+@pytest.mark.parametrize(("output", "expected"), REPORTS, ids=IDS)
+def test_a_report_names_its_failed_tests(output: str, expected: list[str]) -> None:
+    """Each once, with its file, package or target; what passed and what is no test is left out."""
+    assert names(output) == expected
+    assert names(f"{output}\n{output}" if "error: test failed" not in output else output) == expected
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "FAIL sum.test.js\n  ● adds\n",
+        "FAIL /tmp/x/a.test.js\n  ● adds\n",
+        "FAIL node_modules/x/a.test.js\n  ● adds\n",
+        "FAIL src/a.test.js\nTests: 1 failed\n  ● adds\n",
+        "  ● adds\n",
+        " FAIL  src/v.spec.ts [ src/v.spec.ts ]\nError: no such module\n",
+        "  1) adds\n  1 passing (9ms)\n",
+        "  1 failing\n\n  1) adds:\n\n      Error: no\n      at /code/lib/a.js:3:32\n",
+        "  1 failing\n\n  1) adds:\n\n      Error: no\n      at Context.<anonymous> (file:///code/test/m.js:3:32)\n",
+        "rspec /tmp/a_spec.rb:9 # Mailer\n",
+        "--- FAIL: TestAdd (0.00s)\nFAIL\n",
+        "--- FAIL: TestAdd (0.00s)\nFAIL\tcommand-line-arguments\t0.01s\n",
+        CARGO.replace("error: test failed", "error: 2 targets failed"),
+        f"{CARGO}\nerror: test failed, to rerun pass `--test io`",
+        "FAILED tests/a.py::test_[REDACTED:github-token] - no",
+        "FAILED test_a.py::test_b - no",
+    ],
+)
+def test_unsure_is_silent(output: str) -> None:
+    """A scratch file, a name without its file or package, one target of several, redacted text: nothing is learned."""
+    assert names(output) == []
+
+
+@pytest.mark.parametrize(
+    ("head", "tail"),
+    [
+        ("FAIL src/a.test.js\n  ● ad", "c\n  ● other\n"),
+        ("--- FAIL: TestAdd (0.00s)\n    a_test", "x\nFAIL\texample.com/shop/cart\t0.557s\n"),
+        ("  2 failing\n\n  1) adds:\n\n   Err", "or\n      at Context.<anonymous> (test/m.js:3:32)\n"),
+        ("FAILED tests/a.py::test_lo", "ng_name - no\n"),
+        ("ok\nra", "FAILED tests/a.py::test_b - no"),
+    ],
+)
+def test_nothing_is_joined_across_a_cut(head: str, tail: str) -> None:
+    """Nor is a half of a line taken for a whole one."""
+    assert names(f"{head}\n[...]\n{tail}") == []
+
+
+@pytest.mark.parametrize("cause", ["FAIL src/a.test.js", "--- FAIL: TestZ (0.00s)", "FAILED tests/a.py::test_z - no"])
+def test_the_cause_stands_alone(cause: str) -> None:
+    """The first line is a copy of a line of the output, without what stood around it."""
+    assert names("  ● adds\nFAIL\texample.com/shop/cart\t0.1s", cause) == []
+
+
+def test_whose_failure_it_is() -> None:
+    """By the file; in Go by any test file, in Rust by any source where the panic does not name one."""
+    (test,) = find_failed(f"\n{CARGO}")
+    assert test.file == "src/lib.rs" and is_edited(test, ["/code/shop/src/lib.rs"])
+    assert not is_edited(test, ["/code/shop/src/mylib.rs"])
+    (unnamed,) = find_failed("\n" + CARGO.replace("panicked at", "ended at"))
+    assert is_edited(unnamed, ["/code/shop/src/main.rs"]) and not is_edited(unnamed, ["/code/shop/README.md"])
+    go = FailedTest("example.com/shop/cart.TestAdd", "go test", "_test.go")
+    assert is_edited(go, ["cart/add_test.go"]) and not is_edited(go, ["cart/add.go"])
+    jest = FailedTest("src/a.test.js › adds", "jest", "src/a.test.js")
+    assert is_edited(jest, ["/code/shop/src/a.test.js"]) and not is_edited(jest, ["/code/shop/xsrc/a.test.js"])
+
+
+JEST_ID, RSPEC_ID = "src/sum.test.js › math › adds", "spec/cart_spec.rb # Cart adds"
+GO_ID, CARGO_ID = "example.com/shop/cart.TestAdd", "tests::breaks (-p shop --lib)"
+
+
+@pytest.mark.parametrize(
+    ("runner", "name", "command"),
+    [
+        ("jest", JEST_ID, "npx jest"),
+        ("jest", JEST_ID, "npm test"),
+        ("jest", JEST_ID, "npm run test -- src"),
+        ("jest", JEST_ID, "yarn jest sum"),
+        ("jest", JEST_ID, "CI=1 node_modules/.bin/jest --maxWorkers 2"),
+        ("vitest", "src/v.spec.ts > adds", "pnpm exec vitest run src/v.spec.ts"),
+        ("mocha", "test/m.js: adds", "npx mocha test/m.js"),
+        ("mocha", "test/m.js: adds", "npx mocha test"),
+        ("rspec", RSPEC_ID, "bundle exec rspec"),
+        ("rspec", RSPEC_ID, "bin/rspec ./spec/cart_spec.rb"),
+        ("go test", GO_ID, "go test ./..."),
+        ("go test", GO_ID, "go test -count 1 ./cart/"),
+        ("go test", GO_ID, "go test example.com/shop/..."),
+        ("cargo test", CARGO_ID, "cargo test --workspace"),
+        ("cargo test", CARGO_ID, "cargo test -p shop --lib"),
+        ("cargo test", CARGO_ID, "cargo test breaks -- --nocapture"),
+        ("pytest", "tests/a.py::test_b", "pytest -n 4"),
+    ],
+)
+def test_a_run_covers_it(runner: str, name: str, command: str) -> None:
+    """However the runner is started; a file, directory or package that it is in, or none."""
+    assert covers(split_commands(command)[0], runner, name)
+
+
+@pytest.mark.parametrize(
+    ("runner", "name", "command"),
+    [
+        ("jest", JEST_ID, "npx jest src/other.test.js"),
+        ("jest", JEST_ID, "npx jest -t adds"),
+        ("jest", JEST_ID, "npm run lint"),
+        ("jest", JEST_ID, "npm install"),
+        ("jest", JEST_ID, "npx vitest run"),
+        ("jest", JEST_ID, "npx jest | tail"),
+        ("vitest", "src/v.spec.ts > adds", "npx vitest run --changed"),
+        ("mocha", "test/m.js: adds", "npx mocha test/mx.js"),
+        ("mocha", "test/m.js: adds", "npx mocha -g other"),
+        ("rspec", RSPEC_ID, "rspec spec/user_spec.rb"),
+        ("rspec", RSPEC_ID, "rspec spec/cart_spec.rb:12"),
+        ("rspec", RSPEC_ID, "rspec --only-failures"),
+        ("rspec", RSPEC_ID, "bundle install"),
+        ("go test", GO_ID, "go test ./user"),
+        ("go test", GO_ID, "go test -run TestSub ./..."),
+        ("go test", GO_ID, "go build ./..."),
+        ("cargo test", CARGO_ID, "cargo test --test io"),
+        ("cargo test", CARGO_ID, "cargo test -p user"),
+        ("cargo test", CARGO_ID, "cargo test works"),
+        ("cargo test", CARGO_ID, "cargo build"),
+        ("pytest", "tests/a.py::test_b", "npm test"),
+    ],
+)
+def test_a_run_leaves_it_out(runner: str, name: str, command: str) -> None:
+    """Another file, package or target, a selection, another program, or an exit code that a pipe hides."""
+    assert not covers(split_commands(command)[0], runner, name)
