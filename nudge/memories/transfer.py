@@ -17,6 +17,7 @@ from typing import Any
 from nudge.errors import Invalid
 from nudge.memories import store
 from nudge.memories.note import (
+    ATTEMPT,
     TIERS,
     Draft,
     Lifetimes,
@@ -207,6 +208,8 @@ class Merge:
             return self._insert(one), CREATED
         if one.updated_at is not None and one.updated_at <= held.updated_at:
             return held.id, UNCHANGED
+        if held.draft.kind == ATTEMPT and held.draft.metadata.get("outcome") and not one.draft.metadata.get("outcome"):
+            return held.id, UNCHANGED  # what is resolved stays resolved
         draft = replace(
             one.draft,
             tier=max(one.draft.tier, held.draft.tier, key=TIERS.index),

@@ -1,6 +1,7 @@
-"""What the OpenAPI document shows of operations on notes: parameters that work, and which refusals to expect.
+"""What the OpenAPI document shows of operations on notes and attempts: parameters that work, and which refusals to
+expect.
 
-The examples work in this order on an empty store; a test sends them.
+Those of notes, and those of attempts, work in this order on an empty store; tests send them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 _ID: dict[str, Any] = {"id": 1}
 
-EXAMPLES: dict[str, dict[str, Any]] = {
+NOTE_EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_store": {
         "title": "Project uses Axum",
         "content": "The HTTP server is built with Axum 0.8.",
@@ -70,6 +71,38 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "nudge.memory_export": {"namespace": "my-app"},
 }
 
+JOURNAL_EXAMPLES: dict[str, dict[str, Any]] = {
+    "nudge.start_session": {},
+    "nudge.start_ghap": {
+        "goal": "make login fast",
+        "hypothesis": "the session lookup has no index",
+        "action": "add an index on sessions.user_id",
+        "prediction": "make bench passes",
+        "domain": "optimization",
+        "strategy": "check-assumptions",
+        "confidence": 0.8,
+        "session_id": "s-1",
+    },
+    "nudge.update_ghap": {"id": 1, "hypothesis": "the pool is too small", "note": "it has one", "session_id": "s-1"},
+    "nudge.get_active_ghap": {"session_id": "s-1"},
+    "nudge.increment_tool_count": {"session_id": "s-1"},
+    "nudge.should_check_in": {"frequency": 10, "session_id": "s-1"},
+    "nudge.reset_tool_count": {"session_id": "s-1"},
+    "nudge.get_orphaned_ghap": {"session_id": "s-2"},
+    "nudge.resolve_ghap": {
+        "id": 1,
+        "status": "falsified",
+        "result": "make bench fails as before",
+        "surprise": "the time goes into TLS",
+        "root_cause": {"category": "wrong_assumption", "description": "nobody had measured"},
+        "lesson": {"what_worked": "a profile", "takeaway": "measure before you add an index"},
+        "session_id": "s-1",
+    },
+    "nudge.list_ghap_entries": {"limit": 20, "domain": "optimization", "outcome": "falsified"},
+    "nudge.journal_calibration": {},
+}
+EXAMPLES = {**NOTE_EXAMPLES, **JOURNAL_EXAMPLES}
+
 _WRONG = frozenset(
     f"nudge.memory_{name}"
     for name in (
@@ -77,14 +110,16 @@ _WRONG = frozenset(
         *("promote", "import", "export"),
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
-)
+) | (JOURNAL_EXAMPLES.keys() - {"nudge.start_session"})
 _MISSING = frozenset(
     f"nudge.memory_{name}"
     for name in (
         *("get", "update", "link", "get_links", "resolve", "promote", "consolidate", "archive_restore", "delete"),
     )
-)
-_TAKEN = frozenset(f"nudge.memory_{name}" for name in ("update", "consolidate", "archive_restore"))
+) | {"nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"}
+_TAKEN = frozenset(f"nudge.memory_{name}" for name in ("update", "consolidate", "archive_restore")) | {
+    *("nudge.start_ghap", "nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"),
+}
 
 REFUSALS: dict[str, list[int]] = {
     name: [status for status, names in ((400, _WRONG), (404, _MISSING), (409, _TAKEN)) if name in names]

@@ -14,7 +14,7 @@ import pytest
 from nudge.memories import toon
 from nudge.server import rest
 from nudge.server.operations import OPERATIONS
-from nudge.server.rest_examples import EXAMPLES, REFUSALS
+from nudge.server.rest_examples import NOTE_EXAMPLES, REFUSALS
 from nudge.storage.database import Database
 from tests.contract.repos import clone
 from tests.contract.ways import Http, InProcess, Mcp, Outcome, Params, Rest, Way, connected, served
@@ -125,7 +125,7 @@ def by_rest() -> Iterator[Way]:
 
 def run(way: Way) -> list[tuple[str, Outcome]]:
     """Every example, then every refusal."""
-    calls = [*EXAMPLES.items(), *((f"nudge.memory_{name}", params) for name, params, *_ in REFUSED)]
+    calls = [*NOTE_EXAMPLES.items(), *((f"nudge.memory_{name}", params) for name, params, *_ in REFUSED)]
     return [(operation, comparable(way.call(operation, params))) for operation, params in calls]
 
 
@@ -137,13 +137,13 @@ def expected() -> list[tuple[str, Outcome]]:
 
 def test_every_operation_on_notes_has_an_example_that_works(expected: list[tuple[str, Outcome]]) -> None:
     """In the order of the examples, on an empty store."""
-    assert set(EXAMPLES) == set(NOTES) - {"nudge.memory_sync"}  # which needs another database
-    assert [(name, outcome) for name, outcome in expected[: len(EXAMPLES)] if "result" not in outcome] == []
+    assert set(NOTE_EXAMPLES) == set(NOTES) - {"nudge.memory_sync"}  # which needs another database
+    assert [(name, outcome) for name, outcome in expected[: len(NOTE_EXAMPLES)] if "result" not in outcome] == []
 
 
 def test_every_refusal_has_its_reason_and_its_field(expected: list[tuple[str, Outcome]]) -> None:
     """What is wrong is named, and nothing of it is stored."""
-    for (name, params, reason, field), (_, outcome) in zip(REFUSED, expected[len(EXAMPLES) :], strict=True):
+    for (name, params, reason, field), (_, outcome) in zip(REFUSED, expected[len(NOTE_EXAMPLES) :], strict=True):
         data = outcome.get("error", {}).get("data", {})
         assert (data.get("reason"), data.get("field")) == (reason, field), (name, params, outcome)
 
@@ -173,7 +173,7 @@ def test_every_documented_status_is_seen(http: Http) -> None:
     """Each success, and for each operation every refusal that the document announces."""
     way = Rest(http)
     seen: dict[str, set[int]] = {}
-    for name, params in EXAMPLES.items():
+    for name, params in NOTE_EXAMPLES.items():
         seen.setdefault(name, set()).add(_status(http, name, params))
     zebra = {"title": "Zebra", "content": "x", "namespace": "my-app"}
     archived = way.call("nudge.memory_store", zebra)["result"]["id"]
@@ -185,7 +185,7 @@ def test_every_documented_status_is_seen(http: Http) -> None:
     ]
     for name, params, *_ in [*REFUSED, *conflicts]:
         seen[f"nudge.memory_{name}"].add(_status(http, f"nudge.memory_{name}", params))
-    documented = {name: {rest.success_of(OPERATIONS[name]), *REFUSALS[name]} for name in EXAMPLES}
+    documented = {name: {rest.success_of(OPERATIONS[name]), *REFUSALS[name]} for name in NOTE_EXAMPLES}
     assert seen == documented
 
 

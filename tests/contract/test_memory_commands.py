@@ -14,7 +14,7 @@ import pytest
 
 from nudge.cli.verbs import NOTES, VERBS
 from nudge.ipc.client import Client
-from nudge.server.rest_examples import EXAMPLES
+from nudge.server.rest_examples import NOTE_EXAMPLES
 from nudge.storage.database import Database
 from tests.contract.test_memories import HEX, comparable
 from tests.contract.ways import Cli, InProcess, Outcome, outcome_of
@@ -174,7 +174,7 @@ def _listed(value: Any) -> str:
 
 def outcomes(call: Any) -> Iterator[tuple[str, Outcome]]:
     """Of every example in order, then of every refusal."""
-    for operation, params in [*EXAMPLES.items(), *((MEMORY + name, params) for name, params, _ in REFUSED)]:
+    for operation, params in [*NOTE_EXAMPLES.items(), *((MEMORY + name, params) for name, params, _ in REFUSED)]:
         outcome = comparable(call(operation, params))
         outcome.get("result", {}).pop("next", None)  # an export at the terminal is all pages
         yield operation, outcome
@@ -194,5 +194,5 @@ def test_results_and_errors_are_those_of_every_door(tmp_path: Path) -> None:
 
         wanted = list(outcomes(way.call))
         assert list(outcomes(typed)) == wanted
-        reasons = [outcome["error"]["data"]["reason"] for _, outcome in wanted[len(EXAMPLES) :]]
+        reasons = [outcome["error"]["data"]["reason"] for _, outcome in wanted[len(NOTE_EXAMPLES) :]]
         assert reasons == [reason for *_, reason in REFUSED]
