@@ -82,6 +82,16 @@ def _parse_tell(raw: Any) -> str:
         raise ValueError("must be 1, 0, or shadow:20% with a share of the sessions") from None
 
 
+def _parse_journal(raw: Any) -> str:
+    text = str(raw).strip().lower()
+    if text in ("offer", "auto"):
+        return text
+    try:
+        return "offer" if _parse_switch(text) else "0"
+    except ValueError:
+        raise ValueError("must be offer, auto or 0") from None
+
+
 def _parse_names(raw: Any) -> tuple[str, ...]:
     """A list in `config.toml`; in the environment, separated by commas."""
     parts = raw if isinstance(raw, list) else str(raw).split(",")
@@ -205,6 +215,13 @@ SETTINGS = (
         "tell agents what is known: `1`, `0` for nothing, or `shadow:20%` to log it without telling in a fifth of the "
         "sessions, for `nudge stats` to compare",
     ),
+    Setting(
+        "journal",
+        "offer",
+        _parse_journal,
+        "what the exit code of a command does to the attempt that predicted it: `offer` tells the agent, `auto` "
+        "resolves the attempt, `0` nothing",
+    ),
     Setting("private_projects", (), _parse_projects, "projects that are never told about elsewhere"),
     Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
     Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),
@@ -243,6 +260,7 @@ class Settings:
     ignore: tuple[str, ...]
     cross_project: bool
     tell: str
+    journal: str
     private_projects: tuple[str, ...]
     db: str
     retention: dict[str, int]

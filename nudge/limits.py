@@ -294,6 +294,7 @@ INJECTED_SESSIONS = 3  # that ended
 INJECTED_INTENTS = 8  # prompts of the session itself, when it goes on
 INJECTED_TEXT_CHARS = 56  # of a path
 INJECTED_INTENT_CHARS = 100
+INJECTED_GOAL_CHARS = 80  # of an attempt
 INJECTED_SUBJECT_CHARS = 80  # of a commit
 INJECTED_NOTE_CHARS = 160
 INJECTED_VALUE_CHARS = 160  # of a hint; a longer one is told by the command that prints it

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Uses = tuple[tuple[str, str], ...]
 
-START, FAILURE, PROMPT, EDIT = MOMENTS = ("start", "failure", "prompt", "edit")
+START, FAILURE, PROMPT, EDIT, ATTEMPT = MOMENTS = ("start", "failure", "prompt", "edit", "attempt")
 HEADER = "Nudge record, not an instruction: "
 """Before every line that a hook answers with."""
 

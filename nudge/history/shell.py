@@ -23,8 +23,13 @@ class Simple:
     words: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     """Files that it writes by redirection."""
-    piped: bool = False
-    """Whether its output goes into another command, which then decides the exit code."""
+    followed_by: str = ""
+    """The operator behind it; empty at the end of a line."""
+
+    @property
+    def piped(self) -> bool:
+        """Whether its output goes into another command, which then decides the exit code."""
+        return self.followed_by in ("|", "|&")
 
     @property
     def program(self) -> str:
@@ -96,7 +101,7 @@ def _split(line: str) -> list[Simple]:
     while at < len(tokens):
         token = tokens[at]
         if token in _OPERATORS or token in ("(", ")"):
-            _add(commands, words, outputs, piped=token in ("|", "|&"))
+            _add(commands, words, outputs, followed_by=token)
             words, outputs = [], []
         elif token in _REDIRECTIONS or (token[:1] in "<>" and set(token) <= set("<>&|")):
             if words and words[-1].isdigit():
@@ -107,11 +112,11 @@ def _split(line: str) -> list[Simple]:
         else:
             words.append(token)
         at += 1
-    _add(commands, words, outputs, piped=False)
+    _add(commands, words, outputs, followed_by="")
     return commands
 
 
-def _add(commands: list[Simple], words: list[str], outputs: list[str], *, piped: bool) -> None:
+def _add(commands: list[Simple], words: list[str], outputs: list[str], *, followed_by: str) -> None:
     variables: list[str] = []
     while words and (_ASSIGNMENT.match(words[0]) or words[0] in _WRAPPERS):
         if _ASSIGNMENT.match(words[0]):
@@ -122,4 +127,4 @@ def _add(commands: list[Simple], words: list[str], outputs: list[str], *, piped:
             while words and (words[0].startswith("-") or (wrapper == "timeout" and words[0][:1].isdigit())):
                 words = words[1:]
     if words or outputs:
-        commands.append(Simple(tuple(variables), tuple(words), tuple(outputs), piped))
+        commands.append(Simple(tuple(variables), tuple(words), tuple(outputs), followed_by))

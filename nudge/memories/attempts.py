@@ -100,6 +100,18 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Observed:
+    """What the exit code of a command says about an attempt."""
+
+    status: str
+    command: str
+    exit_code: int
+
+    def to_metadata(self, at: str | None) -> dict[str, Any]:
+        return {"outcome": self.status, "command": self.command, "exit_code": self.exit_code, "at": at}
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A note of the kind `attempt`, by what the journal knows of it."""
 
@@ -120,6 +132,17 @@ class Attempt:
     @property
     def is_open(self) -> bool:
         return self.status == OPEN_STATUS
+
+    @property
+    def observed(self) -> str | None:
+        """The outcome that a command showed; nobody has to agree."""
+        observed = self.note.draft.metadata.get("observed")
+        return str(observed.get("outcome")) if isinstance(observed, Mapping) else None
+
+    @property
+    def awaits_lesson(self) -> bool:
+        """Whether an exit code resolved it, and nobody said yet what was learned."""
+        return bool(self.note.draft.metadata.get("captured")) and LESSON not in self.note.draft.metadata
 
     @property
     def adopted_at(self) -> str | None:

@@ -24,6 +24,7 @@ from nudge.memories.attempts import (
     OUTCOMES,
     RANKED_AS,
     Attempt,
+    Observed,
     Plan,
     Resolution,
     content_of,
@@ -170,8 +171,16 @@ def update(
     """Change fields; what they were is kept in the list of iterations."""
     metadata = attempt.note.draft.metadata
     was = {name: metadata[name] for name in changes if name in metadata and metadata[name] != changes[name]}
+    if "prediction" in was:  # what was observed is about the former one
+        metadata = {name: value for name, value in metadata.items() if name != "observed"}
     iteration = {"at": rfc3339(now), **without_none(note=note), **({"was": was} if was else {})}
     return _replace(connection, attempt, {**metadata, **changes}, iteration, now, counts=True)
+
+
+def note_outcome(connection: Connection, attempt: Attempt, observed: Observed, now: float) -> Attempt:
+    """Keep what a command showed of an open attempt; whoever resolves it says whether that is so."""
+    metadata = {**attempt.note.draft.metadata, "observed": observed.to_metadata(rfc3339(now))}
+    return _replace(connection, attempt, metadata, None, now)
 
 
 def adopt(connection: Connection, attempt: Attempt, session: str, now: float, *, parallel: bool = False) -> Attempt:
@@ -186,15 +195,43 @@ def resolve(
     connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> tuple[Attempt, Note | None]:
     """End an attempt. Its lesson becomes a note of the kind `lesson`, derived from it; both or neither are stored."""
+    if attempt.observed == resolution.status:
+        resolution = replace(resolution, is_captured=True)
     metadata = {**attempt.note.draft.metadata, **resolution.to_metadata()}
     tier = tier_of(metadata, resolution)
     metadata |= {"confidence_tier": tier, "resolved_at": rfc3339(now)}
     resolved = _replace(connection, attempt, metadata, None, now, confidence=RANKED_AS[tier])
+    return resolved, _store_lesson(connection, attempt, resolution, now, lifetimes)
+
+
+def add_lesson(
+    connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+) -> tuple[Attempt, Note | None]:
+    """Add what was learned to an attempt that an exit code resolved; raises Conflict when somebody was faster."""
+    current = attempt.note.draft.metadata
+    added = {name: value for name, value in resolution.to_metadata().items() if name != "outcome"}
+    metadata = {**current, **added}
+    changed = connection.execute(
+        "UPDATE notes SET content = ?, metadata = ?, updated_at = ? WHERE id = ? AND attempt_session = ?"
+        f" AND attempt_outcome = ? AND json_extract(metadata, '$.{LESSON}') IS NULL",
+        (
+            *(content_of(metadata), json.dumps(fitting_metadata(metadata), ensure_ascii=False), now),
+            *(attempt.id, attempt.session, resolution.status),
+        ),
+    ).rowcount
+    if not changed:
+        raise changed_since(get(connection, attempt.id))
+    return get(connection, attempt.id), _store_lesson(connection, attempt, resolution, now, lifetimes)
+
+
+def _store_lesson(
+    connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
+) -> Note | None:
     if resolution.lesson is None:
-        return resolved, None
+        return None
     lesson = store.store(connection, _free_title(connection, lesson_draft(attempt, resolution), now), now, lifetimes)[0]
     store.add_link(connection, lesson.id, attempt.id, "derived_from", now)
-    return resolved, lesson
+    return lesson
 
 
 def _refuse_second(connection: Connection, session: str) -> None:

@@ -79,7 +79,9 @@ async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     await checked(app, [Draft(title="", content="", metadata=resolution.to_metadata())])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        attempt = _own(app, connection, params.id, session, call)
+        attempt = _awaiting_lesson(connection, params.id, session, resolution)
+        if attempt is None:
+            attempt = _own(app, connection, params.id, session, call)
         return resolve_attempt(connection, attempt, resolution, app.now(), lifetimes)
 
     result = await app.write_once(call, write)
@@ -90,7 +92,8 @@ async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
 def resolve_attempt(
     connection: sqlite3.Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> dict[str, Any]:
-    resolved, lesson = journal.resolve(connection, attempt, resolution, now, lifetimes)
+    end = journal.resolve if attempt.is_open else journal.add_lesson
+    resolved, lesson = end(connection, attempt, resolution, now, lifetimes)
     return {
         "id": resolved.id,
         "status": resolved.status,
@@ -211,6 +214,21 @@ def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, sessi
     if attempts:
         return attempts[0]
     raise _none_open(connection, session)
+
+
+def _awaiting_lesson(
+    connection: sqlite3.Connection, attempt_id: int | None, session: str, resolution: Resolution
+) -> Attempt | None:
+    """The attempt of this session that an exit code resolved as the caller does, without a lesson yet."""
+    if attempt_id is not None:
+        attempt: Attempt | None = journal.get(connection, attempt_id)
+    elif journal.open_in_session(connection, session):
+        attempt = None
+    else:
+        attempt = journal.latest_in_session(connection, session)
+    if attempt is None or attempt.session != session or not attempt.awaits_lesson:
+        return None
+    return attempt if attempt.status == resolution.status and resolution.lesson is not None else None
 
 
 def _none_open(connection: sqlite3.Connection, session: str) -> Conflict | NotFound:

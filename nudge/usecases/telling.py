@@ -1,4 +1,4 @@
-"""What a session is told while it works, in the answer of its hooks: about a failure, a prompt, or an edit.
+"""What a session is told while it works, in the answer of its hooks: about a failure, prompt, edit, or its attempt.
 
 Silence is the default. Every line passes `tell`, which leaves out what the session was told before and what somebody
 banned, and keeps the rest in the ledger.
@@ -17,7 +17,7 @@ from nudge.history import edits, ledger
 from nudge.history.ledger import HEADER, Ledger, Line
 from nudge.history.redact import PRIVATE
 from nudge.storage.database import Database
-from nudge.usecases import learning
+from nudge.usecases import attempt_lines, learning
 from nudge.usecases.app import App
 from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about
 from nudge.usecases.call import Call
@@ -34,13 +34,27 @@ async def answer(app: App, database: Database, event: Mapping[str, Any], observa
         app.edits.is_loaded = True
         app.in_background(_load_edits(app, database))
     app.in_background(_take_used(app, database, session, event))
+    outcomes = await attempt_lines.observe_outcome(app, database, event)
+    attempt_lines.count_action(app, event)
     if call.deadline is None:  # out of the spool: nobody reads it
         return None
-    if failure is not None:
-        return await tell(app, database, session, ledger.FAILURE, [failure], call)
     if event.get("type") == "user_prompt":
         return await tell(app, database, session, ledger.PROMPT, await _about_prompt(app, database, event), call)
-    return await tell(app, database, session, ledger.EDIT, edited, call) if edited else None
+    texts = [
+        await tell(app, database, session, ledger.FAILURE, [failure] if failure is not None else [], call),
+        await tell(app, database, session, ledger.EDIT, edited, call),
+        await tell(app, database, session, ledger.ATTEMPT, outcomes, call),
+        await _check_in(app, database, session, call) if not outcomes else None,
+    ]
+    return "\n".join(text for text in texts if text) or None
+
+
+async def _check_in(app: App, database: Database, session: str, call: Call) -> str | None:
+    line = await attempt_lines.check_in(app, database, session)
+    if line is None or _is_late(call):  # the next action has another chance
+        return None
+    app.activity.note_reminder(session)
+    return await tell(app, database, session, ledger.ATTEMPT, [line], call)
 
 
 async def _load_edits(app: App, database: Database) -> None:
@@ -56,8 +70,9 @@ async def tell(
     setting = app.session.settings.tell
     if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
-    # A failure that happens although its start told of it is answered all the same; `learn` answers once.
-    new = app.ledger.claim(session, _fitting(lines), again=moment == ledger.FAILURE)
+    # A failure that happens although its start told of it is answered all the same; `learn` answers once. So do those
+    # who remind of an attempt.
+    new = app.ledger.claim(session, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
     if not new:
         return None
     is_shadow = ledger.is_shadow(setting, session)

@@ -339,6 +339,7 @@ def test_serve_has_a_flag_for_every_setting_of_a_server(nudge: Nudge, monkeypatc
         "retention": "command=30",
         "memories": "short_ttl_secs=60",
         "tell": "shadow:20%",
+        "journal": "auto",
         "tools": "all",
     }
     assert [name for name in given if given[name] is None] == [

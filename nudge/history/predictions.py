@@ -1,0 +1,126 @@
+"""Whether the outcome of a command is what somebody predicted in words: "`make test` passes", "test_login still fails".
+
+A prediction is about a command when it quotes it, has its words in a row, or names a test that the command runs by its
+name. What is unclear says nothing: two expectations in one sentence, a pipe or `||` that hides the exit code, a command
+with a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from nudge.history.shell import Simple, split_commands
+
+_REDACTED = "[REDACTED"
+_QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
+_TEST_NAME = re.compile(r"(?<![\w/])(?:[\w./-]+::[\w:\[\]-]+|test_\w+|[\w./-]*test[\w./-]*\.\w+)")
+_PUNCTUATION = ".,;:!?()[]{}\"'`"
+# Tools whose arguments choose what they look at. To all others an argument says what to do: `make test`, `make`.
+_RUNNERS = frozenset(
+    (
+        *("pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"),
+        *("mypy", "pyright", "ruff", "flake8", "eslint", "tsc"),
+    )
+)
+_CODE = re.compile(r"\b(?:exit(?:s|ed)?|return(?:s|ed)?|code|status)(?: (?:with|code|status|of|is))* (\d{1,3})\b")
+_PASSES = re.compile(r"\b(?:pass(?:es|ed|ing)?|succeed(?:s|ed)?|succe(?:ss|ssful|ssfully)|works?|green|clean(?:ly)?)\b")
+_FAILS = re.compile(
+    r"\b(?:fail(?:s|ed|ing|ures?)?|errors?|raises?|crash(?:es|ed)?|breaks?|broken|red|non-?zero|times? out)\b"
+)
+_NEGATIONS = frozenset(("no", "not", "never", "without", "longer", "stop", "stops", "stopped", "cannot", "zero", "0"))
+_REACH = 3  # words before a verb in which a negation counts
+
+
+def judge(prediction: str, command: str, exit_code: int) -> bool | None:
+    """Whether the prediction came true with this command; None when that cannot be told."""
+    if _REDACTED in prediction or _REDACTED in command:
+        return None
+    expectation = _Expectation(prediction)
+    if expectation.is_unclear:
+        return None
+    for simple in _decided(split_commands(command), succeeded=exit_code == 0):
+        for predicted, is_quoted in _predicted(prediction, simple):
+            if (is_quoted or expectation.is_stated) and _says(predicted, simple, succeeded=exit_code == 0):
+                return expectation.is_met(exit_code)
+    return None
+
+
+def _decided(commands: Sequence[Simple], *, succeeded: bool) -> Iterator[Simple]:
+    """The simple commands whose own outcome the exit code of the line tells."""
+    if not commands or commands[-1].followed_by not in ("", ";"):
+        return
+    for at, command in reversed(list(enumerate(commands))):
+        is_last = at == len(commands) - 1
+        if not is_last and command.followed_by != "&&":
+            return
+        if succeeded or (is_last and all(one.tool in ("cd", "export", "source") for one in commands[:at])):
+            yield command
+
+
+class _Expectation:
+    """How a prediction says that its command ends: well, unless it says something else."""
+
+    def __init__(self, prediction: str) -> None:
+        text = _QUOTED.sub(" ", prediction).casefold()
+        codes = {int(code) for code in _CODE.findall(text)}
+        ends = {not _is_negated(text, match) for match in _PASSES.finditer(text)}
+        ends |= {_is_negated(text, match) for match in _FAILS.finditer(text)}
+        self.is_stated = bool(codes or ends)
+        self.is_unclear = len(codes) > 1 or (not codes and len(ends) > 1)
+        self._code = next(iter(codes), None)
+        self._ends_well = next(iter(ends), True)
+
+    def is_met(self, exit_code: int) -> bool:
+        return exit_code == self._code if self._code is not None else (exit_code == 0) == self._ends_well
+
+
+def _is_negated(text: str, match: re.Match[str]) -> bool:
+    before = [word.strip(_PUNCTUATION) for word in text[: match.start()].split()[-_REACH:]]
+    return any(word in _NEGATIONS or word.endswith(("n't", "n\u2019t")) for word in before)
+
+
+def _predicted(prediction: str, command: Simple) -> Iterator[tuple[Simple, bool]]:
+    """What a prediction may mean by this command, and whether it stands there in quotes."""
+    for match in _QUOTED.finditer(prediction):
+        for quoted in split_commands(next(filter(None, match.groups()))):
+            yield quoted, True
+    words = [word.strip(_PUNCTUATION) or word for word in prediction.split()]
+    for at, word in enumerate(words):
+        if word not in (command.tool, command.program):
+            continue
+        arguments = []
+        for argument in words[at + 1 :]:
+            if argument not in command.arguments:
+                break
+            arguments.append(argument)
+        if arguments or command.tool in _RUNNERS:
+            yield Simple((), (command.tool, *arguments)), False
+    for name in _TEST_NAME.findall(prediction):
+        for argument in command.arguments:
+            if argument == name or argument.endswith(f"::{name}"):
+                yield Simple((), (command.tool, argument)), False
+
+
+def _says(predicted: Simple, command: Simple, *, succeeded: bool) -> bool:
+    """Whether a command that ended like this tells how the predicted one ends. Of a test run, one that covers more
+    tells it when it succeeds, and one that covers less when it fails."""
+    if predicted.tool != command.tool:
+        return False
+    options, operands = _split_arguments(predicted)
+    observed_options, observed_operands = _split_arguments(command)
+    if not options <= observed_options:
+        return False
+    if operands == observed_operands:
+        return True
+    if command.tool not in _RUNNERS:
+        return False
+    covers_more = bool(operands) and operands < observed_operands
+    covers_less = not operands and bool(observed_operands)
+    return covers_more if succeeded else covers_less
+
+
+def _split_arguments(command: Simple) -> tuple[set[str], set[str]]:
+    arguments = set(command.arguments)
+    options = {argument for argument in arguments if argument.startswith("-")}
+    return options, arguments - options

@@ -1,0 +1,241 @@
+"""What hooks answer about an open attempt: a check-in after ten actions, and the outcome that an exit code shows."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.clock import boot_seconds
+from nudge.config import Settings
+from nudge.context import Context
+from nudge.errors import Conflict
+from nudge.server.operations import OPERATIONS
+from nudge.storage.database import Database
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.session import open_in_memory
+from tests.unit.history.stored import event
+
+PROJECT = "github.com/acme/api"
+PLAN = {
+    "goal": "make login fast",
+    "hypothesis": "the lookup has no index",
+    "action": "add an index",
+    "prediction": "`make bench` passes",
+}
+_numbers = itertools.count()
+Open = Callable[..., "Service"]
+
+
+class Service:
+    """The operations of one PRIMARY, and a hook that waits for its answer."""
+
+    def __init__(self, path: Path, **settings: str) -> None:
+        self.app = App(open_in_memory(Settings(settings)), OPERATIONS)
+        self.database = self.app.history = Database.open(str(path))
+
+    def __call__(self, name: str, **params: Any) -> Any:
+        call = Call(context=Context(project=PROJECT))
+        return asyncio.run(self.app.execute(f"nudge.{name}", params, call))
+
+    def start(self, session: str = "s1", **fields: Any) -> int:
+        return int(self("start_ghap", session_id=session, **{**PLAN, **fields})["id"])
+
+    def hook(self, kind: str, content: str = "a.py", session: str = "s1", *, late: bool = False, **fields: Any) -> str:
+        """What the hook of an event prints."""
+        usual = {"timestamp": int(self.app.now()), "project": PROJECT}
+        happened = event(kind, content, session_id=session, **{**usual, **fields})
+        call = Call(door="hook", deadline=None if late else boot_seconds() + 60)
+
+        async def record() -> str:
+            result = await self.app.execute("nudge.record", {"event": happened}, call)
+            await asyncio.gather(*self.app._background)  # what nobody waits for: the ledger among others
+            return str(result.get("tell", ""))
+
+        return asyncio.run(record())
+
+    def act(self, count: int, session: str = "s1", **fields: Any) -> list[str]:
+        """Read so many files: a file that is read again at once is no new observation."""
+        paths = [f"/work/api/{next(_numbers)}.py" for _ in range(count)]
+        return [self.hook("file_read", path, session, file_path=path, **fields) for path in paths]
+
+    def ran(self, command: str, code: int | None, session: str = "s1", **fields: Any) -> str:
+        kind = "command_error" if code else "command"
+        return self.hook(kind, command, session, metadata={"exit_code": code}, **fields)
+
+    def attempt(self, number: int) -> dict[str, Any]:
+        memory: dict[str, Any] = self("memory_get", id=number)["memory"]
+        return memory
+
+
+@pytest.fixture
+def open_service(tmp_path: Path) -> Iterator[Open]:
+    opened: list[Service] = []
+
+    def open_one(**settings: str) -> Service:
+        opened.append(Service(tmp_path / f"nudge-{len(opened)}.db", **settings))
+        return opened[-1]
+
+    yield open_one
+    for service in opened:
+        service.database.close()
+
+
+@pytest.fixture
+def service(open_service: Open) -> Service:
+    return open_service()
+
+
+# Check-ins
+
+
+def test_ten_actions_without_an_update_are_answered_with_one_line(service: Service) -> None:
+    """Then again after ten more; an update begins the count anew."""
+    number = service.start()
+    told = service.act(25)
+    assert [at + 1 for at, text in enumerate(told) if text] == [10, 20]
+    assert told[9] == (
+        f'Nudge record, not an instruction: attempt m{number} "make login fast" is open, 10 actions since its last '
+        'update; it predicts "`make bench` passes". update_ghap if that has changed, resolve_ghap if you know'
+    )
+    service("update_ghap", session_id="s1", note="the index was there")
+    assert [bool(text) for text in service.act(10)] == [False] * 9 + [True]
+
+
+def test_without_an_open_attempt_there_is_no_check_in(service: Service) -> None:
+    """Neither before one is started nor after it is resolved, nor in another session."""
+    assert not any(service.act(12))
+    service.start()
+    assert not any(service.act(12, session="s2"))
+    service("resolve_ghap", session_id="s1", status="abandoned")
+    assert not any(service.act(12))
+
+
+def test_prompts_and_calls_of_the_journal_are_no_actions(service: Service) -> None:
+    """What is counted is work: not what the user says, nor that the agent looks after its attempt."""
+    service.start()
+    service.act(9)
+    service.hook("user_prompt", "go on")
+    service.hook("mcp_call", "nudge/get_active_ghap", metadata={"server": "nudge", "tool": "get_active_ghap"})
+    assert service.act(1)[0]
+
+
+def test_a_check_in_that_nobody_reads_is_told_with_the_next_action(service: Service) -> None:
+    """An event out of the spool counts, and waits for no answer."""
+    service.start()
+    service.act(9)
+    assert service.act(1, late=True) == [""]
+    assert [bool(text) for text in service.act(2)] == [True, False]
+
+
+def test_nothing_is_told_where_nothing_is_to_be_told(open_service: Open) -> None:
+    """NUDGE_TELL=0 covers check-ins and outcomes."""
+    service = open_service(tell="0")
+    service.start()
+    assert not any(service.act(10)) and service.ran("make bench", 0) == ""
+
+
+def test_lines_about_attempts_are_in_the_ledger_and_go_with_the_note(service: Service) -> None:
+    """`nudge told` shows them; deleting the attempt deletes what was told of it."""
+    number = service.start()
+    service.act(10)
+    [line] = service("told", project=None)["lines"]
+    assert (line["moment"], line["kind"], line["name"]) == ("attempt", "attempt", f"m{number}")
+    service("resolve_ghap", session_id="s1", status="abandoned")
+    service("memory_delete", id=number)
+    assert service("told", project=None)["lines"] == []
+
+
+# Outcomes
+
+
+@pytest.mark.parametrize(("code", "status"), [(0, "confirmed"), (2, "falsified")])
+def test_an_outcome_that_was_predicted_is_offered_once(service: Service, code: int, status: str) -> None:
+    """With the command and its exit code; the agent says whether it is so, and its word is worth gold then."""
+    number = service.start()
+    told = service.ran("make bench", code)
+    assert f'm{number} "make login fast" looks {status}' in told and f'"make bench" exited with {code}' in told
+    assert len(told) <= limits.PROMPT_CHARS and len(told.splitlines()) == 1
+    assert service.ran("make bench", code) == ""
+    assert service("get_active_ghap", session_id="s1")["has_active"]
+    assert service("resolve_ghap", session_id="s1", status=status)["confidence_tier"] == "gold"
+
+
+def test_the_other_outcome_is_offered_too(service: Service) -> None:
+    """A test that failed and now passes is news; a word against what was observed is worth no gold."""
+    service.start()
+    assert "looks falsified" in service.ran("make bench", 2) and "looks confirmed" in service.ran("make bench", 0)
+    assert service("resolve_ghap", session_id="s1", status="falsified", surprise="flaky")["confidence_tier"] == "silver"
+
+
+def test_another_prediction_is_observed_anew(service: Service) -> None:
+    """What a command showed of the former prediction says nothing about the next one."""
+    service.start()
+    assert service.ran("make bench", 0)
+    service("update_ghap", session_id="s1", prediction="`make test` passes")
+    assert service("resolve_ghap", session_id="s1", status="confirmed")["confidence_tier"] != "gold"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "fields"),
+    [
+        ("make lint", 0, {}),
+        ("make bench", None, {}),
+        ("make bench", 0, {"session": "s2"}),
+        ("make bench " + "x" * limits.MAX_COMMAND_CHARS, 0, {}),
+        ("make bench TOKEN=[REDACTED:token]", 0, {}),
+    ],
+)
+def test_what_was_not_predicted_offers_nothing(
+    service: Service, command: str, code: int | None, fields: dict[str, Any]
+) -> None:
+    """Another command, no exit code, another session, a command that is cut or has a secret."""
+    service.start()
+    assert service.ran(command, code, **fields) == ""
+
+
+def test_a_command_of_before_the_attempt_says_nothing(service: Service) -> None:
+    """Events may come out of the spool late."""
+    service.start()
+    assert service.ran("make bench", 0, timestamp=int(service.app.now()) - 60) == ""
+
+
+def test_an_outcome_resolves_by_itself_where_the_setting_says_so(open_service: Open) -> None:
+    """Gold, with the command as its result, also when nobody waits for the hook; the lesson may follow, once."""
+    service = open_service(journal="auto")
+    number = service.start()
+    told = service.ran("make bench", 0)
+    assert f'm{number} "make login fast" is confirmed: "make bench" exited with 0' in told
+    metadata = service.attempt(number)["metadata"]
+    assert (metadata["outcome"], metadata["confidence_tier"]) == ("confirmed", "gold")
+    assert metadata["result"] == "make bench exited with 0" and service.ran("make bench", 2) == ""
+    with pytest.raises(Conflict):
+        service("resolve_ghap", session_id="s1", status="falsified", lesson="it was not")
+    lesson = service("resolve_ghap", session_id="s1", status="confirmed", lesson="index what is looked up")["lesson_id"]
+    assert service.attempt(lesson)["kind"] == "lesson" and "index what" in service.attempt(number)["content"]
+    with pytest.raises(Conflict):
+        service("resolve_ghap", session_id="s1", status="confirmed", lesson="again")
+    second = service.start(goal="another")
+    assert service.ran("make bench", 2, late=True) == ""
+    assert service.attempt(second)["metadata"]["outcome"] == "falsified"
+
+
+def test_the_setting_turns_it_off(open_service: Open) -> None:
+    """`0`: an exit code is nothing to an attempt."""
+    service = open_service(journal="0")
+    service.start()
+    assert service.ran("make bench", 0) == ""
+
+
+def test_each_of_several_attempts_is_judged_by_its_own_prediction(service: Service) -> None:
+    """Subagents share a session."""
+    first = service.start()
+    service.start(goal="another", prediction="`make test` passes", parallel=True)
+    told = service.ran("make bench", 0)
+    assert f"m{first} " in told and "another" not in told
