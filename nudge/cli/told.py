@@ -85,9 +85,19 @@ def _week_lines(weeks: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _comparison_lines(comparison: dict[str, Any] | None) -> Iterator[str]:
-    for name, side in (comparison or {}).items():
-        parts = [
-            f"{what} {side[what]['mean']:g} ({side[what]['low']:g} to {side[what]['high']:g})"
-            for what in ("failures", "commands")
-        ]
-        yield f"{name}: {output.count(side['sessions'], 'session')}, each with {', '.join(parts)}"
+    if comparison is None:
+        return
+    for name in ("told", "shadow"):
+        side = comparison[name]
+        yield f"{name}: {output.count(side['sessions'], 'session')}, each with {_intervals(side)}"
+    yield f"difference: {_intervals(comparison['difference'])}"
+
+
+def _intervals(side: dict[str, Any]) -> str:
+    return ", ".join(f"{what} {_interval(side[what])}" for what in ("failures", "commands"))
+
+
+def _interval(interval: dict[str, float | None]) -> str:
+    if interval["low"] is None:
+        return f"{interval['mean']:g} (too few sessions for an interval)"
+    return f"{interval['mean']:g} ({interval['low']:g} to {interval['high']:g})"

@@ -14,6 +14,7 @@ from zlib import crc32
 
 from nudge import limits
 from nudge.history.event import marks
+from nudge.history.observations import SESSION_TYPES
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -53,6 +54,8 @@ class _Told:
     names: set[str] = field(default_factory=set)
     unused: dict[int, Uses] = field(default_factory=dict)
     """Rows that were not used yet, with what would show it."""
+    is_shadow: bool | None = None
+    """Its coin, as far as it was kept."""
 
 
 class Ledger:
@@ -67,14 +70,21 @@ class Ledger:
         """Whether what is stored of the session was taken in."""
         return session in self._sessions and self._sessions[session].is_loaded
 
-    def add_session(self, session: str, rows: Iterable[tuple[int, str, str, int | None]]) -> None:
-        """Take in what is stored of a session: rows of id, name, uses and time of use."""
+    def add_session(
+        self, session: str, rows: Iterable[tuple[int, str, str, int | None]], *, is_shadow: bool | None = None
+    ) -> None:
+        """Take in what is stored of a session: its coin, and rows of id, name, uses and time of use."""
         told = self._session(session)
-        told.is_loaded = True
+        told.is_loaded, told.is_shadow = True, is_shadow
         for row_id, name, uses, used_at in rows:
             told.names.add(name)
             if used_at is None:
                 told.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
+
+    def is_shadow(self, setting: str, session: str) -> bool:
+        """Whether lines are only logged in this session: by its coin, whatever the share was when it was tossed."""
+        kept = self._sessions[session].is_shadow if session in self._sessions else None
+        return is_shadow(setting, session) if kept is None else kept and is_comparing(setting)
 
     def set_banned(self, name: str, never: bool) -> None:
         """Ban a line from now on, or allow it again; what is not read yet will say so itself."""
@@ -124,10 +134,15 @@ def is_silent(setting: str) -> bool:
     return setting == "0"
 
 
+def is_comparing(setting: str) -> bool:
+    """Whether some sessions are told nothing; `setting` is `1`, `0`, or `shadow:20%`."""
+    return setting.startswith("shadow:")
+
+
 def is_shadow(setting: str, session: str) -> bool:
-    """Whether lines are only logged in this session; `setting` is `1`, `0`, or `shadow:20%`."""
+    """Whether lines are only logged in a session that has no coin yet."""
     share = setting.removeprefix("shadow:").removesuffix("%")
-    return setting.startswith("shadow:") and coin(f"shadow {session}") < int(share)
+    return is_comparing(setting) and coin(f"shadow {session}") < int(share)
 
 
 # Use
@@ -198,8 +213,20 @@ def load_session(connection: Connection, session: str) -> list[tuple[int, str, s
 
 
 def keep_coin(connection: Connection, session: str, is_shadow: bool, timestamp: float) -> None:
-    """Remember that the session took part in the comparison, and on which side."""
+    """Remember that the session takes part in the comparison, and on which side; a later change of the share leaves it
+    there."""
     connection.execute("INSERT OR IGNORE INTO coins VALUES (?, ?, ?)", (session, int(is_shadow), int(timestamp)))
+
+
+def kept_coin(connection: Connection, session: str) -> bool | None:
+    row = connection.execute("SELECT is_shadow FROM coins WHERE session_id = ?", (session,)).fetchone()
+    return None if row is None else bool(row[0])
+
+
+def stored_side(connection: Connection, setting: str, session: str) -> bool:
+    """`Ledger.is_shadow` where there is no ledger in memory."""
+    kept = kept_coin(connection, session) if is_comparing(setting) else False
+    return is_shadow(setting, session) if kept is None else kept
 
 
 def ban(connection: Connection, name: str, timestamp: float) -> bool:
@@ -279,15 +306,17 @@ def weeks(connection: Connection, project: str | None, hidden: Iterable[str], no
 
 
 def shadow_counts(
-    connection: Connection, project: str | None, hidden: Iterable[str], *, is_shadow: bool
+    connection: Connection, project: str | None, hidden: Iterable[str], since: float, *, is_shadow: bool
 ) -> list[tuple[int, int]]:
-    """Failures and commands of each session on one side of the comparison."""
+    """Failures and commands of each session on one side of the comparison. One in which something was asked or done and
+    no command was run counts, too; one that began before `since` may have lost some of its commands and does not."""
     condition, values = _visible(project, hidden)
     rows = connection.execute(
-        "SELECT sum(o.obs_type = 'command_error'), count(*) FROM coins AS c JOIN sessions AS s ON s.id = c.session_id"
-        " JOIN observations AS o ON o.session_id = s.id"
-        f" WHERE c.is_shadow = ? AND {condition} AND o.obs_type IN ({marks(_COMMANDS)}) GROUP BY s.id",
-        (int(is_shadow), *values, *_COMMANDS),
+        f"SELECT sum(o.obs_type = 'command_error'), sum(o.obs_type IN ({marks(_COMMANDS)}))"
+        " FROM coins AS c JOIN sessions AS s ON s.id = c.session_id JOIN observations AS o ON o.session_id = s.id"
+        f" WHERE c.is_shadow = ? AND c.timestamp >= ? AND {condition} AND o.obs_type NOT IN ({marks(SESSION_TYPES)})"
+        " GROUP BY s.id",
+        (*_COMMANDS, int(is_shadow), int(since), *values, *SESSION_TYPES),
     )
     return [(row[0], row[1]) for row in rows]
 

@@ -44,12 +44,20 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
         return {"text": "", "items": []}
     result = await _build(app, params, call)
     if params.session_id and is_told and result.text:
-        result.is_shadow = ledger.is_shadow(tell, params.session_id)
+        result.is_shadow = await _is_shadow(app, tell, params.session_id)
         with contextlib.suppress(NudgeError):  # a text that cannot be stored for the trace is injected all the same
             await store_injection(app, params.session_id, app.now(), result)
         if result.is_shadow:
             return {"text": "", "items": []}
     return {"text": result.text, "items": _explained(result) if params.explain else []}
+
+
+async def _is_shadow(app: App, setting: str, session: str) -> bool:
+    """Without a history that can be read, no coin was kept."""
+    if app.history is not None and ledger.is_comparing(setting):
+        with contextlib.suppress(NudgeError):
+            return await app.history.read(lambda connection: ledger.stored_side(connection, setting, session))
+    return ledger.is_shadow(setting, session)
 
 
 def _explained(result: Digest) -> list[dict[str, Any]]:

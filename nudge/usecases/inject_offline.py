@@ -47,9 +47,10 @@ def offline(
             _limit_time(connection)
             notes = start_notes(connection, options["project"], options["now"])
             made = digest.build(connection, hints=hints, notes=notes, **options)
+            made.is_shadow = ledger.stored_side(connection, settings.tell, session_id or "")
     except (sqlite3.Error, StorageFailed):
         made = digest.build(None, hints=hints, **options)
-    made.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
+        made.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
     return made
 
 

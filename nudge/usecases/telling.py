@@ -75,7 +75,7 @@ async def tell(
     new = app.ledger.claim(session, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
     if not new:
         return None
-    is_shadow = ledger.is_shadow(setting, session)
+    is_shadow = app.ledger.is_shadow(setting, session)
     app.in_background(_keep(app, database, session, moment, new, is_shadow))
     return None if is_shadow else HEADER + "\n".join(line.text for line in new)
 
@@ -97,12 +97,15 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
         banned = await database.read(ledger.load_banned)
         known.banned = banned if known.banned is None else known.banned
     if not known.is_loaded(session):
-        if (setting := app.session.settings.tell).startswith("shadow:"):
-            is_shadow = ledger.is_shadow(setting, session)
+        rows, coin = await database.read(
+            lambda connection: (ledger.load_session(connection, session), ledger.kept_coin(connection, session))
+        )
+        if coin is None and ledger.is_comparing(setting := app.session.settings.tell):
+            coin = is_shadow = ledger.is_shadow(setting, session)
             app.in_background(
                 database.write(lambda connection: ledger.keep_coin(connection, session, is_shadow, app.now()))
             )
-        known.add_session(session, await database.read(lambda connection: ledger.load_session(connection, session)))
+        known.add_session(session, rows, is_shadow=coin)
     return known
 
 

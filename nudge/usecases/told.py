@@ -12,13 +12,24 @@ from pydantic import BaseModel, Field
 from nudge import limits
 from nudge.errors import NotFound
 from nudge.history import ledger, projects
+from nudge.history.purge import DAY
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params
 from nudge.usecases.history import InContext, Project, Text
+from nudge.usecases.upkeep import retention_days
 from nudge.usecases.visibility import visible_to
 
-_SURE = 1.96  # standard errors of a 95 % interval
+# Standard errors of a 95 % interval, by degrees of freedom: Student's t, since there may be few sessions.
+_STUDENT: tuple[float, ...] = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+_COMPARED = ("failures", "commands")
+
+
+_Counts = Sequence[tuple[int, int]]
+"""Failures and commands of each session."""
 
 
 class Told(InContext):
@@ -46,7 +57,9 @@ class Stats(InContext):
 
 
 class StatsResult(BaseModel):
-    """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was run."""
+    """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was run.
+    `comparison` has failures and commands of a session as `mean`, `low` and `high`, for the sessions that were `told`,
+    for those in the `shadow`, and the `difference` between them; without two sessions there is no interval."""
 
     weeks: list[dict[str, Any]]
     comparison: dict[str, Any] | None
@@ -85,11 +98,19 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(app, connection, params, call)
         weeks = ledger.weeks(connection, project, hidden, app.now())
-        sides = [ledger.shadow_counts(connection, project, hidden, is_shadow=side) for side in (False, True)]
-        comparison = {"told": _side(sides[0]), "shadow": _side(sides[1])} if all(sides) else None
-        return {"weeks": weeks, "comparison": comparison}
+        since = app.now() - DAY * _compared_days(app)
+        told, shadow = (
+            ledger.shadow_counts(connection, project, hidden, since, is_shadow=side) for side in (False, True)
+        )
+        return {"weeks": weeks, "comparison": _compare(told, shadow) if told and shadow else None}
 
     return await app.read(read)
+
+
+def _compared_days(app: App) -> int:
+    """As long as no command of a session is deleted by retention."""
+    days = retention_days(app.session.settings.retention)
+    return min(limits.STATS_WEEKS * 7, days["command"], days["command_error"])
 
 
 def _scope(
@@ -100,14 +121,52 @@ def _scope(
     return project, projects.hidden(connection, private, project, params.caller_project(call))
 
 
-def _side(rows: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Failures and commands of a session: mean and the ends of its 95 % interval."""
-    failures, commands = zip(*rows, strict=True)
-    return {"sessions": len(rows), "failures": _interval(failures), "commands": _interval(commands)}
+def _compare(told: _Counts, shadow: _Counts) -> dict[str, Any]:
+    differences = map(_difference, _columns(told), _columns(shadow))
+    difference = dict(zip(_COMPARED, differences, strict=True))
+    return {"told": _side(told), "shadow": _side(shadow), "difference": difference}
 
 
-def _interval(values: Sequence[int]) -> dict[str, float]:
-    mean = sum(values) / len(values)
-    variance = sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1)
-    error = _SURE * math.sqrt(variance / len(values))
-    return {"mean": round(mean, 2), "low": round(max(mean - error, 0.0), 2), "high": round(mean + error, 2)}
+def _side(rows: _Counts) -> dict[str, Any]:
+    return {"sessions": len(rows), **dict(zip(_COMPARED, map(_interval, _columns(rows)), strict=True))}
+
+
+def _columns(rows: _Counts) -> list[tuple[int, ...]]:
+    return list(zip(*rows, strict=True))
+
+
+def _interval(values: Sequence[int]) -> dict[str, float | None]:
+    """The mean and the ends of its 95 % interval; there are no negative counts."""
+    interval = _around(_mean(values), _squared_error(values), len(values) - 1)
+    return {**interval, "low": None if interval["low"] is None else max(interval["low"], 0.0)}
+
+
+def _difference(told: Sequence[int], shadow: Sequence[int]) -> dict[str, float | None]:
+    """Welch's interval of a difference of means: the two sides need not vary alike."""
+    errors = [_squared_error(values) for values in (told, shadow)]
+    least = min(len(told), len(shadow)) - 1
+    squares = sum(error**2 / max(len(values) - 1, 1) for error, values in zip(errors, (told, shadow), strict=True))
+    freedom = int(sum(errors) ** 2 / squares + 1e-9) if squares and least else least
+    return _around(_mean(told) - _mean(shadow), sum(errors), freedom)
+
+
+def _around(mean: float, squared_error: float, freedom: int) -> dict[str, float | None]:
+    if freedom < 1:
+        return {"mean": round(mean, 2), "low": None, "high": None}
+    error = _student(freedom) * math.sqrt(squared_error)
+    return {"mean": round(mean, 2), "low": round(mean - error, 2), "high": round(mean + error, 2)}
+
+
+def _student(freedom: int) -> float:
+    """Behind the table, an approximation that is right to two digits."""
+    return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom
+
+
+def _mean(values: Sequence[int]) -> float:
+    return sum(values) / len(values)
+
+
+def _squared_error(values: Sequence[int]) -> float:
+    """Of the mean; 0 where there is but one value."""
+    mean = _mean(values)
+    return sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1) / len(values)

@@ -3,8 +3,12 @@ nothing for comparison."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from itertools import islice
 from typing import Any
 
+from nudge.history import ledger
 from tests.contract.test_telling import decide, in_time, prompted, record
 from tests.harness import Machine, eventually
 
@@ -91,3 +95,106 @@ def test_nothing_is_told_when_telling_is_off(machine: Machine) -> None:
     assert record(machine, hook_event_name="SessionStart", session_id="s1", source="startup") == ""
     assert prompted(machine, "s1", _PROMPT) == ""
     assert machine.json("told", "--all-projects")["lines"] == []
+
+
+# The comparison
+
+_HALF = "shadow:50%"
+_SESSIONS = {  # commands and failures of each session
+    False: [(2, 0), (1, 1), (0, 2), (0, 0)],
+    True: [(1, 2), (0, 4)],
+}
+
+
+def _named(is_shadow: bool, count: int) -> list[str]:
+    """Ids of sessions on one side."""
+    ids = (f"session-{number}" for number in range(1_000))
+    return list(islice((name for name in ids if ledger.is_shadow(_HALF, name) is is_shadow), count))
+
+
+def _work(machine: Machine, session: str, passed: int, failed: int) -> None:
+    prompted(machine, session, "please do it")
+    for number in range(passed + failed):
+        name = "PostToolUse" if number < passed else "PostToolUseFailure"
+        outcome = {"tool_response": {"stdout": "ok"}} if number < passed else {"error": "Exit code 3"}
+        event = {"tool_name": "Bash", "tool_use_id": f"t{number}", "tool_input": {"command": f"make step-{number}"}}
+        record(machine, hook_event_name=name, session_id=session, **event, **outcome)
+
+
+def test_shadow_sessions_are_compared_with_the_others(machine: Machine) -> None:
+    """Failures and commands of a session, mean and 95 % interval by Student's t, checked by hand; a session that ran no
+    command counts, one in which nothing was asked does not."""
+    machine.http_only(NUDGE_TELL=_HALF)
+    for is_shadow, sessions in _SESSIONS.items():
+        *names, empty = _named(is_shadow, len(sessions) + 1)
+        for name, (passed, failed) in zip(names, sessions, strict=True):
+            _work(machine, name, passed, failed)
+        record(machine, hook_event_name="SessionStart", session_id=empty, source="startup")
+
+    def compared() -> Any:
+        comparison = machine.json("stats", "--all-projects")["comparison"]
+        counted = comparison and (comparison["told"]["sessions"], comparison["shadow"]["sessions"])
+        return comparison if counted == (4, 2) else None
+
+    comparison = eventually(compared, "every coin is kept")
+    # told: failures 0 1 2 0: mean 0.75, s^2 = 2.75 / 3, error = 3.182 * sqrt(0.9167 / 4) = 1.523
+    #       commands 2 2 2 0: mean 1.5, s^2 = 3 / 3, error = 3.182 * sqrt(1 / 4) = 1.591
+    assert comparison["told"] == {
+        "sessions": 4,
+        "failures": {"mean": 0.75, "low": 0.0, "high": 2.27},
+        "commands": {"mean": 1.5, "low": 0.0, "high": 3.09},
+    }
+    # shadow: failures 2 4: mean 3, s^2 = 2, error = 12.706 * sqrt(2 / 2) = 12.706
+    #         commands 3 4: mean 3.5, s^2 = 0.5, error = 12.706 * sqrt(0.5 / 2) = 6.353
+    assert comparison["shadow"] == {
+        "sessions": 2,
+        "failures": {"mean": 3.0, "low": 0.0, "high": 15.71},
+        "commands": {"mean": 3.5, "low": 0.0, "high": 9.85},
+    }
+    # difference, by Welch: failures -2.25, e^2 = 0.2292 + 1, freedom = 1.2292^2 / (0.2292^2 / 3 + 1^2 / 1) = 1.48 -> 1,
+    #   error = 12.706 * sqrt(1.2292) = 14.087; commands -2, e^2 = 0.25 + 0.25, freedom = 0.5^2 / (0.25^2 / 3 + 0.25^2)
+    #   = 3, error = 3.182 * sqrt(0.5) = 2.25
+    assert comparison["difference"] == {
+        "failures": {"mean": -2.25, "low": -16.34, "high": 11.84},
+        "commands": {"mean": -2.0, "low": -4.25, "high": 0.25},
+    }
+    printed = machine.cli("stats", "--all-projects").stdout.splitlines()
+    assert printed[-3:] == [
+        "told: 4 sessions, each with failures 0.75 (0 to 2.27), commands 1.5 (0 to 3.09)",
+        "shadow: 2 sessions, each with failures 3 (0 to 15.71), commands 3.5 (0 to 9.85)",
+        "difference: failures -2.25 (-16.34 to 11.84), commands -2 (-4.25 to 0.25)",
+    ]
+
+
+def test_one_session_has_no_interval(machine: Machine) -> None:
+    """What one session did says nothing about the next; without any session on a side nothing is compared."""
+    machine.http_only(NUDGE_TELL=_HALF)
+    (told,), (shadow,) = _named(False, 1), _named(True, 1)
+    _work(machine, told, 1, 0)
+    assert machine.json("stats", "--all-projects")["comparison"] is None
+    _work(machine, shadow, 0, 1)
+    comparison = eventually(lambda: machine.json("stats", "--all-projects")["comparison"], "both coins are kept")
+    assert comparison["difference"]["failures"] == {"mean": -1.0, "low": None, "high": None}
+    assert comparison["told"]["commands"] == {"mean": 1.0, "low": None, "high": None}
+    assert "failures 1 (too few sessions for an interval)" in machine.cli("stats", "--all-projects").stdout
+
+
+def test_a_session_stays_on_its_side(machine: Machine) -> None:
+    """The coin is kept with the session: a share that changes while it goes on does not change its side."""
+    _decided(machine, NUDGE_TELL="shadow:1%")
+    (session,) = islice((f"s{number}" for number in range(1_000) if ledger.is_shadow(_HALF, f"s{number}")), 1)
+    assert not ledger.is_shadow("shadow:1%", session)
+    start: dict[str, Any] = {"hook_event_name": "SessionStart", "session_id": session}
+    assert "Redis" in record(machine, **start, source="startup")
+    eventually(lambda: _coin(machine, session) == 0, "the coin is kept")
+    machine.cli("stop", "--force")
+    eventually(machine.lock_is_free, "the server ends")
+    machine.http_only(NUDGE_TELL="shadow:99%")
+    assert "Redis" in record(machine, **start, source="resume")
+    assert record(machine, hook_event_name="SessionStart", session_id="another", source="startup") == ""
+
+
+def _coin(machine: Machine, session: str) -> int | None:
+    with closing(sqlite3.connect(f"{machine.runtime}/nudge.db")) as connection:
+        row = connection.execute("SELECT is_shadow FROM coins WHERE session_id = ?", (session,)).fetchone()
+    return None if row is None else int(row[0])
