@@ -153,7 +153,7 @@ def search(
 @project_options
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
-    """Failures, commits and edits rank above reads, and new above old."""
+    """Edits rank above commands, those above everything else, and new above old."""
     chosen = chosen_project(project, all_projects)
     fields = {**project_params(chosen), **params.given(limit=limit)}
     rows, more = _call_page(

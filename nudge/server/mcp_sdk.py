@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 INSTRUCTIONS = """Nudge is the memory that the coding agents on this machine share.
 - Before you build, test, run, lint or look for a path or toggle: nudge_get_hint(component, key), e.g. ("api", "test").
-- Not found, or a command failed: nudge_query by component, tags or regex.
+- Not found, or a command failed: nudge_query in words, or by component or tags.
 - A command, directory or toggle that cost effort: nudge_set_hint, with a reason. On stdio it is for this repo unless \
 meta.scope says otherwise; add branch, os or cwd_glob if it holds only there, a ttl if temporary.
 - After a hint worked: nudge_bump; after it misled you: nudge_bump with delta -1, or set it right.

@@ -90,7 +90,7 @@ _TABLE = (
         "nudge_query",
         "hints",
         (
-            "Hints: search by component, keys, tags or regex; ranked for this context. Use it "
+            "Hints: search by words, component, keys, tags or regex; ranked for this context. Use it "
             "when something fails or the key is unknown."
         ),
         hints.Query,
