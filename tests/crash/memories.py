@@ -42,10 +42,10 @@ def killed_while_agents_take_notes(kills: int = 15, agents: int = 3) -> Figures:
         for thread in threads:
             thread.start()
         for _ in range(kills):
-            _wait_for_rounds(rounds, 1)
+            wait_for_rounds(rounds, 1)
             time.sleep(chance.random() * _ROUND)  # a random point of a call: the fault itself
             os.kill(machine.ready().pid, signal.SIGKILL)
-        _wait_for_rounds(rounds, 1)
+        wait_for_rounds(rounds, 1)
         stop.set()
         for thread in threads:
             thread.join(120)
@@ -73,7 +73,7 @@ def _take_notes(
         done.append((*ids, whole["id"]))
 
 
-def _wait_for_rounds(rounds: list[list[Any]], more: int) -> None:
+def wait_for_rounds(rounds: list[list[Any]], more: int) -> None:
     targets = [len(done) + more for done in rounds]
     eventually(
         lambda: all(len(done) >= target for done, target in zip(rounds, targets, strict=True)), "agents go on", 60
@@ -85,13 +85,13 @@ def _check_rounds(machine: Machine, rounds: list[tuple[int, int, int, int]]) -> 
     winners = {one[0] for one in rounds}
     wholes = {one[3] for one in rounds}
     parts = {part for one in rounds for part in one[1:3]}
-    assert {row[0] for row in _rows(machine, "SELECT id FROM notes")} == winners | wholes, "a note is lost or twice"
-    assert {row[0] for row in _rows(machine, "SELECT id FROM archived_notes")} == parts, "a part is not archived"
-    touched = dict(_rows(machine, "SELECT id, access_count FROM notes"))
+    assert {row[0] for row in rows(machine, "SELECT id FROM notes")} == winners | wholes, "a note is lost or twice"
+    assert {row[0] for row in rows(machine, "SELECT id FROM archived_notes")} == parts, "a part is not archived"
+    touched = dict(rows(machine, "SELECT id, access_count FROM notes"))
     assert all(touched[winner] == 1 for winner in winners), "a resolution was applied twice"
-    links = set(_rows(machine, "SELECT source_id, target_id, relation FROM note_links"))
+    links = set(rows(machine, "SELECT source_id, target_id, relation FROM note_links"))
     assert links == {(one[0], one[3], "supersedes") for one in rounds}
-    return {"rounds": len(rounds), "calls": 5 * len(rounds), "lost": 0, "twice": 0, **_check_file(machine)}
+    return {"rounds": len(rounds), "calls": 5 * len(rounds), "lost": 0, "twice": 0, **check_file(machine)}
 
 
 def killed_without_a_retry(kills: int = 12) -> Figures:
@@ -107,7 +107,7 @@ def killed_without_a_retry(kills: int = 12) -> Figures:
             ids = _bulk_and_kill(machine, namespace, chance.random() * _LATEST * bulk, outcomes)
             if ids:
                 _consolidate_and_kill(machine, namespace, ids, chance.random() * _LATEST * consolidation, outcomes)
-        return {"kills": kills, **outcomes, **_check_file(machine)}
+        return {"kills": kills, **outcomes, **check_file(machine)}
     finally:
         machine.close()
 
@@ -134,8 +134,8 @@ def _notes(namespace: str) -> list[dict[str, str]]:
 
 
 def _bulk_and_kill(machine: Machine, namespace: str, after: float, outcomes: Counter[str]) -> list[int]:
-    acknowledged = _post_and_kill(machine, "/api/v1/memories/bulk", _notes(namespace), after)
-    ids = [row[0] for row in _rows(machine, "SELECT id FROM notes WHERE namespace = ?", namespace)]
+    acknowledged = post_and_kill(machine, "/api/v1/memories/bulk", _notes(namespace), after)
+    ids = [row[0] for row in rows(machine, "SELECT id FROM notes WHERE namespace = ?", namespace)]
     assert len(ids) in (0, _TOGETHER), f"{len(ids)} of {_TOGETHER} notes"
     assert ids or not acknowledged, "an acknowledged bulk is lost"
     outcomes["stored" if ids else "not stored"] += 1
@@ -146,9 +146,9 @@ def _consolidate_and_kill(
     machine: Machine, namespace: str, ids: list[int], after: float, outcomes: Counter[str]
 ) -> None:
     body = {"ids": ids, "title": "whole", "summary": "all of them"}
-    acknowledged = _post_and_kill(machine, "/api/v1/consolidate", body, after)
-    left = _rows(machine, "SELECT title FROM notes WHERE namespace = ?", namespace)
-    gone = _rows(machine, "SELECT count(*) FROM archived_notes WHERE namespace = ?", namespace)[0][0]
+    acknowledged = post_and_kill(machine, "/api/v1/consolidate", body, after)
+    left = rows(machine, "SELECT title FROM notes WHERE namespace = ?", namespace)
+    gone = rows(machine, "SELECT count(*) FROM archived_notes WHERE namespace = ?", namespace)[0][0]
     is_whole = left == [("whole",)] and gone == _TOGETHER
     assert is_whole or (len(left) == _TOGETHER and gone == 0 and not acknowledged), (len(left), gone, acknowledged)
     outcomes["consolidated" if is_whole else "not consolidated"] += 1
@@ -173,7 +173,7 @@ def killed_during_an_import_or_sync(kills: int = 12) -> Figures:
             push = {"path": str(other), "direction": "push"}
             arrived = _transfer_and_kill(machine, "/api/v1/sync", push, other, f"s{number}", chance)
             outcomes["pushed" if arrived else "not pushed"] += 1
-        return {"kills": 2 * kills, "half": 0, **outcomes, **_check_file(machine)}
+        return {"kills": 2 * kills, "half": 0, **outcomes, **check_file(machine)}
     finally:
         machine.close()
 
@@ -190,7 +190,7 @@ def _import_body(namespace: str) -> dict[str, Any]:
 def _transfer_and_kill(
     machine: Machine, path: str, body: Any, target: Path, namespace: str, chance: random.Random
 ) -> bool:
-    acknowledged = _post_and_kill(machine, path, body, chance.random() * _TRANSFER)
+    acknowledged = post_and_kill(machine, path, body, chance.random() * _TRANSFER)
     notes = links = 0
     if target.exists() and _rows_of(target, "SELECT 1 FROM sqlite_master WHERE name = 'note_links'"):
         [(notes,)] = _rows_of(target, "SELECT count(*) FROM notes WHERE namespace = ?", namespace)
@@ -202,7 +202,7 @@ def _transfer_and_kill(
     return notes > 0
 
 
-def _post_and_kill(machine: Machine, path: str, body: Any, after: float) -> bool:
+def post_and_kill(machine: Machine, path: str, body: Any, after: float) -> bool:
     """Whether the call was answered before PRIMARY was killed."""
     machine.cli("ls")  # starts one
     script, pid = Http.to(machine), machine.ready().pid
@@ -223,16 +223,16 @@ def _post_and_kill(machine: Machine, path: str, body: Any, after: float) -> bool
     return answered.is_set()
 
 
-def _check_file(machine: Machine) -> Figures:
-    assert _rows(machine, "PRAGMA integrity_check") == [("ok",)]
-    assert _rows(machine, "PRAGMA foreign_key_check") == []
-    found = _rows(machine, "SELECT count(*) FROM notes_fts WHERE notes_fts MATCH 'title : note OR title : whole'")
-    expected = _rows(machine, "SELECT count(*) FROM notes WHERE title LIKE '%note%' OR title = 'whole'")
+def check_file(machine: Machine) -> Figures:
+    assert rows(machine, "PRAGMA integrity_check") == [("ok",)]
+    assert rows(machine, "PRAGMA foreign_key_check") == []
+    found = rows(machine, "SELECT count(*) FROM notes_fts WHERE notes_fts MATCH 'title : note OR title : whole'")
+    expected = rows(machine, "SELECT count(*) FROM notes WHERE title LIKE '%note%' OR title = 'whole'")
     assert found == expected, "the index does not agree with the notes"
     return {"integrity": "ok"}
 
 
-def _rows(machine: Machine, sql: str, *values: str) -> list[Any]:
+def rows(machine: Machine, sql: str, *values: str) -> list[Any]:
     return _rows_of(Path(machine.runtime) / "nudge.db", sql, *values)
 
 
