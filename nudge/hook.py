@@ -35,7 +35,7 @@ DONE, FAILED, BROKEN = 0, 1, 2
 # comes to the contents of a file.
 _MEMBER = r'\s*[{,]\s*(?P<name>"(?:[^"\\]|\\.){0,256}+")\s*:\s*'
 _NESTED_OBJECTS = 2
-_CUT_TEXTS = frozenset(("command", "cmd", "prompt", "error"))  # of which only the start is kept anyway
+_CUT_TEXTS = frozenset(("command", "prompt", "error"))  # of which only the start is kept anyway
 
 
 def run() -> NoReturn:

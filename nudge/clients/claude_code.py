@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from nudge import limits, thin_json
 from nudge.clients.client import NAME, Client, Home, text_of
 
 TYPE_CHECKING = False
@@ -40,6 +39,7 @@ class ClaudeCode(Client):
         "SessionEnd",
     )
     shows_exit_2 = ("SessionStart", "SessionEnd")
+    assistant_mark = b'"assistant"'
 
     def state_file(self, home: Home) -> str:
         """Servers of the user and of single projects, among much else."""
@@ -98,10 +98,10 @@ class ClaudeCode(Client):
         remove = ((claude, "mcp", "remove", *_USER_SCOPE, NAME),) if is_there else ()
         return (*remove, (claude, "mcp", "add", *_USER_SCOPE, NAME, "--", *executable.server))
 
-    def adapt(self, event: dict[str, Any]) -> None:
-        """At a session's end, with the assistant's last words, which the transcript has by then."""
-        if event["hook_event_name"] == "SessionEnd":
-            event["last_assistant_message"] = _last_words(text_of(event, "transcript_path"))
+    def assistant_text(self, entry: Mapping[str, Any]) -> str:
+        if entry["type"] != "assistant" or entry.get("isSidechain"):
+            return ""
+        return "\n".join(text_of(block, "text") for block in entry["message"]["content"] if block["type"] == "text")
 
     def process_id(self, environ: Mapping[str, str]) -> int | None:
         process = environ.get("CLAUDE_PID", "")
@@ -109,30 +109,6 @@ class ClaudeCode(Client):
 
     def started(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get("CLAUDECODE")) or environ.get("AI_AGENT", "").startswith("claude-code")
-
-
-def _last_words(transcript: str) -> str:
-    """The last text of the assistant near the end of a transcript; empty when there is none, or no such file."""
-    try:
-        with open(transcript, "rb") as file:
-            file.seek(max(os.path.getsize(transcript) - limits.TRANSCRIPT_END_BYTES, 0))
-            lines = file.read(limits.TRANSCRIPT_END_BYTES).splitlines()
-    except (OSError, ValueError):
-        return ""
-    texts = (_assistant_text(line) for line in reversed(lines) if b'"assistant"' in line)
-    return next((text for text in texts if text), "")
-
-
-def _assistant_text(line: bytes) -> str:
-    """What the assistant says in a line of a transcript; a subagent is not the session's assistant."""
-    try:
-        entry = thin_json.loads(line)
-        if entry["type"] != "assistant" or entry.get("isSidechain"):
-            return ""
-        blocks = [block for block in entry["message"]["content"] if block["type"] == "text"]
-        return "\n".join(text_of(block, "text") for block in blocks)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        return ""
 
 
 def _upward(folder: str) -> Iterator[str]:

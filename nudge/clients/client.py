@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from nudge import limits, paths
+from nudge import limits, paths, thin_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class Client:
     tools: Mapping[str, str] = TOOLS  # its names for tools in lower case, with what they do
     arguments: Mapping[str, str] = {}  # its names for the arguments of these tools, with those of Claude Code
     shows_exit_2: Sequence[str] = ()  # events for which it only shows stderr of exit code 2, and blocks nothing
+    assistant_mark = b""  # in every line of its transcripts that the assistant says something in
 
     # Configuration
 
@@ -167,6 +168,8 @@ class Client:
             "tool_kind": None,
         }
         self.adapt(event)
+        if event["hook_event_name"] == "SessionEnd" and self.assistant_mark:
+            event["last_assistant_message"] = self._last_words(text_of(event, "transcript_path"))
         tool = text_of(event, "tool_name")
         if tool and event["tool_kind"] is None:
             event["tool_kind"] = "mcp" if tool.startswith("mcp__") else self.tools.get(tool.lower())
@@ -180,6 +183,23 @@ class Client:
     def adapt(self, event: dict[str, Any]) -> None:
         """Change, in place, what else its events say in other words than Claude Code's."""
 
+    def assistant_text(self, entry: Mapping[str, Any]) -> str:
+        """What the session's own assistant says in one line of a transcript; empty when that is another's line. Raises
+        KeyError, TypeError or AttributeError for a line of another shape."""
+        del entry
+        return ""
+
+    def _last_words(self, transcript: str) -> str:
+        """What the assistant said last, by the end of the transcript, which is complete when a session ends."""
+        for line in reversed(transcript_end(transcript)):
+            if self.assistant_mark in line:
+                try:
+                    if text := self.assistant_text(thin_json.loads(line)):
+                        return text
+                except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+                    continue
+        return ""
+
     def hook_output(self, text: str, event: str) -> str:
         """What a hook prints for an event (under the client's name for it), so that the model reads `text`."""
         if event in _PLAIN_OUTPUT:
@@ -187,6 +207,16 @@ class Client:
         import json
 
         return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+
+
+def transcript_end(path: str) -> list[bytes]:
+    """The last lines of a transcript; none when there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(os.path.getsize(path) - limits.TRANSCRIPT_END_BYTES, 0))
+            return file.read(limits.TRANSCRIPT_END_BYTES).splitlines()
+    except (OSError, ValueError):
+        return []
 
 
 def text_of(source: Mapping[str, Any], name: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from nudge.clients.client import NAME, TOOLS, Client, Home
+from nudge import thin_json
+from nudge.clients.client import NAME, TOOLS, Client, Home, text_of, transcript_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,21 +20,15 @@ class Codex(Client):
     name = "codex"
     title = "Codex"
     command = "codex"
-    advice = "Codex runs hooks only after you have trusted them: start it and open /hooks"
+    advice = "Codex runs hooks only after you have trusted them (codex exec too): start it and open /hooks"
     folder = ".codex"
     home_variable = "CODEX_HOME"
     remove_server = "codex mcp remove {name}"
     # A tool that failed is one of its PostToolUse.
     wired_events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostCompact", "SessionEnd")
-    tools: Mapping[str, str] = {
-        **TOOLS,
-        "shell": "command",
-        "local_shell": "command",
-        "exec_command": "command",
-        "apply_patch": "patch",
-        "web_search": "web_search",
-    }
-    arguments: Mapping[str, str] = {"cmd": "command", "input": "patch"}
+    # Its hooks call every shell `Bash`. A patch is the argument `command` of its tool.
+    tools: Mapping[str, str] = {**TOOLS, "apply_patch": "patch"}
+    assistant_mark = b'"assistant"'
 
     def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
         from nudge.clients.config_files import JsonFile, TomlFile
@@ -46,6 +41,33 @@ class Codex(Client):
 
     def sent(self, payload: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
         return "turn_id" in payload or super().sent(payload, environ)
+
+    def adapt(self, event: dict[str, Any]) -> None:
+        """Its hooks get what a command printed; how it ended is in the transcript, which it writes before."""
+        output, call = event.get("tool_response"), text_of(event, "tool_use_id")
+        if isinstance(output, str) and call:
+            code = _exit_code(text_of(event, "transcript_path"), call)
+            if code is not None:
+                event["tool_response"] = {"output": output, "exit_code": code}
+
+    def assistant_text(self, entry: Mapping[str, Any]) -> str:
+        message = entry["payload"]
+        if entry["type"] != "response_item" or message["type"] != "message" or message["role"] != "assistant":
+            return ""
+        return "\n".join(text_of(block, "text") for block in message["content"])
+
+
+def _exit_code(transcript: str, call: str) -> int | None:
+    """The exit code of the command that a tool call ran; None when the transcript does not have it."""
+    for line in reversed(transcript_end(transcript)):
+        if b'"CommandExecution"' in line and call.encode() in line:
+            try:
+                item = thin_json.loads(line)["payload"]["item"]
+                if item["id"] == call:
+                    return item["exit_code"] if type(item["exit_code"]) is int else None
+            except (ValueError, RecursionError, KeyError, TypeError):
+                continue
+    return None
 
 
 CLIENT = Codex()

@@ -1,15 +1,14 @@
 """Gemini CLI: server and hooks in one file. Its events have names of their own, and its timeouts are milliseconds.
 
-Hooks as documented; `make e2e` runs them with 0.61.0.
+Payloads as recorded with 0.61.0.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 
-from nudge.clients.client import NAME, Client, Home
+from nudge.clients.client import NAME, Client, Home, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
 
     from nudge.clients.config_files import ConfigFile
     from nudge.clients.executable import Executable
+
+_OUTPUT = "Output: "
+_SHELL_FIELDS = ("Process Group PGID", "Background PIDs", "Signal", "Exit Code")  # below the output, the last one first
 
 
 class Gemini(Client):
@@ -42,11 +44,12 @@ class Gemini(Client):
         "glob": "find",
         "list_directory": "find",
         "grep_search": "search",
-        "search_file_content": "search",
+        "invoke_agent": "task",
         "web_fetch": "web_fetch",
         "google_web_search": "web_search",
     }
-    arguments: Mapping[str, str] = {"absolute_path": "file_path", "dir_path": "path"}
+    arguments: Mapping[str, str] = {"dir_path": "path", "agent_name": "subagent_type"}
+    assistant_mark = b'"gemini"'
 
     def directory(self, home: Home) -> str:
         return os.path.join(home.variable(self.home_variable) or home.path, self.folder)
@@ -71,18 +74,39 @@ class Gemini(Client):
         if event["source_event"] != "AfterTool" or not isinstance(response, dict):
             return
         if isinstance(server := event.get("mcp_context"), dict):
-            event["mcp_server"] = {"name": server.get("server_name")}
+            event.update(
+                tool_kind="mcp", mcp_server={"name": server.get("server_name")}, mcp_tool=server.get("tool_name")
+            )
         if error := response.get("error"):
             message = error.get("message") if isinstance(error, dict) else error
             event.update(hook_event_name="PostToolUseFailure", error=str(message))
             return
         text = response.get("llmContent")
-        codes = re.findall(r"(?m)^Exit Code: (\d{1,9})$", text) if isinstance(text, str) else []
-        event["tool_response"] = {"output": text, "exit_code": int(codes[-1])} if codes else text
+        event["tool_response"] = (_read_shell(text) if isinstance(text, str) else None) or text
+
+    def assistant_text(self, entry: Mapping[str, Any]) -> str:
+        return text_of(entry, "content") if entry["type"] == "gemini" else ""
 
     def hook_output(self, text: str, event: str) -> str:
         """It reads nothing but JSON."""
         return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+
+
+def _read_shell(text: str) -> dict[str, Any] | None:
+    """What a command printed and its exit code, which Gemini CLI names when it is not 0. None when it has not ended: it
+    was cancelled, or goes on in the background."""
+    body = text.removeprefix("<untrusted_context>\n").removesuffix("\n</untrusted_context>")
+    if not body.startswith(_OUTPUT):
+        return None
+    lines = body[len(_OUTPUT) :].split("\n")
+    fields = {}
+    for name in _SHELL_FIELDS:
+        if lines[-1].startswith(f"{name}: "):
+            fields[name] = lines.pop().removeprefix(f"{name}: ")
+    code = fields.get("Exit Code", "0")
+    is_known = code.isdecimal() and "Signal" not in fields
+    output = "\n".join(lines)
+    return {"output": "" if output == "(empty)" else output, "exit_code": int(code) if is_known else None}
 
 
 CLIENT = Gemini()

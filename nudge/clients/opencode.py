@@ -1,5 +1,6 @@
 """OpenCode: the server in its configuration. It has no hooks but plugins: a small one of ours sends its events to
-`nudge record`, in the words of Claude Code's hooks."""
+`nudge record`, in the words of Claude Code's hooks, and gives the model what that prints. Events as seen with 1.18.33.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +50,7 @@ export const Nudge = async ({ directory }) => {
   const parents = new Map() // a subagent's session: the session that started it
   const contexts = new Map() // a session: what Nudge printed at its start
   const prompts = new Map() // a session: its latest prompt
+  const words = new Map() // a session: what its assistant said last
 
   const send = (session, name, fields) =>
     record({
@@ -60,6 +62,14 @@ export const Nudge = async ({ directory }) => {
       prompt_id: prompts.get(parents.get(session) ?? session),
       ...fields,
     })
+  const end = (session) =>
+    send(session, "SessionEnd", { reason: "other", last_assistant_message: words.get(session) })
+  const sendTool = (session, name, tool, call, fields) =>
+    send(session, name, {
+      tool_name: tool.startsWith("nudge_") ? tool.replace("nudge_", "mcp__nudge__") : tool,
+      tool_use_id: call,
+      ...fields,
+    })
   const begin = (session, source) => contexts.set(session, send(session, "SessionStart", { source }))
 
   return {
@@ -68,11 +78,18 @@ export const Nudge = async ({ directory }) => {
       const parent = event.properties?.info?.parentID
       if (event.type === "session.created" && parent) parents.set(session, parents.get(parent) ?? parent)
       else if (event.type === "session.created" && !contexts.has(session)) begin(session, "startup")
-      else if (event.type === "session.deleted" && contexts.delete(session))
-        await send(session, "SessionEnd", { reason: "other" })
+      else if (event.type === "session.deleted" && contexts.delete(session)) await end(session)
       else if (event.type === "session.compacted" && !parents.has(session)) {
         await send(session, "PostCompact", { trigger: "auto" })
         begin(session, "compact")
+      } else if (event.type === "message.part.updated") {
+        const part = event.properties.part
+        if (part?.type === "text" && part.time?.end) words.set(session, part.text) // a prompt has no end
+        const failed = part?.type === "tool" && part.state?.status === "error" // without tool.execute.after
+        if (failed) {
+          const { input, error } = part.state
+          await sendTool(session, "PostToolUseFailure", part.tool, part.callID, { tool_input: input, error })
+        }
       }
     },
     "chat.message": async (input, output) => {
@@ -83,23 +100,24 @@ export const Nudge = async ({ directory }) => {
       const prompt = typed.map((part) => part.text).join("\\n")
       prompts.set(session, output.message?.id ?? input.messageID)
       await contexts.get(session)
-      if (prompt) await send(session, "UserPromptSubmit", { prompt })
+      if (!prompt) return
+      const answer = (await send(session, "UserPromptSubmit", { prompt })).trim()
+      const last = typed.at(-1) // parts are ordered by their ids
+      if (answer && last.id) output.parts.push({ ...last, id: `${last.id}n`, text: answer, synthetic: true })
     },
     "tool.execute.after": async (input, output) => {
-      const mcp = input.tool.startsWith("nudge_")
-      await send(input.sessionID, "PostToolUse", {
-        tool_name: mcp ? input.tool.replace("nudge_", "mcp__nudge__") : input.tool,
+      const answer = await sendTool(input.sessionID, "PostToolUse", input.tool, input.callID, {
         tool_input: input.args,
         tool_response: { output: output?.output, exit_code: output?.metadata?.exit },
-        tool_use_id: input.callID,
       })
+      if (answer && typeof output?.output === "string") output.output += `\\n${answer.trim()}`
     },
     "experimental.chat.system.transform": async (input, output) => {
       const context = await contexts.get(input.sessionID)
       if (context) output.system.push(context)
     },
     dispose: async () => {
-      await Promise.all([...contexts.keys()].map((session) => send(session, "SessionEnd", { reason: "other" })))
+      await Promise.all([...contexts.keys()].map(end))
     },
   }
 }
@@ -113,8 +131,13 @@ class OpenCode(Client):
     command = "opencode"
     folder = ".config/opencode"
     home_variable = "XDG_CONFIG_HOME"
-    tools: Mapping[str, str] = {**TOOLS, "list": "find", "apply_patch": "patch", "patch": "patch"}
+    tools: Mapping[str, str] = {**TOOLS, "apply_patch": "patch"}
     arguments: Mapping[str, str] = {"filePath": "file_path", "patchText": "patch"}
+
+    def hook_output(self, text: str, event: str) -> str:
+        """Our plugin takes it as it is, and puts it where the model reads it."""
+        del event
+        return text
 
     def directory(self, home: Home) -> str:
         return os.path.join(home.variable(self.home_variable) or os.path.join(home.path, ".config"), "opencode")

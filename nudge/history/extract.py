@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 TOO_LONG = "[too long]"
 
-_CLIENT_BLOCKS = ("system-reminder", "task-notification")  # that a client adds to the user's prompt
+# That a client adds to the user's prompt. Gemini CLI puts the text of our own SessionStart hook there.
+_CLIENT_BLOCKS = ("system-reminder", "task-notification", "hook_context")
 _REQUIRED = ("session_id", "cwd", "hook_event_name")
 
 

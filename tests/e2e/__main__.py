@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from nudge.server.mcp import choose_tools
-from tests.e2e import agent, clients, learning, two_days, wiring
+from tests.e2e import agent, clients, learning, other_clients, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -56,6 +56,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     learning.changed_manifest_is_said,
     learning.session_goes_on,
     *wiring.CHECKS,
+    *other_clients.CHECKS,
     two_days.two_days,
 )
 

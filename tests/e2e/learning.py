@@ -12,15 +12,19 @@ from tests.e2e import claude
 from tests.e2e.clients import Desk
 from tests.harness import eventually
 
-_BROKEN, _WORKING = "env/python3 -m pytest --version", "bin/pytest --version"
-_WITHIN = 3  # sessions of which one gets its answer in the time that a hook has, on a busy machine too
+BROKEN, WORKING = "env/python3 -m pytest --version", "bin/pytest --version"
+WITHIN = 3  # sessions of which one gets its answer in the time that a hook has, on a busy machine too
 
 
 def _prepare(desk: Desk) -> None:
+    write_programs(desk)
+    desk.run("nudge", "connect", "claude-code", "--yes")
+
+
+def write_programs(desk: Desk) -> None:
     """A Python without pytest, and a pytest."""
     _script(desk.project / "env/python3", f'exec {sys.executable} -I -S "$@"')
     _script(desk.project / "bin/pytest", "echo pytest 9")
-    desk.run("nudge", "connect", "claude-code", "--yes")
 
 
 def _script(path: Path, line: str) -> None:
@@ -33,37 +37,41 @@ def failure_is_answered(desk: Desk) -> None:
     """A session fails and succeeds in another way; the next one reads the working command, whole, before it does
     anything; one that fails alike reads it in the answer of the hook."""
     _prepare(desk)
-    claude.run(desk, "first", [claude.bash(_BROKEN), claude.bash(_WORKING)])
+    claude.run(desk, "first", [claude.bash(BROKEN), claude.bash(WORKING)])
     eventually(lambda: json.loads(desk.run("nudge", "learned", "--json"))["facts"], "the outcome is learned")
     second = claude.run(desk, "second")
     line = next(line for line in second.injected.splitlines() if "env/python3 -m pytest" in line)
     assert "No module named pytest" in line and 'what worked in 1 session, last now: "bin/pytest"' in line, line
-    assert any(_is_answered(desk, number) for number in range(_WITHIN)), "no failure was answered"
+    assert any(_is_answered(desk, number) for number in range(WITHIN)), "no failure was answered"
     assert "Nudge record" not in "\n".join(claude.run(desk, "other", [claude.bash("exit 3")]).results)
 
 
 def _is_answered(desk: Desk, number: int) -> bool:
-    run = claude.run(desk, f"third-{number}", [claude.bash(_BROKEN), claude.bash(_BROKEN)])
+    run = claude.run(desk, f"third-{number}", [claude.bash(BROKEN), claude.bash(BROKEN)])
     text = json.dumps(run.requests[-1]["messages"])
     assert text.count("Nudge record, not an instruction:") <= 1, text
     return "Nudge record, not an instruction:" in text and "bin/pytest" in text
 
 
 _HEADER = "Nudge record, not an instruction:"
-_ABOUT_REDIS = "move the session tokens from redis into postgres"
+ABOUT_REDIS = "move the session tokens from redis into postgres"
 
 
 def prompt_is_answered(desk: Desk) -> None:
-    """A prompt about a decision reaches the model with it; small talk comes alone. More decisions than the start has
-    room for: this one is not told there."""
+    """A prompt about a decision reaches the model with it; small talk comes alone."""
     _prepare(desk)
-    _decide(desk, "Session tokens live in Redis", "5")
-    for number in range(limits.INJECTED_NOTES):
-        _decide(desk, f"Color {number} of the logo is blue", "9")
-    told = any(_HEADER in claude.run(desk, f"asked-{number}", prompt=_ABOUT_REDIS).told for number in range(_WITHIN))
+    decide_about_redis(desk)
+    told = any(_HEADER in claude.run(desk, f"asked-{number}", prompt=ABOUT_REDIS).told for number in range(WITHIN))
     assert told, "no prompt was answered"
     small_talk = claude.run(desk, "thanks", prompt="thanks, that looks great").told
     assert _HEADER not in small_talk, small_talk
+
+
+def decide_about_redis(desk: Desk) -> None:
+    """More decisions than a session's start has room for: the one about Redis is not told there."""
+    _decide(desk, "Session tokens live in Redis", "5")
+    for number in range(limits.INJECTED_NOTES):
+        _decide(desk, f"Color {number} of the logo is blue", "9")
 
 
 def _decide(desk: Desk, title: str, priority: str) -> None:
@@ -82,7 +90,7 @@ def two_sessions_edit_one_file(desk: Desk) -> None:
                 lambda: json.loads(desk.run("nudge", "history", str(shared), "--json"))["sessions"],
                 "the first edit is recorded",
             )
-            told = [_edit_answers(desk, shared, number) for number in range(_WITHIN)]
+            told = [_edit_answers(desk, shared, number) for number in range(WITHIN)]
         finally:
             done.touch()
         process.communicate(timeout=60)

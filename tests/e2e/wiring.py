@@ -1,5 +1,5 @@
-"""`nudge connect` and `nudge disconnect` with the real clients: they list the server, run the hooks, get their files
-back to the byte."""
+"""`nudge connect` and `nudge disconnect` with the real clients: they list the server, get their files back to the
+byte."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from tests.e2e import claude
 from tests.e2e.clients import BIN, INSTALLED, Desk
-from tests.e2e.stub_model import StubModel
 from tests.harness import ROOT, TIMEOUT
 from tests.unit.history.payloads import kind_of
 
-PACKAGES = ("@openai/codex@0.166.0", "@google/gemini-cli@0.61.0", "opencode-ai@1.18.33")
+OPENCODE_VERSION = "1.18.33"
+PACKAGES = ("@openai/codex@0.166.0", "@google/gemini-cli@0.61.0", f"opencode-ai@{OPENCODE_VERSION}")
 COMMANDS = ("codex", "gemini", "opencode")
 
 CLAUDE_SETTINGS = """{
@@ -93,9 +93,7 @@ class Wired:
         path = self.desk.machine.base / "bin" / "nudge"
         path.parent.mkdir()
         path.write_text(
-            f'#!/bin/sh\n[ "$1" = record ] || exec {real} "$@"\n'
-            f"{{ cat; echo; }} | tee -a {self.log} | {real} record\n"
-            f'[ -z "$SAY" ] || ! tail -n 2 {self.log} | grep -q SessionStart || echo "$SAY"\n'
+            f'#!/bin/sh\n[ "$1" = record ] || exec {real} "$@"\n{{ cat; echo; }} | tee -a {self.log} | {real} record\n'
         )
         path.chmod(0o755)
         self.desk.environ["PATH"] = f"{path.parent}:{self.desk.environ['PATH']}"
@@ -192,30 +190,18 @@ def gemini_is_wired(desk: Desk) -> None:
     wired.round_trip(check)
 
 
-def gemini_runs_the_hooks(desk: Desk) -> None:
-    """A session with a command, a failing one and a new file is told from start to end."""
-    wired = Wired(desk, "gemini", {".gemini/settings.json": GEMINI_SETTINGS})
-    file = {"file_path": str(desk.project / "new.txt"), "content": "x\n"}
-    calls = [
-        ("run_shell_command", {"command": "echo hello"}),
-        ("run_shell_command", {"command": "exit 3"}),
-        ("write_file", file),
-    ]
-    desk.run("nudge", "connect", "gemini", "--yes")
-    with StubModel(calls) as model:
-        desk.environ |= {
-            "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            "GEMINI_API_KEY": "x",
-            "GOOGLE_GEMINI_BASE_URL": model.url,
-        }
-        # A model by name: without one it first asks a model which model to ask.
-        said = desk.run("gemini", "-m", "gemini-2.5-pro", "-p", "please do it", "--yolo")
-    expected = ["session_start", "user_prompt", "command", "command_error", "file_write", "session_end"]
-    assert wired.recorded() == expected, (wired.recorded(), said[-2_000:])
+def keep_opencode_offline(home: Path) -> None:
+    """As after its first start, when it has fetched the package that plugins may import; ours does not."""
+    folder = home / ".config/opencode"
+    (folder / "node_modules").mkdir(parents=True)
+    fetched = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": OPENCODE_VERSION}}}}
+    (folder / "package-lock.json").write_text(json.dumps(fetched))
 
 
 def opencode_is_wired(desk: Desk) -> None:
     """It connects to the server and loads the plugin; its configuration keeps comments and trailing commas."""
+    keep_opencode_offline(desk.machine.home)
+    desk.environ["OPENCODE_DISABLE_MODELS_FETCH"] = "1"
     wired = Wired(
         desk, "opencode", {".config/opencode/opencode.jsonc": OPENCODE_CONFIG, ".config/opencode/plugin/nudge.js": ""}
     )
@@ -228,26 +214,6 @@ def opencode_is_wired(desk: Desk) -> None:
         assert "plugin/nudge.js" in desk.run("opencode", "debug", "config")
 
     wired.round_trip(check)
-
-
-def opencode_runs_the_plugin(desk: Desk) -> None:
-    """A session is told from start to end, and what Nudge says at its start reaches the model."""
-    wired = Wired(desk, "opencode", {".config/opencode/opencode.jsonc": OPENCODE_CONFIG})
-    file = {"filePath": str(desk.project / "new.txt"), "content": "x\n"}
-    passing, failing = ({"command": command, "description": "try"} for command in ("echo hello", "exit 3"))
-    calls = [("bash", passing), ("bash", failing), ("write", file)]
-    desk.run("nudge", "connect", "opencode", "--yes")
-    with StubModel(calls) as model:
-        options = {"baseURL": f"{model.url}/v1", "apiKey": "x"}
-        provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": {"name": "m"}}}
-        permission = {"bash": "allow", "edit": "allow"}
-        project = {"provider": {"stub": provider}, "model": "stub/m", "permission": permission}
-        (desk.project / "opencode.json").write_text(json.dumps(project))
-        desk.environ["SAY"] = "REMEMBER-THIS"
-        said = desk.run("opencode", "run", "please do it")
-    expected = ["session_start", "user_prompt", "command", "command_error", "file_write", "session_end"]
-    assert wired.recorded() == expected, (wired.recorded(), said[-2_000:])
-    assert any("REMEMBER-THIS" in request for request in model.requests)
 
 
 def the_plugin_is_valid(desk: Desk) -> None:
@@ -288,9 +254,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     claude_code_is_wired,
     codex_is_wired,
     gemini_is_wired,
-    gemini_runs_the_hooks,
     opencode_is_wired,
-    opencode_runs_the_plugin,
     the_plugin_is_valid,
     the_plugin_works,
 )

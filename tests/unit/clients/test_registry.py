@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nudge.clients import claude_code, registry
-from tests.unit.history.payloads import extract, payload
+from tests.unit.history.payloads import CODEX, FIXTURES, GEMINI, OPENCODE, extract, payload
 
 MARK = "TEXT OF A FILE"
 NOW = 1_800_000_000.7
@@ -41,7 +42,7 @@ def test_the_client_is_recognized_by_what_it_sends(shown: dict[str, Any], enviro
     assert registry.detect({**payload("PostToolUse"), **shown}, environ).name == client
 
 
-GEMINI = {
+AS_GEMINI = {
     "session_id": "g-1",
     "cwd": "/p",
     "transcript_path": "/home/u/.gemini/x.json",
@@ -55,50 +56,10 @@ CURSOR = {
     "user_email": "u@x.dev",
 }
 OTHERS = [
-    (GEMINI, "BeforeAgent", {"prompt": "hi"}, "user_prompt", "hi"),
-    (
-        GEMINI,
-        "AfterTool",
-        {"tool_name": "run_shell_command", "tool_input": {"command": "ls"}, "tool_response": {"llmContent": "x"}},
-        "command",
-        "ls",
-    ),
-    (
-        GEMINI,
-        "AfterTool",
-        {
-            "tool_name": "run_shell_command",
-            "tool_input": {"command": "make"},
-            "tool_response": {"llmContent": "Output: bad\nExit Code: 2\nSignal: (none)"},
-        },
-        "command_error",
-        "make",
-    ),
-    (
-        GEMINI,
-        "AfterTool",
-        {"tool_name": "write_file", "tool_input": {"file_path": "a"}, "tool_response": {"llmContent": "x"}},
-        "file_write",
-        "/p/a",
-    ),
-    (
-        GEMINI,
-        "AfterTool",
-        {"tool_name": "replace", "tool_input": {"file_path": "a"}, "tool_response": {"error": {"message": "no"}}},
-        "tool_other",
-        "/p/a",
-    ),
-    (
-        GEMINI,
-        "AfterTool",
-        {"tool_name": "search_file_content", "tool_input": {"pattern": "x"}, "tool_response": {}},
-        "search",
-        "x",
-    ),
-    (GEMINI, "PreCompress", {"trigger": "auto"}, "session_compact", "auto"),
-    (GEMINI, "SessionStart", {"source": "resume"}, "session_start", "resume"),
-    (GEMINI, "BeforeTool", {"tool_name": "write_file"}, None, None),
-    (GEMINI, "AfterModel", {}, None, None),
+    (AS_GEMINI, "PreCompress", {"trigger": "auto"}, "session_compact", "auto"),
+    (AS_GEMINI, "SessionStart", {"source": "resume"}, "session_start", "resume"),
+    (AS_GEMINI, "BeforeTool", {"tool_name": "write_file"}, None, None),
+    (AS_GEMINI, "AfterModel", {}, None, None),
     (CURSOR, "sessionStart", {"session_id": "c-1"}, "session_start", "startup"),
     (CURSOR, "beforeSubmitPrompt", {"prompt": "hi"}, "user_prompt", "hi"),
     (
@@ -142,7 +103,7 @@ def test_events_of_other_clients_are_translated(
         return
     assert event is not None
     assert (event["type"], event["content"], event["source_event"]) == (kind, content, name)
-    assert (event["cwd"], event["client"]) == ("/p", "gemini" if common is GEMINI else "cursor")
+    assert (event["cwd"], event["client"]) == ("/p", "gemini" if common is AS_GEMINI else "cursor")
     assert MARK not in json.dumps(event) and "u@x.dev" not in json.dumps(event)
 
 
@@ -156,12 +117,10 @@ def test_each_client_has_the_name_that_it_is_listed_under() -> None:
     ("client", "name", "arguments", "kind", "content"),
     [
         ("opencode", "read", {"filePath": "/p/a"}, "file_read", "/p/a"),
-        ("opencode", "list", {"path": "/p"}, "search", "/p"),
-        ("gemini", "read_file", {"absolute_path": "/p/a"}, "file_read", "/p/a"),
+        ("opencode", "apply_patch", {"patchText": "*** Begin Patch\n*** Add File: a\n+x"}, "file_write", "/p/a"),
+        ("gemini", "invoke_agent", {"agent_name": "a", "prompt": "do it"}, "task_spawn", "do it"),
         ("cursor", "Read", {"target_file": "/p/a"}, "file_read", "/p/a"),
         ("cursor", "Glob", {"glob_pattern": "*.py", "target_directory": "/p"}, "search", "*.py in /p"),
-        ("codex", "exec_command", {"cmd": "ls"}, "command", "ls"),
-        ("codex", "apply_patch", {"input": "*** Begin Patch\n*** Add File: a\n+x"}, "file_write", "/p/a"),
     ],
 )
 def test_tools_and_arguments_have_other_names(
@@ -174,7 +133,7 @@ def test_tools_and_arguments_have_other_names(
     assert (event["type"], event["content"], event["tool_name"]) == (kind, content, name)
 
 
-def test_the_end_of_a_session_has_the_last_words(tmp_path: Path) -> None:
+def test_the_end_of_a_session_has_the_last_words_of_claude_code(tmp_path: Path) -> None:
     """Of the session's own assistant, from the end of the transcript; damaged lines and missing files have none."""
     transcript = tmp_path / "t.jsonl"
     said = [
@@ -188,3 +147,93 @@ def test_the_end_of_a_session_has_the_last_words(tmp_path: Path) -> None:
     assert claude_code.CLIENT.translate(end)["last_assistant_message"] == "All tests pass."
     gone = {**end, "transcript_path": str(tmp_path / "gone")}
     assert claude_code.CLIENT.translate(gone)["last_assistant_message"] == ""
+
+
+def with_transcript(source: dict[str, Any], home: Path) -> dict[str, Any]:
+    """A recorded payload in a home in which its client has kept a transcript."""
+    client = registry.detect(source, {})
+    path = home / client.folder / "transcript.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    shutil.copy(FIXTURES / f"{client.name}_transcript.jsonl", path)
+    return {**source, "transcript_path": str(path)}
+
+
+@pytest.mark.parametrize("recorded", [CODEX, GEMINI], ids=["codex", "gemini"])
+def test_the_end_of_a_session_has_the_last_words(recorded: list[dict[str, Any]], tmp_path: Path) -> None:
+    """As their transcripts have them; without one there are none."""
+    (end,) = (source for source in recorded if source["hook_event_name"] == "SessionEnd")
+    event = extract(with_transcript(end, tmp_path))
+    assert event is not None and event["metadata"] == {"last_words": "The tests pass with the other command."}
+    without = extract(end)
+    assert without is not None and without["metadata"] == {}
+
+
+def test_the_plugin_of_opencode_sends_the_last_words() -> None:
+    """OpenCode has no transcript: the plugin keeps what was said last."""
+    event = extract(OPENCODE[-1])
+    assert event is not None and event["metadata"]["last_words"] == "The tests pass with the other command."
+
+
+@pytest.mark.parametrize(("call", "code", "kind"), [("call_1", 0, "command"), ("call_2", 3, "command_error")])
+def test_codex_has_exit_codes_in_its_transcript(call: str, code: int, kind: str, tmp_path: Path) -> None:
+    """Its hooks get no exit code; without a transcript, or for a call that is not in there, it is unknown."""
+    (source,) = (
+        source
+        for source in CODEX
+        if source["hook_event_name"] == "PostToolUse" and (source["tool_name"], source["tool_use_id"]) == ("Bash", call)
+    )
+    written = with_transcript(source, tmp_path)
+    event = extract(written)
+    assert event is not None and (event["type"], event["metadata"]["exit_code"]) == (kind, code)
+    for unknown in (source, {**written, "tool_use_id": "call_9"}):
+        event = extract(unknown)
+        assert event is not None and (event["type"], event["metadata"]["exit_code"]) == ("command", None)
+
+
+def test_a_failed_command_of_gemini_says_what_it_printed() -> None:
+    """Without what Gemini CLI writes around it: an error is recognized by the beginning of its line. A command that a
+    signal ended has no exit code."""
+    metadata = {
+        event["content"]: event["metadata"]
+        for event in map(extract, GEMINI)
+        if event is not None and event["type"] in ("command", "command_error")
+    }
+    failed = metadata["env/python3 -m pytest --version"]
+    assert (failed["exit_code"], failed["error"]) == (1, "/usr/bin/python3: No module named pytest")
+    assert (metadata["exit 3"]["exit_code"], metadata["exit 3"]["error"]) == (3, "")
+    assert metadata["bin/pytest --version"]["exit_code"] == 0
+    assert metadata["sleep 1; kill -9 $$"]["exit_code"] is None
+
+
+def test_a_prompt_of_gemini_is_what_its_user_typed() -> None:
+    """Before it the payload has what our own hook printed at the session's start."""
+    event = extract(GEMINI[-1])
+    assert event is not None and event["content"] == "move the session tokens from redis into postgres"
+
+
+def test_an_mcp_call_of_gemini_has_server_and_tool() -> None:
+    """It joins them with one underscore, and names them beside it."""
+    calls = [event for event in map(extract, GEMINI) if event is not None and event["type"] == "mcp_call"]
+    assert [(call["metadata"]["server"], call["metadata"]["tool"]) for call in calls] == [
+        ("nudge", "nudge_get_hint"),
+        ("nudge", "nudge_query"),
+    ]
+    assert "error" in calls[0]["metadata"] and "error" not in calls[1]["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("client", "event", "is_json"),
+    [
+        ("claude-code", "SessionStart", False),
+        ("claude-code", "PostToolUseFailure", True),
+        ("codex", "PostToolUse", True),
+        ("gemini", "SessionStart", True),
+        ("gemini", "AfterTool", True),
+        ("opencode", "PostToolUse", False),
+    ],
+)
+def test_a_hook_prints_what_its_client_reads(client: str, event: str, is_json: bool) -> None:
+    """Text, or an object that names the event as the client does."""
+    output = registry.get(client).hook_output("line", event)
+    context = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "line"}}
+    assert (json.loads(output) if is_json else output) == (context if is_json else "line")

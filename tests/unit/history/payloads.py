@@ -19,6 +19,8 @@ def recorded(name: str) -> list[dict[str, Any]]:
 
 CLAUDE_CODE = recorded("claude_code_2.1.325.jsonl")
 CODEX = recorded("codex_0.166.0.jsonl")
+GEMINI = recorded("gemini_0.61.0.jsonl")
+OPENCODE = recorded("opencode_1.18.33.jsonl")  # by our plugin
 
 
 def payload(event: str, **fields: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from nudge.history.event import Event
 from nudge.history.extract import locate
 from nudge.history.observations import TYPES
 
-from .payloads import CLAUDE_CODE, CODEX, bash, extract, failure, payload, tool
+from .payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
 
 NOW = 1_800_000_000.7
 
@@ -85,13 +85,55 @@ CODEX_TYPES = (
     None,
     None,
     "session_end",
+    "file_write",
+    "file_edit",
+)
+GEMINI_TYPES = (
+    "session_start",
+    "user_prompt",
+    "command",
+    "command_error",
+    "command_error",
+    "command",
+    "file_write",
+    "file_edit",
+    "tool_other",
+    "file_read",
+    "mcp_call",
+    "mcp_call",
+    "search",
+    "search",
+    "search",
+    "command",
+    "session_end",
+    "session_start",
+    "user_prompt",
+)
+OPENCODE_TYPES = (
+    "session_start",
+    "user_prompt",
+    "command",
+    "command_error",
+    "command_error",
+    "command",
+    "file_write",
+    "file_edit",
+    "tool_other",
+    "file_read",
+    "mcp_call",
+    "mcp_call",
+    "session_end",
+)
+CLIENTS = (
+    ("claude", CLAUDE_CODE, CLAUDE_CODE_TYPES),
+    ("codex", CODEX, CODEX_TYPES),
+    ("gemini", GEMINI, GEMINI_TYPES),
+    ("opencode", OPENCODE, OPENCODE_TYPES),
 )
 RECORDED = [
-    *(
-        pytest.param(told, kind, id=f"claude-{n}")
-        for n, (told, kind) in enumerate(zip(CLAUDE_CODE, CLAUDE_CODE_TYPES, strict=True))
-    ),
-    *(pytest.param(told, kind, id=f"codex-{n}") for n, (told, kind) in enumerate(zip(CODEX, CODEX_TYPES, strict=True))),
+    (f"{client}-{n}", told, kind)
+    for client, payloads, kinds in CLIENTS
+    for n, (told, kind) in enumerate(zip(payloads, kinds, strict=True))
 ]
 
 
@@ -102,18 +144,18 @@ def event_of(told: dict[str, Any], **environ: str) -> dict[str, Any]:
 
 
 def test_all_recorded_payloads_are_here() -> None:
-    """46 of Claude Code, 14 of Codex."""
-    assert (len(CLAUDE_CODE), len(CODEX)) == (46, 14)
+    """46 of Claude Code, 16 of Codex, 19 of Gemini CLI, 13 of OpenCode."""
+    assert [len(payloads) for _, payloads, _ in CLIENTS] == [46, 16, 19, 13]
 
 
-@pytest.mark.parametrize(("told", "kind"), RECORDED)
+@pytest.mark.parametrize(("told", "kind"), [pytest.param(told, kind, id=name) for name, told, kind in RECORDED])
 def test_a_recorded_payload_is_classified(told: dict[str, Any], kind: str | None) -> None:
     """What a real client sent is the type in the table, or nothing."""
     event = extract(told, now=NOW)
     assert (event and event["type"]) == kind
 
 
-@pytest.mark.parametrize(("told", "kind"), [case for case in RECORDED if case.values[1]])
+@pytest.mark.parametrize(("told", "kind"), [pytest.param(told, kind, id=name) for name, told, kind in RECORDED if kind])
 def test_what_is_told_can_be_stored(told: dict[str, Any], kind: str) -> None:
     """An event is exactly what the store takes."""
     event = Event(event_of(told))
@@ -122,10 +164,8 @@ def test_what_is_told_can_be_stored(told: dict[str, Any], kind: str) -> None:
 
 def test_no_two_recorded_events_are_one() -> None:
     """Two resumes of one session in the same seconds are two events."""
-    events = [event for told in (*CLAUDE_CODE, *CODEX) if (event := extract(told, now=NOW))]
-    assert (
-        len({event["event_id"] for event in events}) == len(events) == sum(map(bool, CLAUDE_CODE_TYPES + CODEX_TYPES))
-    )
+    events = [event for _, told, _ in RECORDED if (event := extract(told, now=NOW))]
+    assert len({event["event_id"] for event in events}) == len(events) == sum(bool(kind) for _, _, kind in RECORDED)
 
 
 def test_an_unknown_event_is_ignored() -> None:
@@ -229,7 +269,6 @@ COMMANDS = [
         "go vet",
         {"exit_code": 1, "error": "bad", "command": "go vet"},
     ),
-    (tool("exec_command", {"cmd": "ls"}, None), "command", "ls", {"exit_code": None}),
 ]
 
 

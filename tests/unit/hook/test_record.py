@@ -19,13 +19,14 @@ from nudge import hook, limits, paths
 from nudge.history.digest import Digest
 from nudge.ipc import endpoint, lock, spawn
 from nudge.storage import spool
-from tests.unit.history.payloads import CLAUDE_CODE, CODEX, bash, extract, failure, payload, tool
+from tests.unit.history.payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
 from .primaries import Answer, FakePrimary, error, line, result
 
 SESSION_ID = "550e8400-e29b-41d4-a716-446655440000"
 START = payload("SessionStart", source="startup", transcript_path="/home/u/.claude/x.jsonl")
+RECORDED = (*CLAUDE_CODE, *CODEX, *GEMINI, *OPENCODE)
 PROMPT = payload("UserPromptSubmit", prompt="do it", transcript_path="/home/u/.claude/x.jsonl")
 
 Run = Callable[..., int]
@@ -113,11 +114,11 @@ def test_an_event_says_which_process_the_client_is(run: Run, runtime: str, told:
 
 
 def test_every_recorded_payload_arrives_once(run: Run, runtime: str) -> None:
-    """Of 46 and 14, what is not ignored, and nothing else."""
+    """What is not ignored, and nothing else."""
     with FakePrimary(runtime, answering("")) as primary:
-        assert {run(told) for told in (*CLAUDE_CODE, *CODEX)} == {0}
+        assert {run(told) for told in RECORDED} == {0}
     events = [request["params"]["event"]["event_id"] for request in primary.calls if request["op"] == "nudge.record"]
-    expected = sum(extract(told, now=0) is not None for told in (*CLAUDE_CODE, *CODEX))
+    expected = sum(extract(told, now=0) is not None for told in RECORDED)
     assert len(events) == len(set(events)) == expected
 
 
@@ -142,8 +143,8 @@ def test_without_a_server_the_event_waits(run: Run, runtime: str, capsys: pytest
 
 def test_every_recorded_payload_is_spooled(run: Run, runtime: str) -> None:
     """None lost without a server."""
-    assert {run(told) for told in (*CLAUDE_CODE, *CODEX)} == {0}
-    expected = [extract(told, now=0) for told in (*CLAUDE_CODE, *CODEX)]
+    assert {run(told) for told in RECORDED} == {0}
+    expected = [extract(told, now=0) for told in RECORDED]
     assert [event["type"] for event in spooled(runtime) if "type" in event] == [
         event["type"] for event in expected if event
     ]
