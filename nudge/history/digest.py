@@ -84,13 +84,14 @@ def build(
     source: str,
     hints: Sequence[dict[str, Any]],
     notes: Sequence[dict[str, Any]] = (),
+    attempts: Sequence[dict[str, Any]] = (),
     place: Place | None = None,
     cross_project: bool = False,
     private: frozenset[str] = frozenset(),
 ) -> Digest:
     """Compose the digest. `hints` are rows of name, value (None for a secret), score and reason, best first; `notes`
-    rows of id, kind, title, content and updated_at; `place` is where the session starts. Without a connection it has
-    only the hints."""
+    rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
+    others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
     learned: list[facts.Offer] = []
     history: list[_Section] = []
@@ -108,6 +109,7 @@ def build(
     others = [hint for hint in hints if hint["value"] not in answers]
     choose = _Choice(connection, session_id)
     sections = [
+        *_attempt_sections(choose, attempts, now),
         *(section for section in history if section.title == _OWN),
         _Section(
             "Known here",
@@ -187,6 +189,32 @@ def _note_lines(notes: Sequence[dict[str, Any]], now: float) -> Iterator[_Line]:
         name, reason = f"m{note['id']}", f"a {note['kind']} of this repo"
         score = half_life(now - note["updated_at"])
         yield _Line(text, name, "note", score, reason, name=name, uses=((IDENTITY, name),))
+
+
+# Attempts
+
+
+def _attempt_sections(choose: _Choice, attempts: Sequence[dict[str, Any]], now: float) -> list[_Section]:
+    """What is most urgent to know: an attempt whose outcome nobody has said."""
+    own = [_attempt_line(row, now) for row in attempts if row["is_own"]]
+    orphans = [_attempt_line(row, now) for row in attempts if not row["is_own"]]
+    return [
+        _Section("Your open attempt", choose.best(own, len(own))),
+        _Section("An attempt left open", choose.best(orphans, len(orphans))),
+    ]
+
+
+def _attempt_line(row: dict[str, Any], now: float) -> _Line:
+    name, age = f"m{row['id']}", now - row["updated_at"]
+    goal = quote(row["goal"], limits.INJECTED_INTENT_CHARS)
+    prediction = quote(str(row["prediction"] or ""), limits.INJECTED_NOTE_CHARS)
+    if row["is_own"]:
+        todo, reason = "resolve_ghap when you know", "an open attempt of this session"
+    else:
+        todo, reason = f"its session is gone; take it over: nudge journal adopt {name}", "an open attempt of this repo"
+    others = f" ({row['others']} more: nudge journal)" if row["others"] else ""
+    text = f"{name}, {ago(age)}: {goal}; it predicts {prediction}; {todo}{others}"
+    return _Line(text, name, "attempt", half_life(age), reason, name=name, uses=((IDENTITY, name),))
 
 
 # Sessions

@@ -101,14 +101,16 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the exit code of a command says about an attempt."""
+    """What the exit code of a command says about an attempt, and whether its agent was told."""
 
     status: str
     command: str
     exit_code: int
+    is_told: bool
 
     def to_metadata(self, at: str | None) -> dict[str, Any]:
-        return {"outcome": self.status, "command": self.command, "exit_code": self.exit_code, "at": at}
+        told = {"told": True} if self.is_told else {}
+        return {"outcome": self.status, "command": self.command, "exit_code": self.exit_code, "at": at, **told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,11 @@ class Attempt:
         """The outcome that a command showed; nobody has to agree."""
         observed = self.note.draft.metadata.get("observed")
         return str(observed.get("outcome")) if isinstance(observed, Mapping) else None
+
+    def was_told(self, observed: Observed) -> bool:
+        """Whether the agent knows of this outcome already."""
+        before = self.note.draft.metadata.get("observed")
+        return self.observed == observed.status and bool(before and before.get("told"))
 
     @property
     def awaits_lesson(self) -> bool:

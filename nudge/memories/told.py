@@ -1,4 +1,4 @@
-"""The notes that a session is told at its start: decisions and lessons of its repo."""
+"""The notes that a session is told at its start: open attempts, decisions and lessons of its repo."""
 
 from __future__ import annotations
 
@@ -26,4 +26,17 @@ def start_notes(connection: Connection, namespace: str | None, now: float) -> li
         (4 * limits.INJECTED_NOTE_CHARS, namespace, *_KINDS, now, 4 * limits.INJECTED_NOTES),
     )
     names = ("id", "kind", "title", "content", "updated_at")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def open_attempts(connection: Connection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
+    """The open attempts of a repo and of a session, the latest first, as rows of id, goal, prediction, session and
+    updated_at."""
+    rows = connection.execute(
+        "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
+        " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
+        " AND (namespace = ? OR attempt_session = ?) ORDER BY id DESC LIMIT ?",
+        (namespace, session, limits.MAX_ATTEMPTS_LISTED),
+    )
+    names = ("id", "goal", "prediction", "session", "updated_at")
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -53,9 +53,10 @@ async def check_in(app: App, database: Database, session: str) -> Line | None:
     return _line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
 
 
-async def observe_outcome(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
+async def observe_outcome(app: App, database: Database, event: Mapping[str, Any], *, can_tell: bool) -> list[Line]:
     """Compare a command's exit code with what the open attempts of its session predict of it, and keep what came of
-    them: each outcome of an attempt is offered once, or the attempt is resolved, as the setting says."""
+    them: each outcome of an attempt is offered once, or the attempt is resolved, as the setting says. `can_tell`:
+    somebody waits for the line; an offer that nobody reads is made again."""
     code = _exit_code(event)
     if code is None or app.session.settings.journal == _SILENT:
         return []
@@ -66,8 +67,8 @@ async def observe_outcome(app: App, database: Database, event: Mapping[str, Any]
         came_true = judge(str(attempt.note.draft.metadata.get("prediction") or ""), command, code)
         if came_true is None or int(event["timestamp"]) < int(attempt.note.created_at):
             continue
-        observed = Observed(CONFIRMED if came_true else FALSIFIED, command, code)
-        if attempt.observed != observed.status and await _keep(app, attempt, observed):
+        observed = Observed(CONFIRMED if came_true else FALSIFIED, command, code, can_tell)
+        if not attempt.was_told(observed) and await _keep(app, attempt, observed):
             lines.append(_outcome_line(app, attempt, observed))
     return lines
 

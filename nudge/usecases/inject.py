@@ -15,12 +15,11 @@ from nudge.errors import NudgeError
 from nudge.history import digest, ledger, store, views
 from nudge.history.digest import Digest
 from nudge.memories import explain
-from nudge.memories.told import start_notes
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.freshness import mark_stale
 from nudge.usecases.hints import ContextParam, Params, Result
-from nudge.usecases.inject_offline import digest_options, hint_rows
+from nudge.usecases.inject_offline import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 
 
@@ -115,8 +114,10 @@ async def _build(app: App, params: Inject, call: Call) -> Digest:
     options = digest_options(context, visibility, params.session_id, params.source, app.now())
 
     def build(connection: sqlite3.Connection | None) -> Digest:
-        notes = start_notes(connection, options["project"], options["now"]) if connection is not None else []
-        return digest.build(connection, hints=hint_rows(hits), notes=notes, **options)
+        if connection is None:
+            return digest.build(None, hints=hint_rows(hits), **options)
+        stored = stored_lines(connection, options, app.activity.last_seen)
+        return digest.build(connection, hints=hint_rows(hits), **stored, **options)
 
     if app.history is None:
         return build(None)

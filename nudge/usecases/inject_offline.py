@@ -20,6 +20,7 @@ from nudge.history.digest import Digest
 from nudge.history.sessions import Place
 from nudge.memories.told import start_notes
 from nudge.storage.sqlite import open_readonly
+from nudge.usecases.orphans import told_at_start
 from nudge.usecases.visibility import Visibility, visible_here
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.config import Settings
+    from nudge.usecases.orphans import LastSeen
 
 _STEPS = 1_000  # instructions of SQLite between two checks of the time
 
@@ -45,8 +47,7 @@ def offline(
     try:
         with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
-            notes = start_notes(connection, options["project"], options["now"])
-            made = digest.build(connection, hints=hints, notes=notes, **options)
+            made = digest.build(connection, hints=hints, **stored_lines(connection, options), **options)
             made.is_shadow = ledger.stored_side(connection, settings.tell, session_id or "")
     except (sqlite3.Error, StorageFailed):
         made = digest.build(None, hints=hints, **options)
@@ -74,6 +75,17 @@ def digest_options(
         "place": Place(context.cwd, context.branch),
         "cross_project": visibility.cross_project,
         "private": visibility.private,
+    }
+
+
+def stored_lines(
+    connection: sqlite3.Connection, options: Mapping[str, Any], last_seen: LastSeen = lambda _session: None
+) -> dict[str, Any]:
+    """The notes and attempts for `digest.build`; `last_seen` is what a server knows of sessions beside the history."""
+    project, now = options["project"], options["now"]
+    return {
+        "notes": start_notes(connection, project, now),
+        "attempts": told_at_start(connection, project, options["session_id"], options["source"], now, last_seen),
     }
 
 

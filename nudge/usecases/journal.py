@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
-from nudge.history import views
 from nudge.memories import journal, namespaces
 from nudge.memories.attempts import (
     Attempt,
@@ -21,6 +19,7 @@ from nudge.memories.attempts import (
 )
 from nudge.memories.journal import Selection
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time
+from nudge.usecases import orphans
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.caller_session import ANONYMOUS, session_of
@@ -123,7 +122,7 @@ async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     if params.adopt is not None:
         return await _adopt(app, params.adopt, session, namespace, call, parallel=params.parallel)
     app.activity.see(session, app.now())
-    found = await app.read(lambda connection: orphans(app, connection, namespace, session))
+    found = await app.read(lambda connection: _orphans_here(app, connection, namespace, session))
     if not found:
         return {"has_orphan": False}
     others = {"others": [attempt.id for attempt in found[1:]]} if len(found) > 1 else {}
@@ -183,19 +182,16 @@ async def _selection(
 # Whose attempt it is
 
 
-def orphans(app: App, connection: sqlite3.Connection, namespace: str, session: str) -> list[Attempt]:
+def _orphans_here(app: App, connection: sqlite3.Connection, namespace: str, session: str) -> list[Attempt]:
     """The open attempts of a repo whose sessions are gone, the latest first."""
     found = journal.open_in_namespace(connection, namespace)
     return [attempt for attempt in found if attempt.session != session and is_gone(app, connection, attempt)]
 
 
 def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
-    """Whether the session that owns an attempt has ended, or has given no sign for half an hour."""
-    ended_at, last = views.session_times(connection, attempt.session)
-    seen = max(attempt.note.updated_at, last or 0.0, app.activity.last_seen(attempt.session) or 0.0)
-    if ended_at is not None and int(seen) <= ended_at:
-        return True
-    return app.now() - seen > limits.ORPHANED_AFTER
+    """Whether the session that owns an attempt is gone."""
+    last_seen = app.activity.last_seen(attempt.session)
+    return orphans.is_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
 
 
 def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, session: str, call: Call) -> Attempt:

@@ -140,6 +140,23 @@ def test_the_whole(history: History) -> None:
     ]
 
 
+def test_an_open_attempt_comes_first(history: History) -> None:
+    """In one line: an orphan with what adopts it, or the session's own; what somebody banned is left out."""
+    attempt = {"id": 5, "goal": "fast login", "prediction": 'the "login" test passes', "updated_at": NOW - HOUR}
+    made = history.digest(hints=[HINT], attempts=[{**attempt, "is_own": False, "others": 2}])
+    assert made.text.splitlines()[2:5] == [
+        "## An attempt left open",
+        r'- m5, 1h ago: "fast login"; it predicts "the \"login\" test passes"; its session is gone; '
+        "take it over: nudge journal adopt m5 (2 more: nudge journal)",
+        "## Known here",
+    ]
+    assert (made.items[0]["id"], made.items[0]["kind"], made.lines[0].name) == ("m5", "attempt", "m5")
+    own = history.digest(attempts=[{**attempt, "is_own": True, "others": 0}]).text.splitlines()
+    assert own[2] == "## Your open attempt" and own[3].endswith("; resolve_ghap when you know")
+    history.connection.execute("INSERT INTO banned_lines VALUES ('m5', 0)")
+    assert history.digest(attempts=[{**attempt, "is_own": False, "others": 0}]).text == ""
+
+
 def test_hints_alone() -> None:
     """Where there is no history to look into, the hints are told."""
     made = digest.build(None, project="api", session_id=None, now=NOW, source="startup", hints=[HINT])

@@ -167,6 +167,13 @@ def test_an_outcome_that_was_predicted_is_offered_once(service: Service, code: i
     assert service("resolve_ghap", session_id="s1", status=status)["confidence_tier"] == "gold"
 
 
+def test_an_offer_that_nobody_reads_is_made_again(service: Service) -> None:
+    """An event out of the spool is observed all the same."""
+    service.start()
+    assert service.ran("make bench", 0, late=True) == ""
+    assert "looks confirmed" in service.ran("make bench", 0) and service.ran("make bench", 0) == ""
+
+
 def test_the_other_outcome_is_offered_too(service: Service) -> None:
     """A test that failed and now passes is news; a word against what was observed is worth no gold."""
     service.start()

@@ -1,0 +1,79 @@
+"""Which open attempt a session that starts is told of, by its hook alone and by a server."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from nudge import limits
+from nudge.history import store
+from nudge.memories import journal
+from nudge.memories.attempts import Plan
+from nudge.memories.note import Draft
+from nudge.usecases.orphans import told_at_start
+from tests.unit.history.stored import NOW, empty, event
+
+REPO = "github.com/acme/api"
+
+
+class Attempts:
+    """Open attempts of sessions that history knows."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def start(self, session: str, *, age: float = 0.0, namespace: str = REPO, ended: bool = False) -> int:
+        at = NOW - age
+        store.record(self.connection, event("session_start", "startup", int(at), session_id=session))
+        plan = Plan(f"goal of {session}", "h", "a", "`make test` passes")
+        draft = Draft(title="", content="", namespace=namespace)
+        attempt = journal.start(self.connection, plan, session, draft, at, parallel=True)
+        if ended:
+            store.record(self.connection, event("session_end", "other", int(at) + 1, session_id=session))
+        return attempt.id
+
+    def told(self, session: str = "new", source: str = "startup", **seen: float) -> list[dict[str, Any]]:
+        return told_at_start(self.connection, REPO, session, source, NOW + 2, seen.get)
+
+
+@pytest.fixture
+def attempts() -> Iterator[Attempts]:
+    connection = empty()
+    yield Attempts(connection)
+    connection.close()
+
+
+def test_the_latest_orphan_is_told_with_the_number_of_others(attempts: Attempts) -> None:
+    """Sessions that ended, or were silent for half an hour; not those at work, nor those of another repo."""
+    attempts.start("silent", age=limits.ORPHANED_AFTER)
+    number = attempts.start("ended", ended=True)
+    attempts.start("at work")
+    attempts.start("elsewhere", namespace="github.com/acme/web", ended=True)
+    [told] = attempts.told()
+    assert (told["id"], told["goal"], told["prediction"]) == (number, "goal of ended", "`make test` passes")
+    assert (told["is_own"], told["others"]) == (False, 1)
+
+
+def test_a_server_may_have_seen_more_than_the_history(attempts: Attempts) -> None:
+    """A session that only calls tools is at work too."""
+    attempts.start("silent", age=limits.ORPHANED_AFTER)
+    assert attempts.told() and not attempts.told(silent=NOW)
+
+
+@pytest.mark.parametrize("source", ["resume", "compact"])
+def test_a_session_that_goes_on_is_told_of_its_own(attempts: Attempts, source: str) -> None:
+    """Before any orphan; a session that starts has none of its own."""
+    number = attempts.start("new")
+    orphan = attempts.start("ended", ended=True)
+    [told] = attempts.told(source=source)
+    assert (told["id"], told["is_own"]) == (number, True)
+    assert [row["id"] for row in attempts.told(source="startup")] == [orphan]
+
+
+def test_nothing_open_nothing_told(attempts: Attempts) -> None:
+    """An attempt at work is its own session's concern."""
+    attempts.start("at work")
+    assert attempts.told() == []
