@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 
 from nudge.server.mcp import choose_tools
-from tests.e2e import agent, clients, learning, other_clients, two_days, wiring
+from tests.e2e import agent, clients, journal, learning, other_clients, two_days, wiring
 from tests.e2e.clients import Desk
 from tests.harness import Machine
 
@@ -55,6 +55,7 @@ CHECKS: tuple[Callable[[Desk], None], ...] = (
     learning.two_sessions_edit_one_file,
     learning.changed_manifest_is_said,
     learning.session_goes_on,
+    *journal.CHECKS,
     *wiring.CHECKS,
     *other_clients.CHECKS,
     two_days.two_days,
