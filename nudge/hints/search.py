@@ -163,7 +163,10 @@ def search(
     for number, (hint, verdict) in enumerate(matches):
         is_partial = number >= whole
         reasons = [*filters.reasons(hint, is_partial=is_partial), *verdict.reasons]
-        entries.append({**_entry(rank(hint, reasons, now), now), **({"partial": True} if is_partial else {})})
+        entry = _entry(rank(hint, reasons, now), now)
+        if is_partial:
+            entry["partial"] = True
+        entries.append(entry)
         if slices.due(hint.weight):
             yield
     why_not = {"why_not": explain_refused(refused)} if refused and not matches else {}

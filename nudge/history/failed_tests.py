@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nudge.history.shell import Simple
 
 PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
+_COLOR = r"\x1b\[[\d;]*m"  # vitest 5 writes colors into a pipe
 _CUT = "[...]"
 _REDACTED = "[REDACTED"
 _SCRIPT = r"[\w@.+/-]+\.[cm]?[jt]sx?"  # a JavaScript or TypeScript file
@@ -35,7 +36,7 @@ class FailedTest:
 def find_failed(output: str) -> list[FailedTest]:
     """The tests of the repo that failed, each once. The first line of `output` may be out of its context: it is the
     cause of the failure, wherever that stood."""
-    lines = _whole_lines(output.splitlines()[1:])
+    lines = _whole_lines(re.sub(_COLOR, "", output).splitlines()[1:])
     tests = [test for read in _READERS for test in read(lines)]
     return list(dict.fromkeys(test for test in tests if _REDACTED not in test.id))
 
@@ -87,7 +88,8 @@ _NOT_TESTS = frozenset(("Console", "Test suite failed to run"))
 
 
 def _read_vitest(lines: list[str]) -> Iterator[FailedTest]:
-    """` FAIL  src/a.test.ts > suite > test`, with the name of a project before the path where there are several."""
+    """` FAIL  src/a.test.ts > suite > test`, with the name of a project before the path where there are several: `|a|`,
+    since version 4 ` a `."""
     for line in lines:
         match = re.match(rf" ?FAIL  (?:\|[^|]+\| | \S+  )?(({_SCRIPT}) > .+)", line)
         if match and _is_of_repo(match[2]):

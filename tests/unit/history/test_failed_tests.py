@@ -49,6 +49,10 @@ AssertionError: expected 3 to be 4 // Object.is equality
 AssertionError: expected 'a' to be 'b' // Object.is equality
 
  Test Files  2 failed (2)"""
+VITEST_5 = (
+    "\x1b[41m\x1b[1m FAIL \x1b[22m\x1b[49m \x1b[30m\x1b[42m unit \x1b[49m\x1b[39m src/v.spec.js\x1b[2m > \x1b[22mmath"
+    "\x1b[2m > \x1b[22madds\n\x1b[31m\x1b[1mAssertionError\x1b[22m: expected 3 to be 4\x1b[39m\n"
+)
 MOCHA = """  1) top level
   math
     ✔ ok
@@ -122,6 +126,7 @@ error: test failed, to rerun pass `-p shop --lib`"""
 REPORTS = [
     (JEST, ["src/sum.test.js › math › adds two > numbers", "src/sum.test.js › top level"]),
     (VITEST, ["src/v.spec.ts > math > adds", "src/w.spec.ts > top level"]),
+    (VITEST_5, ["src/v.spec.js > math > adds"]),
     (MOCHA, ["test/m.js: top level", "test/m.js: math sum adds numbers"]),
     (
         RSPEC,
@@ -134,7 +139,7 @@ REPORTS = [
     (CARGO, ["tests::breaks (-p shop --lib)"]),
     ("FAILED tests/a.py::test_b[1] - AssertionError\n1 failed", ["tests/a.py::test_b[1]"]),
 ]
-IDS = ["jest", "vitest", "mocha", "rspec", "go", "cargo", "pytest"]
+IDS = ["jest", "vitest", "vitest-5", "mocha", "rspec", "go", "cargo", "pytest"]
 
 
 def names(output: str, cause: str = "Error: it failed") -> list[str]:
