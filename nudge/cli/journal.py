@@ -61,6 +61,7 @@ verb_group(
 @project_options
 @option("--outcome", type=click.Choice(("open", *_OUTCOMES)), help="Only with this outcome.")
 @option("--domain", type=click.Choice(_DOMAINS), help="Only of this domain.")
+@option("--session", "session_id", metavar="ID", help="Only of this session.")
 @_since_option
 @params.limit_option(limits.DEFAULT_ATTEMPTS_LISTED, "attempts")
 def list_attempts(
@@ -237,12 +238,14 @@ def _full_lines(console: Console, note: Mapping[str, Any], links: Sequence[Mappi
 def _facts(pen: Pen, note: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     status = metadata.get("outcome", "open")
     tier = metadata.get("confidence_tier")
-    observed = ", observed" if metadata.get("captured") else ""
-    yield "status", _status(pen, escape(status)) + (f" ({escape(tier)}{observed})" if tier else "")
+    yield "status", _status(pen, escape(status)) + (f" ({escape(tier)})" if tier else "")
     for name in ("hypothesis", "action", "prediction"):
         yield name, escape(str(metadata.get(name) or ""))
     if (confidence := metadata.get("confidence")) is not None:
         yield "confidence", _percent(confidence)
+    if (observed := metadata.get("observed")) is not None:
+        shown = f"{observed.get('command')} exited with {observed.get('exit_code')}: {observed.get('outcome')}"
+        yield "observed", escape(shown)
     for name in ("result", "surprise"):
         yield name, escape(str(metadata.get(name) or ""))
     cause = metadata.get("root_cause") or {}

@@ -47,6 +47,7 @@ class Selection:
     namespace: str | None = None
     status: str | None = None
     domain: str | None = None
+    session: str | None = None
     since: float | None = None
     hidden: tuple[str, ...] = ()
 
@@ -68,6 +69,9 @@ class Selection:
         if self.domain is not None:
             parts.append("json_extract(n.metadata, '$.domain') = ?")
             values.append(self.domain)
+        if self.session is not None:
+            parts.append("n.attempt_session = ?")
+            values.append(self.session)
         if self.since is not None:
             parts.append("n.created_at >= ?")
             values.append(self.since)

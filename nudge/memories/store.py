@@ -49,6 +49,7 @@ class Filter:
     until: float | None = None
     min_priority: int | None = None
     hidden: tuple[str, ...] = ()
+    without_open_attempts: bool = False
 
     def where(self, now: float) -> tuple[list[str], list[Any]]:
         """Conditions on the table `n`, and their values. An expired note meets none."""
@@ -75,6 +76,8 @@ class Filter:
             add("n.updated_at <= ?", self.until)
         if self.min_priority is not None:
             add("n.priority >= ?", self.min_priority)
+        if self.without_open_attempts:
+            add(f"NOT {OPEN}")
         if self.tags:
             add(f"EXISTS (SELECT 1 FROM json_each(n.tags) WHERE value IN ({marks(self.tags)}))", *self.tags)
         return parts, values
@@ -326,14 +329,16 @@ def matched_words(connection: Connection, text: str | None, ids: Collection[int]
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
-    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first."""
+    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first. The goal
+    of an attempt contradicts nobody."""
     words = telling_words(note.draft.title)
     if not words:
         return []
     alike = titles_alike(connection, words, note.draft.namespace)
+    # With a plus: by the ids, not by the index of namespaces.
     titles = connection.execute(
         f"SELECT n.id, n.title FROM notes n WHERE n.id IN ({marks(alike)}) AND {LIVE} AND n.id <> ?"
-        " AND +n.namespace = ? ORDER BY n.id DESC",  # with a plus: by the ids, not by the index of namespaces
+        f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ? ORDER BY n.id DESC",
         (*alike, now, note.id, note.draft.namespace),
     )
     shared = ((len(set(words) & set(telling_words(title))), note_id) for note_id, title in titles)

@@ -107,16 +107,16 @@ def notes_about(
     connection: sqlite3.Connection, prompt: str, namespace: str | None, kinds: Sequence[str], limit: int, now: float
 ) -> list[RelevantNote]:
     """Notes of the caller's repo, and those that are for everywhere. An attempt counts when it was resolved."""
-    where = Filter(namespaces=tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL))), kinds=tuple(kinds))
-    found = relevant_notes(connection, prompt, where, limit, now)
-    return [one for one in found if one.note.draft.kind != ATTEMPT or one.note.draft.metadata.get("outcome")]
+    names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
+    where = Filter(namespaces=names, kinds=tuple(kinds), without_open_attempts=True)
+    return relevant_notes(connection, prompt, where, limit, now)
 
 
 def note_line(found: RelevantNote, now: float) -> Line:
     draft, name = found.note.draft, f"m{found.note.id}"
     outcome = ""
     if draft.kind == ATTEMPT:
-        outcome = f", {single_line(str(draft.metadata['outcome']), limits.INJECTED_NAME_CHARS)}"
+        outcome = f", {single_line(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
     title = quote(draft.title, limits.MAX_TOLD_COMMAND)
     rest = f": {quote(draft.content, limits.INJECTED_NOTE_CHARS)}" if draft.content.strip() != draft.title else ""
     text = f"{name} {draft.kind}{outcome}, {ago(now - found.note.updated_at)}: {title}{rest}"

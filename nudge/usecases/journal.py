@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from nudge.errors import Conflict, Invalid, NotFound
+from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
 from nudge.memories import journal, namespaces
 from nudge.memories.attempts import (
     Attempt,
@@ -19,6 +20,7 @@ from nudge.memories.attempts import (
 )
 from nudge.memories.journal import Selection
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time
+from nudge.security.secrets import find_secret
 from nudge.usecases import orphans
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -32,7 +34,7 @@ from nudge.usecases.journal_models import (
     StartAttempt,
     UpdateAttempt,
 )
-from nudge.usecases.memories import Origin, Visible, caller_namespace, checked, fitting, lifetimes_of
+from nudge.usecases.memories import Origin, Visible, caller_namespace, fitting, lifetimes_of
 from nudge.usecases.memory_models import StoreMemory
 
 # Writing
@@ -44,7 +46,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
     origin = Origin(app, call, here)
     fields = StoreMemory(title=plan.goal, content=plan.hypothesis)
     draft = plan_draft(plan, origin.draft(fields, app.now()))
-    await checked(app, [draft])
+    await _refuse_secrets(app, {"goal": plan.goal, **plan.to_metadata()})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         complete = _with_session(origin.complete(connection, draft), session)
@@ -59,7 +61,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
 async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     session = session_of(app.clients, call, params.session_id)
     changes, note = parse_update(params.model_dump())
-    await checked(app, [Draft(title="", content=note or "", metadata=changes)])
+    await _refuse_secrets(app, {**changes, "note": note})
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         attempt = _own(app, connection, params.id, session, call)
@@ -75,7 +77,7 @@ async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
     """Give an attempt its outcome, once; its lesson becomes a note in the same transaction."""
     session, lifetimes = session_of(app.clients, call, params.session_id), lifetimes_of(app)
     resolution = parse_resolution(params.model_dump())
-    await checked(app, [Draft(title="", content="", metadata=resolution.to_metadata())])
+    await _refuse_secrets(app, resolution.to_metadata())
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         attempt = _awaiting_lesson(connection, params.id, session, resolution)
@@ -146,7 +148,7 @@ async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: 
 
 
 async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
-    select = await _selection(app, params, call, status=params.outcome, domain=params.domain)
+    select = await _selection(app, params, call)
 
     def read(connection: sqlite3.Connection) -> list[Attempt]:
         return journal.listed(connection, select(connection), params.limit + 1)
@@ -164,7 +166,7 @@ async def calibration(app: App, params: Calibrate, call: Call) -> Any:
 
 
 async def _selection(
-    app: App, params: ListAttempts | Calibrate, call: Call, *, status: str | None = None, domain: str | None = None
+    app: App, params: ListAttempts | Calibrate, call: Call
 ) -> Callable[[sqlite3.Connection], Selection]:
     """Attempts of the caller's project, or of the one that is named; null means all that the caller may see."""
     visible, here = await Visible.to(app, call), await caller_namespace(params, call)
@@ -174,7 +176,10 @@ async def _selection(
     def select(connection: sqlite3.Connection) -> Selection:
         namespace = None if name is None else namespaces.find(connection, name)
         hidden = visible.hidden(connection) if namespace is None else ()
-        return Selection(namespace, status, domain, since, hidden)
+        which = Selection(namespace, since=since, hidden=hidden)
+        if isinstance(params, ListAttempts):
+            which = replace(which, status=params.outcome, domain=params.domain, session=params.session_id)
+        return which
 
     return select
 
@@ -232,6 +237,21 @@ def _none_open(connection: sqlite3.Connection, session: str) -> Conflict | NotFo
     if latest is not None:
         return journal.changed_since(latest)
     return NotFound("no attempt is open in this session; start one with start_ghap")
+
+
+async def _refuse_secrets(app: App, fields: Mapping[str, Any]) -> None:
+    """On a thread: all texts of a resolution take a few milliseconds."""
+    if app.session.settings.secret_guard:
+        await asyncio.to_thread(_check_secrets, fields)
+
+
+def _check_secrets(fields: Mapping[str, Any], prefix: str = "") -> None:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            _check_secrets(value, f"{prefix}{name}.")
+        elif isinstance(value, str) and (kind := find_secret(value)):
+            message = f"looks like a secret ({kind}); the journal must not hold one"
+            raise SecretRejected(message, field=f"{prefix}{name}", kind=kind)
 
 
 def _with_session(draft: Draft, session: str) -> Draft:

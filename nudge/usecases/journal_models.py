@@ -84,6 +84,7 @@ class ListAttempts(InContext):
     outcome: Literal["open", "confirmed", "falsified", "abandoned"] | None = None
     since: Annotated[str | None, Field(description="RFC 3339: started since then")] = None
     project: Project = None
+    session_id: Annotated[SessionId | None, Field(description="only of this session")] = None
 
 
 class Calibrate(InContext):

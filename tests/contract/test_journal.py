@@ -221,7 +221,7 @@ TOOLS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "update_ghap": ({"hypothesis", "action", "prediction", "strategy", "note"}, _WHERE | {"id", "confidence"}),
     "resolve_ghap": ({"status", "result", "surprise", "root_cause", "lesson"}, _WHERE | {"id"}),
-    "list_ghap_entries": ({"limit", "domain", "outcome", "since"}, {"context", "project"}),
+    "list_ghap_entries": ({"limit", "domain", "outcome", "since"}, _WHERE | {"project"}),
 }
 # What a tool answers with there; a field that depends on what is found is in brackets.
 ANSWERS = {

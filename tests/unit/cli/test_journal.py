@@ -44,6 +44,7 @@ ATTEMPT: dict[str, Any] = {
         ],
         "outcome": "falsified",
         "captured": True,
+        "observed": {"outcome": "falsified", "command": "make leak", "exit_code": 1, "at": NOW},
         "confidence_tier": "gold",
         "result": "make leak exited with 1",
         "root_cause": {"category": "wrong_assumption", "description": "nobody looked"},
@@ -136,9 +137,10 @@ def test_show_has_all_of_an_attempt(nudge: Nudge) -> None:
     out = nudge("journal", "show", "m12").out
     for line in (
         "m12  find the leak",
-        "status: falsified (gold, observed)",
+        "status: falsified (gold)",
         "prediction: make leak exits 0",
         "confidence: 80 %",
+        "observed: make leak exited with 1: falsified",
         "root cause: wrong_assumption: nobody looked",
         "lesson: look first",
         "lesson note: m13",

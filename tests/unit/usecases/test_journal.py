@@ -177,14 +177,18 @@ def test_a_wrong_resolution_is_named(service: Service, fields: dict[str, Any], f
 
 
 def test_secrets_are_refused(service: Service) -> None:
-    """In a plan, an update and a lesson alike."""
-    with pytest.raises(SecretRejected):
-        service.start("s1", action=f"use {TOKEN}")
+    """In a plan, an update and a lesson alike, by the name of the field."""
+    for name in ("goal", "action"):
+        with pytest.raises(SecretRejected) as refused:
+            service.start("s1", **{name: f"use {TOKEN}"})
+        assert refused.value.field == name
     service.start("s1")
-    with pytest.raises(SecretRejected):
+    with pytest.raises(SecretRejected) as refused:
         service("update_ghap", session_id="s1", note=f"use {TOKEN}")
-    with pytest.raises(SecretRejected):
+    assert refused.value.field == "note"
+    with pytest.raises(SecretRejected) as refused:
         service.resolve("s1", lesson=f"use {TOKEN}")
+    assert refused.value.field == "lesson.takeaway"
 
 
 # Resolving
@@ -392,6 +396,22 @@ def test_nothing_but_the_journal_changes_an_open_attempt(service: Service) -> No
     assert service("memory_forget", namespace=PROJECT, kind="attempt")["deleted"] == 1, "a resolved one is a note"
 
 
+def test_an_attempt_is_no_contradiction_of_a_note(service: Service) -> None:
+    """A goal is what somebody wanted; a note of the same words is what somebody knows."""
+    service.start("s1")
+    assert service("memory_store", title=PLAN["goal"], content="x")["potential_contradictions"] == []
+
+
+def test_open_attempts_do_not_stand_before_experiences(service: Service) -> None:
+    """Those that are about the prompt best may be the ones at work on it."""
+    service.start("s1")
+    service.resolve("s1")
+    for number in range(5):
+        service.start(f"at work {number}")
+    ask = {"query": "is login slow because the session lookup has no index on user_id?"}
+    assert "m1 attempt, confirmed" in service("assemble_context", call=HERE, **ask)["markdown"]
+
+
 def test_only_the_journal_makes_attempts(service: Service) -> None:
     """A note of that kind without a plan would be nobody's."""
     with pytest.raises(Invalid) as refused:
@@ -416,6 +436,7 @@ def test_the_list_has_the_open_ones_first(service: Service) -> None:
 
     assert ids() == [first, second] and ids(outcome="open") == [first] and ids(domain="debugging") == [second]
     assert ids(outcome="falsified") == [second] and sorted(ids(project=None)) == [first, second, third]
+    assert ids(session_id="s2") == [second] and ids(project=None, session_id="s3") == [third]
     assert ids(project="web") == [third] and ids(since="2100-01-01T00:00:00Z") == []
     assert service("list_ghap_entries", limit=1)["more"] is True
 
