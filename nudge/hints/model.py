@@ -165,7 +165,7 @@ class Hint:
     def to_wire(self) -> dict[str, Any]:
         """What callers see. A copy: nothing done to an answer reaches the store."""
         wire: dict[str, Any] = {
-            "value": fresh(self.value),
+            "value": self.value if isinstance(self.value, str) else fresh(self.value),
             "meta": fresh(self.meta),
             "version": self.version,
             "created_at": iso(self.created_at),

@@ -20,9 +20,10 @@ CONDITIONS_OF_FULL_SPECIFICITY = 5
 MINUTE = 60.0
 
 OrderKey = tuple[float, float, Identity]
+_Components = tuple[float, float, float, float, float]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes four times as long to make: every answer has one
 class Ranked:
     """An eligible hint, with its score and the reasons why it was found."""
 
@@ -36,7 +37,8 @@ class Ranked:
 
 
 def rank(hint: Hint, reasons: list[str], now: float) -> Ranked:
-    return Ranked(hint, score(hint, now), score_components(hint, now), reasons)
+    parts = _components(hint, _minute(now))
+    return Ranked(hint, sum(_weighted(parts)), dict(zip(WEIGHTS, parts, strict=True)), reasons)
 
 
 def score(hint: Hint, now: float) -> float:
@@ -47,7 +49,11 @@ def score(hint: Hint, now: float) -> float:
 
 def score_parts(hint: Hint, moment: float) -> tuple[float, float]:
     """The part of the score that stays as it is, and the part that halves every week, at an exact moment."""
-    frecency, priority, confidence, specificity, recency = _components(hint, moment)
+    return _weighted(_components(hint, moment))
+
+
+def _weighted(parts: _Components) -> tuple[float, float]:
+    frecency, priority, confidence, specificity, recency = parts
     steady = _PRIORITY * priority + _CONFIDENCE * confidence + _SPECIFICITY * specificity
     return steady, _FRECENCY * frecency + _RECENCY * recency
 
@@ -61,7 +67,7 @@ def _minute(now: float) -> float:
     return now - now % MINUTE
 
 
-def _components(hint: Hint, moment: float) -> tuple[float, float, float, float, float]:
+def _components(hint: Hint, moment: float) -> _Components:
     """In the order of WEIGHTS."""
     used_at, meta = hint.last_used_at, hint.meta
     return (

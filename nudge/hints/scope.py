@@ -28,7 +28,7 @@ _OPEN_DIRECTORIES_AT_WORST = 3  # that are compared with the patterns that take 
 _CWD_TOO_DEEP = f"cwd has more than {limits.MAX_GLOB_TEXT_NAMES} names or {limits.MAX_GLOB_TEXT_CHARS} characters"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes three times as long to make: every hint that is looked at has one
 class Verdict:
     """Why a hint applies here; when it does not, only what stands in the way."""
 
@@ -175,13 +175,15 @@ def _parse_env_match(raw: object, field: str) -> dict[str, str | list[str]]:
 
 # The gates
 
+_comparable_cwd = lru_cache(maxsize=limits.IDENTITIES_CACHED)(normalise_cwd)
+
 
 @dataclass(frozen=True, slots=True)
 class _CwdGate:
     globs: tuple[Glob, ...]
 
     def check(self, context: Context) -> tuple[bool, str]:
-        cwd = None if context.cwd is None else normalise_cwd(context.cwd)
+        cwd = None if context.cwd is None else _comparable_cwd(context.cwd)
         for glob in self.globs:
             if cwd is not None and glob.matches(cwd):
                 return True, f"cwd matched {glob.pattern}"

@@ -270,6 +270,8 @@ class _Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _next_line(self) -> bytes | None:
+        if not self._buffer:
+            return None
         end = self._buffer.find(b"\n", self._scanned)
         if (len(self._buffer) if end < 0 else end) > self._max_line:
             self._refuse(protocol.overlong(self._max_line))

@@ -18,6 +18,7 @@ from nudge.usecases.call import Call, Door, EnvNeeded
 
 _log = logging.getLogger(__name__)
 _DOORS = get_args(Door)
+_NOBODY = McpCaller(Call())
 
 
 class PrivateDoor:
@@ -74,8 +75,9 @@ def _without(caller: McpCaller, names: list[str]) -> McpCaller:
 
 def read_caller(raw: object, once: object) -> McpCaller:
     """The envelope's `caller` and `once`; raises Invalid naming the field."""
-    if raw is None:
-        raw = {}
+    if raw is None and once is None:
+        return _NOBODY
+    raw = {} if raw is None else raw
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field="caller")
     door = raw.get("door", "http")
