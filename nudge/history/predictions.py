@@ -121,6 +121,7 @@ def _says(predicted: Simple, command: Simple, *, succeeded: bool) -> bool:
 
 
 def _split_arguments(command: Simple) -> tuple[set[str], set[str]]:
+    """Options, among them `make`'s variables, and the others."""
     arguments = set(command.arguments)
-    options = {argument for argument in arguments if argument.startswith("-")}
+    options = {argument for argument in arguments if argument.startswith("-") or "=" in argument}
     return options, arguments - options

@@ -10,7 +10,7 @@ from itertools import groupby
 from nudge import limits
 from nudge.errors import Invalid, NotFound
 from nudge.history.event import COLUMNS, marks, observation
-from nudge.history.observations import SESSION_TYPES
+from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
 from nudge.history.summary import intent, summary_of
 
 TYPE_CHECKING = False
@@ -80,6 +80,18 @@ def session_times(connection: Connection, session_id: str) -> tuple[int | None, 
         (session_id,),
     ).fetchone()
     return (None, None) if row is None else (row[0], row[1])
+
+
+def has_changed_files(connection: Connection, session_id: str, since: int) -> bool:
+    """Whether a session has written or edited a file since then."""
+    return (
+        connection.execute(
+            f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ?"
+            f" AND +obs_type IN ({marks(FILE_CHANGES)}) LIMIT 1",
+            (session_id, since, *FILE_CHANGES),
+        ).fetchone()
+        is not None
+    )
 
 
 def trace(

@@ -101,16 +101,17 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the exit code of a command says about an attempt, and whether its agent was told."""
+    """What the exit code of a command says about an attempt, and whether its agent was told. The command is named by
+    its observation: whoever purges that purges all of it."""
 
     status: str
-    command: str
+    observation: int
     exit_code: int
     is_told: bool
 
     def to_metadata(self, at: str | None) -> dict[str, Any]:
-        told = {"told": True} if self.is_told else {}
-        return {"outcome": self.status, "command": self.command, "exit_code": self.exit_code, "at": at, **told}
+        facts = {"outcome": self.status, "observation": self.observation, "exit_code": self.exit_code, "at": at}
+        return {**facts, "told": True} if self.is_told else facts
 
 
 @dataclass(frozen=True, slots=True)

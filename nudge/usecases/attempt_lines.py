@@ -13,6 +13,7 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import NudgeError
+from nudge.history import views
 from nudge.history.ledger import IDENTITY, Line
 from nudge.history.observations import NOT_ACTIONS
 from nudge.history.predictions import judge
@@ -53,7 +54,9 @@ async def check_in(app: App, database: Database, session: str) -> Line | None:
     return _line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
 
 
-async def observe_outcome(app: App, database: Database, event: Mapping[str, Any], *, can_tell: bool) -> list[Line]:
+async def observe_outcome(
+    app: App, database: Database, event: Mapping[str, Any], observation_id: int, *, can_tell: bool
+) -> list[Line]:
     """Compare a command's exit code with what the open attempts of its session predict of it, and keep what came of
     them: each outcome of an attempt is offered once, or the attempt is resolved, as the setting says. `can_tell`:
     somebody waits for the line; an offer that nobody reads is made again."""
@@ -61,25 +64,34 @@ async def observe_outcome(app: App, database: Database, event: Mapping[str, Any]
     if code is None or app.session.settings.journal == _SILENT:
         return []
     session, command = str(event["session_id"]), str(event.get("content") or "")
-    attempts = await database.read(lambda connection: journal.open_in_session(connection, session))
     lines = []
-    for attempt in attempts:
+    for attempt, has_changed_files in await database.read(lambda connection: _open_attempts(connection, session)):
         came_true = judge(str(attempt.note.draft.metadata.get("prediction") or ""), command, code)
         if came_true is None or int(event["timestamp"]) < int(attempt.note.created_at):
             continue
-        observed = Observed(CONFIRMED if came_true else FALSIFIED, command, code, can_tell)
-        if not attempt.was_told(observed) and await _keep(app, attempt, observed):
-            lines.append(_outcome_line(app, attempt, observed))
+        observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
+        # Agents look first at what fails: before anything was changed, a failure does not end the attempt.
+        resolves = app.session.settings.journal == _AUTO and (came_true or has_changed_files)
+        if (resolves or not attempt.was_told(observed)) and await _keep(app, attempt, observed, resolves=resolves):
+            lines.append(_outcome_line(attempt, observed, command, is_resolved=resolves))
     return lines
 
 
-async def _keep(app: App, attempt: Attempt, observed: Observed) -> bool:
+def _open_attempts(connection: sqlite3.Connection, session: str) -> list[tuple[Attempt, bool]]:
+    """The open attempts of a session, each with whether the session has changed a file since its start."""
+    return [
+        (attempt, views.has_changed_files(connection, session, int(attempt.note.created_at)))
+        for attempt in journal.open_in_session(connection, session)
+    ]
+
+
+async def _keep(app: App, attempt: Attempt, observed: Observed, *, resolves: bool) -> bool:
     """Whether it could be kept: somebody else may have resolved the attempt meanwhile."""
     now, lifetimes = app.now(), lifetimes_of(app)
-    result = f"{observed.command} exited with {observed.exit_code}"
+    result = f"the predicted command exited with {observed.exit_code} (#{observed.observation})"
 
     def write(connection: sqlite3.Connection) -> None:
-        if app.session.settings.journal == _AUTO:
+        if resolves:
             resolution = Resolution(observed.status, result=result, is_captured=True)
             journal.resolve(connection, attempt, resolution, now, lifetimes)
         else:
@@ -92,10 +104,9 @@ async def _keep(app: App, attempt: Attempt, observed: Observed) -> bool:
     return True
 
 
-def _outcome_line(app: App, attempt: Attempt, observed: Observed) -> Line:
-    command = quote(observed.command, limits.INJECTED_INTENT_CHARS)
-    cause = f"{command} exited with {observed.exit_code}"
-    if app.session.settings.journal == _AUTO:
+def _outcome_line(attempt: Attempt, observed: Observed, command: str, *, is_resolved: bool) -> Line:
+    cause = f"{quote(command, limits.INJECTED_INTENT_CHARS)} exited with {observed.exit_code}"
+    if is_resolved:
         text = f"{_subject(attempt)} is {observed.status}: {cause}. Add what you learned: resolve_ghap with its id, "
         text += f"status {observed.status} and lesson"
     else:

@@ -34,7 +34,7 @@ async def answer(app: App, database: Database, event: Mapping[str, Any], observa
         app.edits.is_loaded = True
         app.in_background(_load_edits(app, database))
     app.in_background(_take_used(app, database, session, event))
-    outcomes = await attempt_lines.observe_outcome(app, database, event, can_tell=not _is_late(call))
+    outcomes = await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     attempt_lines.count_action(app, event)
     if call.deadline is None:  # out of the spool: nobody reads it
         return None

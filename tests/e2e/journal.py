@@ -75,7 +75,9 @@ def attempt_outlives_its_session(desk: Desk) -> None:
     assert "m1 belongs to session" in second.results[0], second.results
     attempt = json.loads(desk.run("nudge", "journal", "show", "m1", "--json"))["memory"]["metadata"]
     assert (attempt["outcome"], attempt["captured"], attempt["confidence_tier"]) == ("confirmed", True, "gold"), attempt
-    assert attempt["result"] == "./check exited with 0" and "lesson_id" in second.answer(2), second.results
+    assert attempt["result"].startswith("the predicted command exited with 0") and "lesson_id" in second.answer(2), (
+        second.results
+    )
 
     for number in range(limits.INJECTED_NOTES):  # so that the lesson has no room at a start
         text = ("-T", f"Color {number} of the logo is blue", "-c", "It was decided in March.")

@@ -17,6 +17,7 @@ TOKEN = "[REDACTED:github-token]"
         ("`pytest tests/a.py` passes", ".venv/bin/python -m pytest -q tests/a.py", 0, True),
         ("`pytest tests/a.py` passes", "pytest tests/a.py", 1, False),
         ('"make test" is what I run', "make test", 0, True),
+        ("`make test` passes", "make test JOBS=2", 0, True),
         # By its words
         ("make test passes", "make test", 0, True),
         ("then make test will succeed.", "cd api && make test", 2, False),

@@ -221,7 +221,7 @@ def test_an_outcome_resolves_by_itself_where_the_setting_says_so(open_service: O
     assert f'm{number} "make login fast" is confirmed: "make bench" exited with 0' in told
     metadata = service.attempt(number)["metadata"]
     assert (metadata["outcome"], metadata["confidence_tier"]) == ("confirmed", "gold")
-    assert metadata["result"] == "make bench exited with 0" and service.ran("make bench", 2) == ""
+    assert metadata["result"] == "the predicted command exited with 0 (#1)" and service.ran("make bench", 2) == ""
     with pytest.raises(Conflict):
         service("resolve_ghap", session_id="s1", status="falsified", lesson="it was not")
     lesson = service("resolve_ghap", session_id="s1", status="confirmed", lesson="index what is looked up")["lesson_id"]
@@ -229,8 +229,28 @@ def test_an_outcome_resolves_by_itself_where_the_setting_says_so(open_service: O
     with pytest.raises(Conflict):
         service("resolve_ghap", session_id="s1", status="confirmed", lesson="again")
     second = service.start(goal="another")
-    assert service.ran("make bench", 2, late=True) == ""
-    assert service.attempt(second)["metadata"]["outcome"] == "falsified"
+    assert service.ran("make bench", 0, late=True) == ""
+    assert service.attempt(second)["metadata"]["outcome"] == "confirmed"
+
+
+def test_a_failure_resolves_nothing_before_something_was_changed(open_service: Open) -> None:
+    """An agent looks at what fails before it acts: that is offered, and resolves the attempt only after a change."""
+    service = open_service(journal="auto")
+    number = service.start()
+    assert "looks falsified" in service.ran("make bench", 2) and service.ran("make bench", 2) == ""
+    service.hook("file_edit", "a.py", file_path="/work/api/a.py")
+    assert "is falsified" in service.ran("make bench", 2)
+    assert service.attempt(number)["metadata"]["outcome"] == "falsified"
+
+
+@pytest.mark.parametrize("setting", ["offer", "auto"])
+def test_an_attempt_keeps_no_copy_of_the_command(open_service: Open, setting: str) -> None:
+    """It names the observation: a purge of that leaves nothing behind."""
+    service = open_service(journal=setting)
+    number = service.start()
+    assert "CUSTOMER=globex" in service.ran("make bench CUSTOMER=globex", 0)
+    note = service.attempt(number)
+    assert "globex" not in str(note) and (note["metadata"].get("observed") or {"observation": 1})["observation"] == 1
 
 
 def test_the_setting_turns_it_off(open_service: Open) -> None:
