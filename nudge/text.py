@@ -87,6 +87,14 @@ def single_line(text: str, most: int) -> str:
     return _without_tags(line)
 
 
+def cut_at_sentence(text: str, most: int) -> str:
+    """The whole sentences that fit into `most` characters; the text itself when not even half of that would be left."""
+    if len(text) <= most:
+        return text
+    end = max(text.rfind(f"{mark} ", 0, most + 1) for mark in ".!?")
+    return text[: end + 1] if end >= most // 2 else text
+
+
 def quote(text: str, most: int) -> str:
     """`single_line` in double quotes, which the text cannot close."""
     return _in_quotes(single_line(text, most))

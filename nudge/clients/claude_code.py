@@ -40,6 +40,7 @@ class ClaudeCode(Client):
     )
     shows_exit_2 = ("SessionStart", "SessionEnd")
     assistant_mark = b'"assistant"'
+    action_marks = (b'"tool_use"',)
 
     def state_file(self, home: Home) -> str:
         """Servers of the user and of single projects, among much else."""

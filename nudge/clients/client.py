@@ -81,6 +81,7 @@ class Client:
     arguments: Mapping[str, str] = {}  # its names for the arguments of these tools, with those of Claude Code
     shows_exit_2: Sequence[str] = ()  # events for which it only shows stderr of exit code 2, and blocks nothing
     assistant_mark = b""  # in every line of its transcripts that the assistant says something in
+    action_marks: Sequence[bytes] = ()  # of which one is in every line of its transcripts with a call of a tool
 
     # Configuration
 
@@ -190,15 +191,19 @@ class Client:
         return ""
 
     def _last_words(self, transcript: str) -> str:
-        """What the assistant said last, by the end of the transcript, which is complete when a session ends."""
+        """What the assistant said when it had done the last thing that it did, by the end of the transcript, which is
+        complete when a session ends. An answer to thanks says nothing; it is taken only where nothing was done."""
+        words = latest = ""
         for line in reversed(transcript_end(transcript)):
+            if words and any(mark in line for mark in self.action_marks):
+                return words
             if self.assistant_mark in line:
                 try:
-                    if text := self.assistant_text(thin_json.loads(line)):
-                        return text
+                    words = self.assistant_text(thin_json.loads(line)) or words
                 except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
                     continue
-        return ""
+                latest = latest or words
+        return latest
 
     def hook_output(self, text: str, event: str) -> str:
         """What a hook prints for an event (under the client's name for it), so that the model reads `text`."""

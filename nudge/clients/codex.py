@@ -29,6 +29,7 @@ class Codex(Client):
     # Its hooks call every shell `Bash`. A patch is the argument `command` of its tool.
     tools: Mapping[str, str] = {**TOOLS, "apply_patch": "patch"}
     assistant_mark = b'"assistant"'
+    action_marks = (b'"function_call"', b'"custom_tool_call"')
 
     def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
         from nudge.clients.config_files import JsonFile, TomlFile

@@ -50,6 +50,7 @@ class Gemini(Client):
     }
     arguments: Mapping[str, str] = {"dir_path": "path", "agent_name": "subagent_type"}
     assistant_mark = b'"gemini"'
+    action_marks = (b'"toolCalls"',)
 
     def directory(self, home: Home) -> str:
         return os.path.join(home.variable(self.home_variable) or home.path, self.folder)

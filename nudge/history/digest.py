@@ -16,7 +16,7 @@ from nudge.history import facts, ledger, projects
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
 from nudge.scoring import half_life
-from nudge.text import quote, quote_name, single_line
+from nudge.text import cut_at_sentence, quote, quote_name, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -183,9 +183,11 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
 def _note_lines(notes: Sequence[dict[str, Any]], now: float) -> Iterator[_Line]:
     for note in notes:
         age = ago(now - note["updated_at"])
-        title, content = single_line(note["title"], limits.MAX_TOLD_COMMAND), note["content"]
-        rest = f": {quote(content, limits.INJECTED_NOTE_CHARS)}" if content.strip() != note["title"].strip() else ""
-        text = f"m{note['id']} {note['kind']}, {age}: {quote(title, limits.MAX_TOLD_COMMAND)}{rest}"
+        title, content = note["title"].strip(), note["content"].strip()
+        told = quote(content, limits.INJECTED_NOTE_CHARS)
+        if not content.startswith(title.removesuffix("...").rstrip()):
+            told = f"{quote(title, limits.MAX_TOLD_COMMAND)}: {told}"
+        text = f"m{note['id']} {note['kind']}, {age}: {told}"
         name, reason = f"m{note['id']}", f"a {note['kind']} of this repo"
         score = half_life(now - note["updated_at"])
         yield _Line(text, name, "note", score, reason, name=name, uses=((IDENTITY, name),))
@@ -232,6 +234,8 @@ def _session_sections(
     rows = latest_sessions(connection, project, now, excluded=session_id)
     live = [row for row in rows if row.is_live(now) and (row.intent or row.files)]
     ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling]
+    here = next((row for row in ended if place.branch and row.branch == place.branch), None)
+    ended.sort(key=lambda row: row is not here)  # what was last done on this branch, then by time
     return [
         *sections,
         _Section("At work here now", (_live_line(row, now, place) for row in live[: limits.INJECTED_LIVE])),
@@ -285,7 +289,9 @@ def _outcome(row: SessionRow) -> Iterator[str]:
         told = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
         yield f"left failing: {told}#{row.failing.id}"
     if row.last_words:
-        yield f"last words: {quote(row.last_words, limits.INJECTED_NOTE_CHARS)}"
+        is_done = row.failing is None and row.commit is not None
+        most = limits.INJECTED_NOTE_CHARS if is_done else limits.INJECTED_UNFINISHED_CHARS
+        yield f"last words: {quote(cut_at_sentence(row.last_words, most), most)}"
 
 
 def _files(row: SessionRow) -> str:

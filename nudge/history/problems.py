@@ -21,8 +21,11 @@ _WITHIN = 12  # commands after a failure in which its fix is looked for
 _SOON = 3  # commands after a failure in which the same command may end well with a variable or elsewhere
 _REDACTED = "[REDACTED"
 _SIMILAR = 0.72  # share of a file name that the name of the right one has in common
-_MODULE_ERROR = re.compile(r"^(\S+): No module named '?([\w.]+)'?\s*$", re.MULTILINE)
-_PROGRAM_ERROR = re.compile(r"^(?:\S+: )?(?:line \d+: )?(\S+): (?:command )?not found\s*$", re.MULTILINE)
+# `cause` is what is told: without the path of the interpreter, or the shell and its line.
+_MODULE_ERROR = re.compile(r"^\S+: (?P<cause>No module named '?([\w.]+)'?)\s*$", re.MULTILINE)
+_PROGRAM_ERROR = re.compile(
+    r"^(?:\S+: )?(?:(?:line )?\d+: )?(?P<cause>(\S+): (?:command )?not found)\s*$", re.MULTILINE
+)
 _PATH_ERRORS = (
     re.compile(r"file or directory not found: (\S+)"),
     re.compile(r"cannot (?:access|open|stat) '?([^':\n]+)'?(?: for reading)?: No such file or directory"),
@@ -84,10 +87,10 @@ def find_problem(outcome: Outcome, commands: list[Simple] | None = None) -> Prob
     for command in split_commands(outcome.command) if commands is None else commands:
         match = _MODULE_ERROR.search(error)
         if match and command.is_python_module and match[2].split(".")[0] == command.tool.split(".")[0]:
-            return Problem(MODULE, match[2], command.head, command.tool, match[0].strip())
+            return Problem(MODULE, match[2], command.head, command.tool, match["cause"])
         match = _PROGRAM_ERROR.search(error)
-        if match and match[1] == command.program:
-            return Problem(PROGRAM, match[1], command.head, command.tool, match[0].strip())
+        if match and match[2] == command.program:
+            return Problem(PROGRAM, match[2], command.head, command.tool, match["cause"])
         for pattern in _PATH_ERRORS:
             for match in pattern.finditer(error):
                 path = match[1].strip()

@@ -52,7 +52,8 @@ async def learn(app: App, database: Database, event: Mapping[str, Any], observat
     cwd = event.get("cwd")
     offer = known.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
     broken = known.broken_test(project, session, outcome, now) if offer is None else None
-    if learned := known.observe(project, session, outcome, now):
+    happened_at = min(float(event["timestamp"]), now)  # long ago, out of the spool
+    if learned := known.observe(project, session, outcome, happened_at):
         await _store(database, learned)
         if learned.rows or learned.withdrawn:
             await learned_hints.update(app, known.invocations(project, now), event)

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from itertools import count
 from typing import Any
 
+from nudge.ipc.client import Client
 from nudge.storage import spool
 from tests.contract.repos import clone
 from tests.harness import Machine, eventually
@@ -84,6 +86,25 @@ def test_what_was_learned_survives_the_server(machine: Machine) -> None:
     machine.http_only()
     _, output = _fail_until_answered(machine)
     assert '"pytest"' in output["additionalContext"]
+
+
+def test_a_fact_is_as_old_as_the_success_that_it_comes_from(machine: Machine) -> None:
+    """Not as old as the moment in which its event left the spool."""
+    machine.http_only()
+    client, yesterday = Client(environ=machine.environ), int(time.time()) - 86_400
+    outcomes = ((_BROKEN, "command_error", {"error": _ERROR}), ("pytest tests/a.py", "command", {"exit_code": 0}))
+    for number, (command, kind, metadata) in enumerate(outcomes):
+        event: dict[str, Any] = {
+            "event_id": f"e{number}",
+            "session_id": "s1",
+            "client": "codex",
+            "project": "api",
+            "type": kind,
+        }
+        event |= {"timestamp": yesterday, "content": command, "metadata": metadata}
+        client.call("nudge.record", {"event": event})
+    (fact,) = machine.json("learned", "--all-projects")["facts"]
+    assert fact["last"] == yesterday
 
 
 def _teach(machine: Machine, repo: str, session: str = "s1", error: str = _ERROR) -> None:

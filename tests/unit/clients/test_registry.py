@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nudge.clients import claude_code, registry
+from nudge.clients.client import Client
 from tests.unit.history.payloads import CODEX, FIXTURES, GEMINI, OPENCODE, extract, payload
 
 MARK = "TEXT OF A FILE"
@@ -147,6 +149,41 @@ def test_the_end_of_a_session_has_the_last_words_of_claude_code(tmp_path: Path) 
     assert claude_code.CLIENT.translate(end)["last_assistant_message"] == "All tests pass."
     gone = {**end, "transcript_path": str(tmp_path / "gone")}
     assert claude_code.CLIENT.translate(gone)["last_assistant_message"] == ""
+
+
+@pytest.mark.parametrize(
+    ("client", "action", "words"),
+    [
+        (
+            claude_code.CLIENT,
+            {"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash"}]}},
+            lambda text: {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}},
+        ),
+        (
+            registry.get("codex"),
+            {"type": "response_item", "payload": {"type": "function_call"}},
+            lambda text: {
+                "type": "response_item",
+                "payload": {"type": "message", "role": "assistant", "content": [{"text": text}]},
+            },
+        ),
+        (
+            registry.get("gemini"),
+            {"type": "gemini", "content": "", "toolCalls": [{"name": "run_shell_command"}]},
+            lambda text: {"type": "gemini", "content": text},
+        ),
+    ],
+    ids=["claude-code", "codex", "gemini"],
+)
+def test_an_answer_to_thanks_is_not_the_last_word(
+    client: Client, action: dict[str, Any], words: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
+    """What was said after the last thing that was done; what was said last where nothing was done."""
+    end = {"hook_event_name": "SessionEnd", "session_id": "s", "transcript_path": str(tmp_path / "t.jsonl")}
+    talk = [words("All tests pass."), words("Glad to help.")]
+    for lines, expected in (([action, *talk], "All tests pass."), (talk, "Glad to help.")):
+        (tmp_path / "t.jsonl").write_text("\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
+        assert client.translate(end)["last_assistant_message"] == expected
 
 
 def with_transcript(source: dict[str, Any], home: Path) -> dict[str, Any]:

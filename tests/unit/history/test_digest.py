@@ -255,6 +255,49 @@ def test_branch_and_clone_are_named_where_they_differ(history: History) -> None:
     assert "1h ago, claude-code: " in history.digest(place=same).text
 
 
+def test_the_last_session_on_this_branch_comes_first(history: History) -> None:
+    """The others follow by time."""
+    for number, branch in enumerate(("main", "main", "fix", "main", "fix")):
+        history.add("file_edit", path="/code/api/a.py", session=f"s{number}", branch=branch, age=(number + 1) * HOUR)
+    told = [item["id"] for item in history.digest(place=Place("/code/api", "fix")).items]
+    assert told == ["s2", "s0", "s1"]
+
+
+CAUSE = "The ban is stored after the digest was built, so the first session still sees the line; " * 3
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        ("command_error", f"Stopped here. {CAUSE}"),
+        ("file_edit", f"Stopped here. {CAUSE}"),
+        ("git_commit", f"Stopped here. {CAUSE}"[:157]),
+    ],
+)
+def test_a_session_that_is_not_done_has_room_for_its_last_words(history: History, left: str, told: str) -> None:
+    """What it left failing or uncommitted has its cause in there."""
+    prompt = history.prompt("go")
+    history.add("file_edit", path="/code/api/a.py", prompt=prompt)
+    history.add(left, "make test", prompt=prompt)
+    history.add("session_end", last_words=f"Stopped here. {CAUSE}")
+    assert f'last words: "{told.strip()}' in history.digest().text
+
+
+def test_last_words_end_with_a_sentence(history: History) -> None:
+    """Where there is one to end with."""
+    first = "The changelog has the entry, the examples hold, all in 1.2 seconds, and everything is pushed."
+    history.add("git_commit", "git commit", prompt=history.prompt("go"))
+    history.add("session_end", last_words=f"{first} A wrong return type was found by make test {'and fixed ' * 9}")
+    assert lines(history.digest())[0].endswith(f'last words: "{first}"')
+
+
+def test_a_note_that_begins_with_its_title_is_told_once(history: History) -> None:
+    """A title that was cut out of the content adds nothing to it."""
+    content = "A 204 never gets a Trailer header, not even when the handler called reply.trailer()."
+    note = {**NOTE, "title": f"{content[:40]}...", "content": content}
+    assert lines(history.digest(notes=[note])) == [f'- m12 decision, 3d ago: "{content}"']
+
+
 @pytest.mark.parametrize("source", ["resume", "compact"])
 def test_a_session_that_goes_on_gets_its_own_thread_first(history: History, source: str) -> None:
     """Marked as its own: what it was asked, what it changed, and what it left failing."""

@@ -35,7 +35,7 @@ def test_a_failure_is_answered_with_what_worked() -> None:
     known = Facts()
     observe(known, "s1", BROKEN, WORKING)
     assert told(known, "s2", BROKEN, now=NOW + 2 * 86_400) == (
-        '"/usr/bin/python3 -m pytest" fails here (/usr/bin/python3: No module named pytest); '
+        '"/usr/bin/python3 -m pytest" fails here (No module named pytest); '
         'what worked in 1 session, last 2d ago: "pytest" #2'
     )
 

@@ -46,6 +46,21 @@ def test_a_tool_that_ran_and_found_failures_works() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "cause"),
+    [
+        (NO_PYTEST, "No module named pytest"),
+        (failed("pytest", "/bin/bash: line 1: pytest: command not found"), "pytest: command not found"),
+        (failed("pytest", "bash: pytest: command not found"), "pytest: command not found"),
+        (failed("eslint", "sh: 1: eslint: not found"), "eslint: not found"),
+    ],
+)
+def test_the_error_begins_with_its_cause(outcome: Outcome, cause: str) -> None:
+    """Little of it is told: neither the path of the interpreter nor the shell and its line."""
+    problem = find_problem(outcome)
+    assert problem is not None and problem.error == cause
+
+
 def test_an_install_first() -> None:
     """The same invocation after an install: the install is the answer."""
     missing = failed("tox -e py311", "bash: line 1: tox: command not found")
