@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from nudge.cli.app import load_command
+from nudge.cli.verbs import find_verb
+from nudge.clients import registry
 from nudge.errors import Conflict
 from nudge.server import rest
 from nudge.server.operations import OPERATIONS
@@ -223,7 +226,7 @@ TOOLS: dict[str, tuple[set[str], set[str]]] = {
     "resolve_ghap": ({"status", "result", "surprise", "root_cause", "lesson"}, _WHERE | {"id"}),
     "list_ghap_entries": ({"limit", "domain", "outcome", "since"}, _WHERE | {"project"}),
 }
-# What a tool answers with there; a field that depends on what is found is in brackets.
+# What a tool answers with there.
 ANSWERS = {
     "start_session": {"session_id", "started_at"},
     "get_orphaned_ghap": {"has_orphan", "session_id", "goal", "hypothesis", "action", "created_at"},
@@ -235,8 +238,18 @@ ANSWERS = {
 }
 PATHS = {("GET", "/health"): 200, ("GET", "/sse"): 410, ("POST", "/mcp"): 200}
 # What is left out or different, by a word of the README's line about it.
-DIFFERENT = ("`domain` and `strategy`", "`surprise`", "`start_session`", "counter", '{"type": ...}', "`/sse`", "CORS")
-LEFT_OUT = ("clusters", "embedding", "~/.clams/")
+DIFFERENT = (
+    *("`domain` and `strategy`", "`surprise`", "`start_session`", "counter", '{"type": ...}', "before each tool"),
+    *("`ping`", "`server`", "`/sse`", "CORS", "6334", "install.sh"),
+)
+LEFT_OUT = ("clusters", "embedding", "the host", "~/.clams/")
+# Its hooks, and the event with which Nudge's one command does the same.
+HOOKS = {
+    "session_start.sh": "SessionStart",
+    "user_prompt_submit.sh": "UserPromptSubmit",
+    "ghap_checkin.sh": "PostToolUse",
+    "outcome_capture.sh": "PostToolUse",
+}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -258,6 +271,25 @@ def test_every_path_of_clams_is_answered(http: Http, method: str, path: str) -> 
     assert reply.status == PATHS[method, path]
     if method == "POST":
         assert json.loads(reply.json["result"]["content"][0]["text"]) == {"has_active": False}
+
+
+def test_the_command_line_of_clams() -> None:
+    """`clams-server --http --daemon --port 6334`: the same options of `nudge serve`."""
+    verb = find_verb("serve")
+    assert verb is not None
+    options = {name for param in load_command(verb).params for name in param.opts}
+    assert {"--http", "--daemon", "--port"} <= options
+
+
+def test_the_health_of_clams(http: Http) -> None:
+    """The words that its hooks and its monitoring look for."""
+    health = http.exchange("GET", "/health").json
+    assert health["status"] == "healthy" and {"name", "version"} <= health.keys()
+
+
+def test_every_hook_of_clams_has_its_event() -> None:
+    """One command, registered for each."""
+    assert set(HOOKS.values()) <= set(registry.get("claude-code").wired_events)
 
 
 def test_the_hooks_of_clams_work_as_they_are(http: Http) -> None:
