@@ -218,6 +218,10 @@ class HintStore:
         result = {"hint": ranked.hint.to_wire(), "match_explain": ranked.explain(now)}
         return {**result, "basis": ranked.hint.basis} if ranked.hint.basis else result
 
+    def index_words(self) -> Generator[None, None, None]:
+        """Prepare queries by text. Each does it where it has to, which a query that goes to a thread must not."""
+        return self._index.index_words()
+
     def query(
         self,
         now: float,

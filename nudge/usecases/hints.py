@@ -184,6 +184,8 @@ async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
 async def query(app: App, params: Query, call: Call) -> Any:
     store = app.session.store
     context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
+    if params.text is not None and params.regex is not None:
+        await app.in_slices(store.index_words())
     steps = store.query(
         app.now(),
         component=params.component,
