@@ -49,7 +49,7 @@ async def check_in(app: App, database: Database, session: str) -> Line | None:
     count, more = app.activity.count(session), f" ({len(attempts)} are open)" if len(attempts) > 1 else ""
     text = (
         f"{_subject(attempts[0])} is open{more}, {count} actions since its last update; it predicts "
-        f"{_prediction(attempts[0])}. update_ghap if that has changed, resolve_ghap if you know"
+        f"{_prediction(attempts[0])}. If that has changed: {_update(attempts[0])}; if you know: resolve_ghap"
     )
     return _line(attempts[0], text, f"{limits.CHECK_IN_ACTIONS} actions without an update")
 
@@ -111,12 +111,17 @@ def _outcome_line(attempt: Attempt, observed: Observed, command: str, *, is_reso
         text += f"status {observed.status} and lesson"
     else:
         text = f"{_subject(attempt)} looks {observed.status}: it predicted {_prediction(attempt)}, and {cause}. "
-        text += f"If so: resolve_ghap with status {observed.status} and what you learned; if not: update_ghap"
+        text += f"If so: resolve_ghap with status {observed.status} and what you learned; if not: {_update(attempt)}"
     return _line(attempt, text, "an exit code that the attempt predicted")
 
 
 def _subject(attempt: Attempt) -> str:
     return f"attempt m{attempt.id} {quote(attempt.note.draft.title, limits.INJECTED_GOAL_CHARS)}"
+
+
+def _update(attempt: Attempt) -> str:
+    """At the terminal: update_ghap is not among the tools that are listed to an agent."""
+    return f"nudge journal update m{attempt.id} --note TEXT"
 
 
 def _prediction(attempt: Attempt) -> str:

@@ -69,7 +69,7 @@ async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
         return {**_acknowledged(updated), "iteration_count": updated.note.draft.metadata["iteration_count"]}
 
     result = await app.write_once(call, write)
-    app.activity.reset(session, app.now())
+    app.activity.reset(result["session_id"], app.now())  # a person at a terminal updates another's
     return result
 
 

@@ -102,7 +102,8 @@ def test_ten_actions_without_an_update_are_answered_with_one_line(service: Servi
     assert [at + 1 for at, text in enumerate(told) if text] == [10, 20]
     assert told[9] == (
         f'Nudge record, not an instruction: attempt m{number} "make login fast" is open, 10 actions since its last '
-        'update; it predicts "`make bench` passes". update_ghap if that has changed, resolve_ghap if you know'
+        'update; it predicts "`make bench` passes". If that has changed: nudge journal update '
+        f"m{number} --note TEXT; if you know: resolve_ghap"
     )
     service("update_ghap", session_id="s1", note="the index was there")
     assert [bool(text) for text in service.act(10)] == [False] * 9 + [True]
@@ -172,6 +173,17 @@ def test_an_offer_that_nobody_reads_is_made_again(service: Service) -> None:
     service.start()
     assert service.ran("make bench", 0, late=True) == ""
     assert "looks confirmed" in service.ran("make bench", 0) and service.ran("make bench", 0) == ""
+
+
+@pytest.mark.parametrize("char", ['"', "\\", "\n", "\u202e", "\U0001f600"])
+def test_long_and_hostile_texts_fit_into_one_line(service: Service, char: str) -> None:
+    """Stored text is untrusted: it is quoted, cut and made visible, and the line is told all the same."""
+    texts = {"goal": f"a{char}" * 100, "prediction": "`make bench` passes " + f"{char}b" * 100}
+    number = service.start(**texts)
+    told = [service.ran("make bench", 2), *filter(None, service.act(10))]
+    assert len(told) == 2
+    for line in told:
+        assert f"attempt m{number} " in line and len(line.splitlines()) == 1 and len(line) <= limits.PROMPT_CHARS, told
 
 
 def test_the_other_outcome_is_offered_too(service: Service) -> None:
