@@ -45,6 +45,8 @@ Project = Annotated[
 ]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Whole | None
+# Every client reads the schemas of its tools: this one is short.
+Rows = Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array"})]
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 
@@ -148,20 +150,20 @@ class ObservationList(RootModel[list[dict[str, Any]]]):
 
 class Around(Result):
     anchor: dict[str, Any]
-    before: list[dict[str, Any]]
-    after: list[dict[str, Any]]
+    before: Rows
+    after: Rows
 
 
 class Trace(Result):
-    """`project`, `ended_at` and `summary` are null when they are not known."""
+    """`project` and `ended_at` are null when they are not known."""
 
     session_id: str
-    project: Any
+    project: str | None
     started_at: int
-    ended_at: Any
-    summary: Any
-    prompts: list[dict[str, Any]]
-    injections: list[dict[str, Any]]
+    ended_at: int | None
+    summary: dict[str, Any]
+    prompts: Rows
+    injections: Rows
 
 
 class FileHistoryResult(Result):

@@ -76,14 +76,14 @@ def _schemas(node: Any) -> Iterator[dict[str, Any]]:
             yield from _schemas(part)
 
 
-def test_every_parameter_has_one_type_or_named_choices() -> None:
-    """The inspector's `--strict` warns about parameters without a type and about lists of types."""
-    for tool in _listed("all", {}):
-        for schema in _schemas(tool["inputSchema"]):
-            assert isinstance(schema.get("type"), str) or schema.keys() & {"anyOf", "oneOf", "enum", "const"}, (
-                tool,
-                schema,
-            )
+def test_every_field_has_one_type_or_named_choices() -> None:
+    """The inspector's `--strict` warns about fields without a type and about lists of types: parameters of every tool,
+    and results of those that are listed by default."""
+    nodes = [tool["inputSchema"] for tool in _listed("all", {})] + [
+        tool["outputSchema"] for tool in _listed("default", {})
+    ]
+    for schema in _schemas(nodes):
+        assert isinstance(schema.get("type"), str) or schema.keys() & {"anyOf", "oneOf", "enum", "const"}, schema
 
 
 def test_every_tool_starts_with_its_noun() -> None:
