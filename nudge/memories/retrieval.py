@@ -34,29 +34,34 @@ _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a match must meet beside its words: SQL on the table `n` with its values, and the namespaces it names."""
+    """What a match must meet beside its words: SQL on the table `n` with its values, and the namespaces it names;
+    `columns` of it are read with each match."""
 
     sql: Sequence[str]
     values: Sequence[Any]
-    namespaces: tuple[str, ...] | None = None
+    namespaces: tuple[str, ...] | None
+    columns: Sequence[str]
 
 
-def best_matches(
-    connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int
-) -> list[tuple[int, float]]:
-    """Return the ids of at most `limit` best matches with their text scores, best first."""
+Found = tuple[int, float, tuple[Any, ...]]
+"""The id of a match, its text score and its columns."""
+
+
+def best_matches(connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int) -> list[Found]:
+    """Return at most `limit` best matches, best first."""
     scope = _scope(condition.namespaces)
     whole = _Query(f"{scope}({words.expression()})")
     if not _is_large(connection, condition.namespaces):
         return _meeting(connection, _scored(connection, whole), condition, limit)
-    found: dict[int, float] = {}
+    found: list[Found] = []
     if not words.all_needed and (telling := _telling(connection, scope, words)):
-        found |= _meeting(connection, _scored(connection, telling), condition, limit)
+        found = _meeting(connection, _scored(connection, telling), condition, limit)
     if len(found) < max(needed, _FEW):
-        found |= _meeting(connection, _scored(connection, _newest(connection, whole)), condition, limit)
+        newest = _meeting(connection, _scored(connection, _newest(connection, whole)), condition, limit)
+        found = list({match[0]: match for match in (*found, *newest)}.values())
     if len(found) < needed:  # too few of what was scored meet the condition
         return _meeting(connection, _scored(connection, whole), condition, limit)
-    return sorted(found.items(), key=_best_first)[:limit]
+    return sorted(found, key=_best_first)[:limit]
 
 
 def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dict[int, float]:
@@ -158,22 +163,26 @@ def _scored(connection: Connection, query: _Query) -> list[tuple[int, float]]:
 
 def _meeting(
     connection: Connection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
-) -> list[tuple[int, float]]:
+) -> list[Found]:
     """Those of the notes that meet the condition, best first, `limit` at most. Rows are read until there are enough."""
     best = sorted(scored, key=_best_first)
-    meet = f"SELECT n.id FROM notes n WHERE n.id IN (SELECT value FROM json_each(?)) AND {' AND '.join(condition.sql)}"
-    found: list[tuple[int, float]] = []
+    meet = (
+        f"SELECT n.id, {', '.join(condition.columns)} FROM notes n"
+        f" WHERE n.id IN (SELECT value FROM json_each(?)) AND {' AND '.join(condition.sql)}"
+    )
+    found: list[Found] = []
     start, size = 0, limit
     while start < len(best) and len(found) < limit:
         part = best[start : start + size]
-        ids = {row[0] for row in connection.execute(meet, (json.dumps([row[0] for row in part]), *condition.values))}
-        found += [row for row in part if row[0] in ids]
+        rows = connection.execute(meet, (json.dumps([note_id for note_id, _ in part]), *condition.values))
+        columns = {row[0]: row[1:] for row in rows}
+        found += [(note_id, text, columns[note_id]) for note_id, text in part if note_id in columns]
         start, size = start + size, 4 * size
     return found[:limit]
 
 
-def _best_first(row: tuple[int, float]) -> tuple[float, int]:
-    return -row[1], row[0]
+def _best_first(match: tuple[int, float] | Found) -> tuple[float, int]:
+    return -match[1], match[0]
 
 
 def _scope(namespaces: tuple[str, ...] | None) -> str:

@@ -64,16 +64,37 @@ class Factors(NamedTuple):
 def score(factors: Factors, now: float, *, text: float | None, with_tier: bool = True) -> Score:
     """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
     query."""
-    age = max(now - factors.updated_at, 0.0) / _DAY
+    base, recency, kind, priority, access, confidence, tier = _parts(factors, now, text or 0.0, with_tier)
     return Score(
         {
-            "base": None if text is None else BASE * text,
-            "recency": _RECENCY / (1.0 + 0.1 * age),
-            "kind_bonus": _KIND.get(factors.kind, 0.0),
+            "base": None if text is None else base,
+            "recency": recency,
+            "kind_bonus": kind,
             "semantic_boost": None,
-            "priority": _PRIORITY * factors.priority,
-            "access": _ACCESS * min(factors.access_count, _MOST_ACCESSES),
-            "confidence": _CONFIDENCE * factors.confidence - _DOUBT * max(_DOUBTFUL - factors.confidence, 0.0),
-            "tier": _TIER.get(factors.tier, 0.0) if with_tier else 0.0,
+            "priority": priority,
+            "access": access,
+            "confidence": confidence,
+            "tier": tier,
         }
+    )
+
+
+def total(factors: Factors, now: float, *, text: float, with_tier: bool) -> float:
+    """`score(...).total`, in a third of the time: most of what is ranked is not returned."""
+    return sum(_parts(factors, now, text, with_tier))
+
+
+def _parts(factors: Factors, now: float, text: float, with_tier: bool) -> tuple[float, ...]:
+    """In the order of the components: their sum depends on it, in the last bit."""
+    updated_at, kind, priority, access_count, confidence, tier = factors
+    age = max(now - updated_at, 0.0) / _DAY
+    doubt = _DOUBT * (_DOUBTFUL - confidence) if confidence < _DOUBTFUL else 0.0
+    return (
+        BASE * text,
+        _RECENCY / (1.0 + 0.1 * age),
+        _KIND.get(kind, 0.0),
+        _PRIORITY * priority,
+        _ACCESS * min(access_count, _MOST_ACCESSES),
+        _CONFIDENCE * confidence - doubt,
+        _TIER.get(tier, 0.0) if with_tier else 0.0,
     )

@@ -19,7 +19,7 @@ from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.query import Words
 from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
-from nudge.memories.scoring import BASE, MOST_BESIDE_TEXT, Factors, Score, score
+from nudge.memories.scoring import BASE, Factors, Score, score, total
 from nudge.stop_words import telling_words
 
 _COLUMNS = (
@@ -29,7 +29,7 @@ _COLUMNS = (
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
 """An attempt without an outcome: nothing but the journal changes, moves or counts it."""
-_FACTORS = ", ".join(Factors._fields)
+_FACTORS = tuple(f"n.{name}" for name in Factors._fields)
 _CANDIDATES = 50  # best matches by text that the other factors may reorder
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
@@ -185,15 +185,21 @@ def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lif
         "most": limits.MAX_PRIORITY,
         "promote_at": lifetimes.promote_at,
     }
+    touched = [{**rules, "id": note_id} for note_id in ids]
+    # In two steps: a column that has an index costs a write to it, whether or not its value changes.
     connection.executemany(
-        f"""UPDATE notes AS n SET access_count = access_count + 1, last_accessed_at = :now,
-            tier = CASE WHEN tier = :mid AND access_count + 1 >= :promote_at THEN :long ELSE tier END,
+        f"UPDATE notes AS n SET access_count = access_count + 1, last_accessed_at = :now WHERE id = :id AND NOT {OPEN}",
+        touched,
+    )
+    connection.executemany(
+        f"""UPDATE notes AS n SET
+            tier = CASE WHEN tier = :mid AND access_count >= :promote_at THEN :long ELSE tier END,
             expires_at = CASE
-                WHEN expires_at IS NULL OR (tier = :mid AND access_count + 1 >= :promote_at) THEN NULL
+                WHEN expires_at IS NULL OR (tier = :mid AND access_count >= :promote_at) THEN NULL
                 ELSE expires_at + CASE tier WHEN :short THEN :short_by WHEN :mid THEN :mid_by ELSE 0 END END,
-            priority = CASE WHEN (access_count + 1) % :every = 0 THEN MIN(priority + 1, :most) ELSE priority END
-        WHERE id = :id AND NOT {OPEN}""",
-        [{**rules, "id": note_id} for note_id in ids],
+            priority = CASE WHEN access_count % :every = 0 THEN MIN(priority + 1, :most) ELSE priority END
+        WHERE id = :id AND NOT {OPEN} AND (expires_at IS NOT NULL OR tier = :mid OR access_count % :every = 0)""",
+        touched,
     )
 
 
@@ -346,36 +352,24 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
 
 
 def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now: float) -> list[Match]:
-    condition = Condition(*where.where(now), where.namespaces)
+    condition = Condition(*where.where(now), where.namespaces, columns=_FACTORS)
     found = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
     if not found:
         return []
     best = found[0][1] or 1.0
-    texts = {note_id: text / best for note_id, text in found}
-    ids = list(texts)
-    ranked = _scored(connection, texts, ids[:limit], now, with_tier=not words.all_needed)
-    # What the other factors cannot lift among the first is not worth reading.
-    least = min(one.total for one, _ in ranked.values()) - MOST_BESIDE_TEXT
-    others = [note_id for note_id in ids[limit:] if BASE * texts[note_id] >= least]
-    ranked |= _scored(connection, texts, others, now, with_tier=not words.all_needed)
-    order = {note_id: (-one.total, -updated_at, note_id) for note_id, (one, updated_at) in ranked.items()}
+    candidates = {note_id: (text / best, Factors(*columns)) for note_id, text, columns in found}
+    with_tier = not words.all_needed
+    order = {
+        note_id: (-total(factors, now, text=text, with_tier=with_tier), -factors.updated_at, note_id)
+        for note_id, (text, factors) in candidates.items()
+    }
     first = sorted(order, key=order.__getitem__)[:limit]
     notes = get_many(connection, first, now)
-    return [Match(notes[note_id], ranked[note_id][0]) for note_id in first]
-
-
-def _scored(
-    connection: Connection, texts: Mapping[int, float], ids: Sequence[int], now: float, *, with_tier: bool
-) -> dict[int, tuple[Score, float]]:
-    """The score of each note, and when it was updated."""
-    if not ids:
-        return {}
-    rows = connection.execute(f"SELECT id, {_FACTORS} FROM notes WHERE id IN ({marks(ids)})", ids)
-    factors = {note_id: Factors(*others) for note_id, *others in rows}
-    return {
-        note_id: (score(one, now, text=texts[note_id], with_tier=with_tier), one.updated_at)
-        for note_id, one in factors.items()
-    }
+    return [
+        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier))
+        for note_id in first
+        for text, factors in (candidates[note_id],)
+    ]
 
 
 # Rows
