@@ -278,7 +278,7 @@ def test_a_tool_that_does_not_exist_cannot_be_chosen(pair: Pair, machine: Machin
     alone = machine.cli("serve", "--tools", "nope")
     assert (
         alone.returncode == 3
-        and "there is no 'nope'; groups: admin, hints, history, memories; tools: get_hint" in alone.stderr
+        and "there is no 'nope'; groups: admin, hints, history, journal, memories; tools: get_hint" in alone.stderr
     )
     assert machine.cli("ls", NUDGE_TOOLS="nope").returncode == 0, "a server without a client lists nothing to anybody"
 

@@ -95,7 +95,8 @@ IN_PAGES = ("nudge.import_begin", "nudge.import_page", "nudge.import_commit")
 IN_MEMORY = [
     operation
     for operation in OPERATIONS.values()
-    if not operation.summary.startswith(("History: ", "Notes: ", "Memories: ")) and operation.name not in IN_PAGES
+    if not operation.summary.startswith(("History: ", "Notes: ", "Memories: ", "Journal: "))
+    and operation.name not in IN_PAGES
 ]
 
 

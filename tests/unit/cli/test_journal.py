@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from nudge.memories import attempts
 
 from .conftest import NOTE, Nudge, Server, Terminal
 
-NOW = datetime.now(UTC).isoformat(timespec="seconds")
+MOMENT = datetime(2026, 11, 16, 8, tzinfo=UTC)
+NOW = MOMENT.isoformat()
 ENTRY = {
     "id": 12,
     "status": "open",
@@ -59,6 +61,12 @@ CALIBRATION = {
     ],
     "total": {"open": 1, "confirmed": 3, "falsified": 1, "abandoned": 0, "observed": 0.75, "predicted": 0.5},
 }
+
+
+@pytest.fixture(autouse=True)
+def at_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ages are counted from here, however long the tests take."""
+    monkeypatch.setattr(journal, "time", SimpleNamespace(time=MOMENT.timestamp))
 
 
 @pytest.fixture(autouse=True)
