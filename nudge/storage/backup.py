@@ -29,7 +29,7 @@ def write_backup(connection: sqlite3.Connection, target: str) -> None:
     """Copy the database into a new file. Raises StorageFailed, and leaves no file, when the database is damaged."""
     problems = _copy_sound(connection, target)
     if problems:
-        raise StorageFailed(f"the history is damaged ({problems[0]}); no backup was written. fix: nudge restore")
+        raise StorageFailed(f"the database is damaged ({problems[0]}); no backup was written. fix: nudge restore")
 
 
 def list_backups(database: str) -> list[str]:

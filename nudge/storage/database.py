@@ -31,8 +31,8 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _LAST_READS, _LAST_WRITES = 0.1, 0.3  # seconds for running work on close; what takes longer is interrupted, rolled back
 _NEWER = "the history was written by a newer Nudge; upgrade this one to write to it"
-_LOCKED = "another server holds the history"
-_BUSY = "the history cannot be moved while it is being read; try again"
+_LOCKED = "another server holds the database"
+_BUSY = "the database cannot be moved while it is being read; try again"
 
 
 class Database:
@@ -193,7 +193,7 @@ class Database:
             _remove(f"{self.path}-shm")
             if os.path.exists(f"{self.path}-wal") and not os.path.getsize(f"{self.path}-wal"):
                 _remove(f"{self.path}-wal")
-            return f"nudge.db was replaced while the server was running; the history until then is kept as {kept}"
+            return f"nudge.db was replaced while the server was running; the one until then is kept as {kept}"
         removed = "nudge.db-wal" if self._holds_file() else "nudge.db"
         recovered = f"{self.path}.recovered"
         _remove(recovered)
@@ -202,7 +202,7 @@ class Database:
             _remove(self.path + suffix)
         os.replace(recovered, self.path)
         return (
-            f"{removed} was removed while the server was running; the history was written again, with all that was"
+            f"{removed} was removed while the server was running; the database was written again, with all that was"
             " recorded"
         )
 
@@ -228,7 +228,7 @@ def _sentence(error: Exception) -> str:
         return error.message
     if isinstance(error, sqlite3.Error):
         return to_nudge_error(error).message
-    return f"the history cannot be opened: {getattr(error, 'strerror', None) or error}"
+    return f"the database cannot be opened: {getattr(error, 'strerror', None) or error}"
 
 
 def _format_of(path: str) -> int:

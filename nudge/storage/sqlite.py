@@ -33,13 +33,13 @@ def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sq
             _uri(path, "ro"), uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
-        raise StorageFailed(f"the history cannot be opened: {error}") from None
+        raise StorageFailed(f"the database cannot be opened: {error}") from None
     try:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         connection.close()
-        raise StorageFailed(f"the history cannot be read: {error}") from error
+        raise StorageFailed(f"the database cannot be read: {error}") from error
     return connection
 
 

@@ -210,4 +210,4 @@ def to_nudge_error(error: sqlite3.Error) -> NudgeError:
         return Unavailable("another process is writing to the history; try again")
     if str(error).startswith("fts5: "):
         return Invalid(str(error).removeprefix("fts5: "), field="query")
-    return StorageFailed(f"the history failed: {error}")
+    return StorageFailed(f"the database failed: {error}")

@@ -19,7 +19,7 @@ def examine(path: str) -> dict[str, int]:
     """Count the observations and sessions in a backup, before anything is changed."""
     database = config.database_file()
     if os.path.exists(database) and os.path.exists(path) and os.path.samefile(path, database):
-        raise Invalid(f"{path} is the history itself")
+        raise Invalid(f"{path} is the database itself")
     return backup.examine(path)
 
 
@@ -33,7 +33,7 @@ def restore(path: str) -> str | None:
             os.path.join(directory, paths.LOCK),
             Unavailable("a server is running; end your agents, then run: nudge restore"),
         ),
-        _lock(f"{database}.lock", StorageFailed("another server holds the history")),
+        _lock(f"{database}.lock", StorageFailed("another server holds the database")),
     ):
         try:
             return backup.replace(path, database)

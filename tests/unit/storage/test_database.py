@@ -126,9 +126,9 @@ def test_whoever_comes_second_reads(opened: Callable[[], Database]) -> None:
     succeeds."""
     first, second = opened(), opened()
     run(first.write(add("a")))
-    assert (second.reason, second.readable) == ("another server holds the history", True)
+    assert (second.reason, second.readable) == ("another server holds the database", True)
     assert run(second.read(names)) == ["a"]
-    with pytest.raises(StorageFailed, match="another server holds the history"):
+    with pytest.raises(StorageFailed, match="another server holds the database"):
         run(second.write(add("b")))
     first.close()
     run(second.write(add("b")))
