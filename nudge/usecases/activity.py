@@ -42,6 +42,10 @@ class SessionActivity:
         activity = self._get(session, now)
         activity.count = activity.reminded_at = 0
 
+    def forget(self, session: str) -> None:
+        """The session has ended; whatever is seen of it from now on is a sign that it goes on."""
+        self._sessions.pop(session, None)
+
     def is_reminder_due(self, session: str) -> bool:
         """Whether the session did enough since its last update, and since the last reminder."""
         activity = self._sessions.get(session)

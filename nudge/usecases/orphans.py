@@ -21,12 +21,14 @@ def is_gone(
     connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None = None
 ) -> bool:
     """Whether the session that owns an attempt has ended, or has given no sign for half an hour. `last_seen` is what a
-    server knows beside the history."""
+    server knows beside the history; it forgets a session that ends.
+
+    The end is not compared with the other times: hooks have the wall clock, which may have been set since the server's
+    clock began."""
     ended_at, last = views.session_times(connection, session)
-    seen = max(updated_at, last or 0.0, last_seen or 0.0)
-    if ended_at is not None and int(seen) <= ended_at:
+    if ended_at is not None and last_seen is None:
         return True
-    return now - seen > limits.ORPHANED_AFTER
+    return now - max(updated_at, last or 0.0, last_seen or 0.0) > limits.ORPHANED_AFTER
 
 
 def told_at_start(

@@ -37,8 +37,11 @@ async def record(app: App, params: history.Record, call: Call) -> Any:
     """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
     context = credit.context_of(app, params.event, call)
     result = await history.record(app, params, call)
-    if call.client_process is not None and params.event["type"] != "session_end":  # after which another may have begun
-        app.clients.observe(call.client_process, str(params.event["session_id"]))
+    session = str(params.event["session_id"])
+    if params.event["type"] == "session_end":
+        app.activity.forget(session)
+    elif call.client_process is not None:  # after an end, another may have begun in the process
+        app.clients.observe(call.client_process, session)
     if result["id"] is not None and app.history is not None:
         await credit.credit(app, app.history, params.event, context)
         text = await telling.answer(app, app.history, params.event, result["id"], call)

@@ -14,7 +14,6 @@ from nudge import limits
 from nudge.config import Settings
 from nudge.context import Context
 from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
-from nudge.history import store
 from nudge.memories import journal
 from nudge.memories.attempts import Resolution
 from nudge.memories.note import Lifetimes
@@ -61,9 +60,9 @@ class Service:
         memory: dict[str, Any] = self("memory_get", id=note_id)["memory"]
         return memory
 
-    def record(self, kind: str, session: str) -> None:
-        happened = event(kind, session_id=session, timestamp=int(self.app.now()), project=PROJECT)
-        asyncio.run(self.database.write(lambda connection: store.record(connection, happened)))
+    def record(self, kind: str, session: str, ago: int = 0) -> None:
+        happened = event(kind, session_id=session, timestamp=int(self.app.now()) - ago, project=PROJECT)
+        self("record", event=happened)
 
 
 @pytest.fixture
@@ -311,6 +310,16 @@ def test_an_orphan_is_offered_in_its_repo_when_its_session_ended(service: Servic
     assert service("get_orphaned_ghap", call=other, session_id="s3") == {"has_orphan": False}
     with pytest.raises(NotFound, match="another repo"):
         service("get_orphaned_ghap", call=other, session_id="s3", adopt=number)
+
+
+def test_a_session_ends_whatever_its_clock_says(service: Service) -> None:
+    """Hooks have the wall clock, which may have been set back since the server's clock began. What is seen of the
+    session afterwards says that it goes on."""
+    number = service.start("s1")
+    service.record("session_end", "s1", ago=3_600)
+    assert service("get_orphaned_ghap", session_id="s2")["id"] == number
+    service("update_ghap", session_id="s1", note="resumed")
+    assert not service("get_orphaned_ghap", session_id="s2")["has_orphan"]
 
 
 def test_a_silent_session_is_gone_after_half_an_hour(service: Service) -> None:
