@@ -137,6 +137,10 @@ class Attempt:
         return self.status == OPEN_STATUS
 
     @property
+    def prediction(self) -> str:
+        return str(self.note.draft.metadata.get("prediction") or "")
+
+    @property
     def observed(self) -> str | None:
         """The outcome that a command showed; nobody has to agree."""
         observed = self.note.draft.metadata.get("observed")

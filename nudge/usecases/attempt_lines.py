@@ -66,7 +66,7 @@ async def observe_outcome(
     session, command = str(event["session_id"]), str(event.get("content") or "")
     lines = []
     for attempt, has_changed_files in await database.read(lambda connection: _open_attempts(connection, session)):
-        came_true = judge(str(attempt.note.draft.metadata.get("prediction") or ""), command, code)
+        came_true = judge(attempt.prediction, command, code)
         if came_true is None or int(event["timestamp"]) < int(attempt.note.created_at):
             continue
         observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
@@ -86,22 +86,25 @@ def _open_attempts(connection: sqlite3.Connection, session: str) -> list[tuple[A
 
 
 async def _keep(app: App, attempt: Attempt, observed: Observed, *, resolves: bool) -> bool:
-    """Whether it could be kept: somebody else may have resolved the attempt meanwhile."""
+    """Whether it was kept: meanwhile somebody may have changed or resolved the attempt, or told its agent."""
     now, lifetimes = app.now(), lifetimes_of(app)
     result = f"the predicted command exited with {observed.exit_code} (#{observed.observation})"
 
-    def write(connection: sqlite3.Connection) -> None:
+    def write(connection: sqlite3.Connection) -> bool:
+        current = journal.get(connection, attempt.id)
+        if current.prediction != attempt.prediction or (current.was_told(observed) and not resolves):
+            return False
         if resolves:
             resolution = Resolution(observed.status, result=result, is_captured=True)
-            journal.resolve(connection, attempt, resolution, now, lifetimes)
+            journal.resolve(connection, current, resolution, now, lifetimes)
         else:
-            journal.note_outcome(connection, attempt, observed, now)
+            journal.note_outcome(connection, current, observed, now)
+        return True
 
     try:
-        await app.write(Call(), write)
+        return await app.write(Call(), write)
     except NudgeError:
         return False
-    return True
 
 
 def _outcome_line(attempt: Attempt, observed: Observed, command: str, *, is_resolved: bool) -> Line:
@@ -125,7 +128,7 @@ def _update(attempt: Attempt) -> str:
 
 
 def _prediction(attempt: Attempt) -> str:
-    return quote(str(attempt.note.draft.metadata.get("prediction") or ""), limits.INJECTED_NOTE_CHARS)
+    return quote(attempt.prediction, limits.INJECTED_NOTE_CHARS)
 
 
 def _line(attempt: Attempt, text: str, reason: str) -> Line:

@@ -256,6 +256,41 @@ def test_a_failure_resolves_nothing_before_something_was_changed(open_service: O
 
 
 @pytest.mark.parametrize("setting", ["offer", "auto"])
+def test_of_two_runs_at_once_one_is_told(open_service: Open, setting: str) -> None:
+    """A client runs tools side by side: the outcome is kept once, and offered once."""
+    service = open_service(journal=setting)
+    number = service.start()
+    now = int(service.app.now())
+    events = [event("command", "make bench", now, project=PROJECT, metadata={"exit_code": 0}) for _ in range(5)]
+    call = Call(door="hook", deadline=boot_seconds() + 60)
+
+    async def record() -> list[dict[str, Any]]:
+        return list(
+            await asyncio.gather(*(service.app.execute("nudge.record", {"event": one}, call) for one in events))
+        )
+
+    assert len([result for result in asyncio.run(record()) if "tell" in result]) == 1
+    assert service.attempt(number)["metadata"].get("outcome") == (None if setting == "offer" else "confirmed")
+
+
+def test_an_update_at_the_same_moment_is_not_lost(service: Service) -> None:
+    """What was observed is written to the attempt as it is by then, and not at all when it predicts something else."""
+    service.start()
+
+    async def both(**fields: str) -> dict[str, Any]:
+        ran = event("command", "make bench", int(service.app.now()), project=PROJECT, metadata={"exit_code": 0})
+        hook = service.app.execute("nudge.record", {"event": ran}, Call(door="hook", deadline=boot_seconds() + 60))
+        update = service.app.execute("nudge.update_ghap", {"session_id": "s1", **fields}, Call())
+        await asyncio.gather(hook, update)
+        return dict(await service.app.execute("nudge.get_active_ghap", {"session_id": "s1"}, Call()))
+
+    notes = [f"note {number}" for number in range(20)]
+    for note in notes:
+        active = asyncio.run(both(note=note))
+    assert [one["note"] for one in active["iterations"]] == notes and active["observed"]["outcome"] == "confirmed"
+
+
+@pytest.mark.parametrize("setting", ["offer", "auto"])
 def test_an_attempt_keeps_no_copy_of_the_command(open_service: Open, setting: str) -> None:
     """It names the observation: a purge of that leaves nothing behind."""
     service = open_service(journal=setting)
