@@ -67,7 +67,10 @@ async def observe_outcome(
     lines = []
     for attempt, has_changed_files in await database.read(lambda connection: _open_attempts(connection, session)):
         came_true = judge(attempt.prediction, command, code)
-        if came_true is None or int(event["timestamp"]) < int(attempt.note.created_at):
+        # Times are compared only for what waited in the spool: hooks have the wall clock, which may have been set since
+        # the server's began.
+        is_older = not can_tell and int(event["timestamp"]) < int(attempt.note.created_at)
+        if came_true is None or is_older:
             continue
         observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
         # Agents look first at what fails: before anything was changed, a failure does not end the attempt.
