@@ -96,14 +96,14 @@ def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -
     """Return the ids of notes that may have most of these words in their titles: all of a namespace, or the newest of
     many, and perhaps some of other namespaces.
 
-    A title with most of the words has some of the rare ones, which few titles have. Long words are mostly rare: they
-    are looked for first, until few titles have as many of them as there must be.
+    A title with most of the words has some of the rare ones, which few titles have. Numbers and long words are mostly
+    rare: they are looked for first, until few titles have as many of them as there must be.
     """
     may_lack = len(words) - most_of(words)
     frequencies: dict[str, int] = {}
     counts: Counter[int] = Counter()
     rare = 0
-    for word in sorted(words, key=len, reverse=True):
+    for word in sorted(words, key=lambda word: (word.isalpha(), -len(word))):
         ids = _titled(connection, word)
         frequencies[word] = len(ids)
         if len(ids) < _FREQUENT_IN_TITLES:
