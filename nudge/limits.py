@@ -275,6 +275,7 @@ SWEPT_NOTES = 500  # expired notes that one transaction moves to the archive
 # The journal
 MAX_ATTEMPT_TEXT_BYTES = 1_000  # of a hypothesis, an action, a prediction, a note, a cause, a lesson
 MAX_RESULT_BYTES = 2_000  # of a result, and of a surprise
+ITERATIONS_SHOWN = 5  # the latest of an attempt that an agent is at
 DEFAULT_ATTEMPTS_LISTED, MAX_ATTEMPTS_LISTED = 20, 100
 ORPHANED_AFTER = 30 * 60.0  # seconds without a sign of the session that owns an open attempt
 CHECK_IN_ACTIONS = 10  # without an update, after which an agent is reminded of its attempt

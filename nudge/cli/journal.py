@@ -28,7 +28,7 @@ _STRATEGIES = (
     *("systematic-elimination", "trial-and-error", "research-first", "divide-and-conquer", "root-cause-analysis"),
     *("copy-from-similar", "check-assumptions", "read-the-error", "ask-user"),
 )
-_STYLES = {"open": "yellow", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
+_STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*_OUTCOMES, "open")
 _CLOSE = 0.1  # between what was predicted and what came: well calibrated
 
@@ -67,7 +67,8 @@ verb_group(
 def list_attempts(
     invocation: Invocation, project: str | None, all_projects: bool, limit: int | None, **filters: Any
 ) -> int:
-    """The open ones first, then the latest."""
+    """The open ones first, then the latest. An orphan is open, and its session is gone: `nudge journal adopt` takes it
+    over."""
     console = invocation.console
     fields = {**project_params(chosen_project(project, all_projects)), **params.given(limit=limit, **filters)}
     result = invocation.client().call("nudge.list_ghap_entries", fields)
@@ -205,7 +206,7 @@ def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[s
     rows = [
         (
             note_name(entry["id"]),
-            entry["status"],
+            "orphan" if entry.get("is_orphan") else entry["status"],
             _age(entry["updated_at"]),
             entry.get("domain", "other"),
             *([escape(entry["namespace"])] if several else []),

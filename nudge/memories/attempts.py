@@ -163,8 +163,10 @@ class Attempt:
         return str(adoptions[-1]["at"]) if adoptions else None
 
     def to_wire(self) -> dict[str, Any]:
-        """All that is known of it; fields without a value are left out."""
+        """All that is known of it but the older iterations; fields without a value are left out."""
         metadata = {name: value for name, value in self.note.draft.metadata.items() if name != "outcome"}
+        if "iterations" in metadata:
+            metadata["iterations"] = metadata["iterations"][-limits.ITERATIONS_SHOWN :]
         return {**self.to_summary(), **metadata}
 
     def to_summary(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 GLOBAL = "global"
 
 _ID = re.compile(r"m?([1-9][0-9]{0,17})")
+_LISTED_METADATA = ("domain", "outcome", "confidence_tier")  # of an attempt
 _CHANGEABLE = (
     *("title", "content", "tier", "namespace", "tags", "kind", "priority", "confidence", "source", "metadata"),
     "expires_at",
@@ -119,6 +120,14 @@ class Note:
             "updated_at": rfc3339(self.updated_at),
             **{name: value for name, value in optional.items() if value not in (None, {})},
         }
+
+    def to_row(self, score: float | None = None) -> dict[str, Any]:
+        """As part of a list. The fields of an attempt are in its content, and its history is long: `memory_get` has
+        them."""
+        row = self.to_wire(score)
+        if self.draft.kind == ATTEMPT and "metadata" in row:
+            row["metadata"] = {name: row["metadata"][name] for name in _LISTED_METADATA if name in row["metadata"]}
+        return row
 
 
 def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBAL, source: str = "api") -> Draft:

@@ -148,13 +148,18 @@ async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: 
 
 
 async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
+    """`is_orphan`: the attempt is open, and its session is gone."""
     select = await _selection(app, params, call)
 
-    def read(connection: sqlite3.Connection) -> list[Attempt]:
-        return journal.listed(connection, select(connection), params.limit + 1)
+    def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+        attempts = journal.listed(connection, select(connection), params.limit + 1)
+        orphaned = {attempt.id for attempt in attempts if attempt.is_open and is_gone(app, connection, attempt)}
+        return [
+            {**attempt.to_summary(), **({"is_orphan": True} if attempt.id in orphaned else {})} for attempt in attempts
+        ]
 
     found = await app.read(read)
-    rows, cut = fitting([attempt.to_summary() for attempt in found[: params.limit]])
+    rows, cut = fitting(found[: params.limit])
     more = cut or len(found) > params.limit
     return {"entries": rows, "count": len(rows), **({"more": True} if more else {})}
 

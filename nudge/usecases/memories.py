@@ -155,7 +155,7 @@ async def recall(app: App, params: Recall, call: Call) -> Any:
 
     matches = await app.read(read)
     chosen, tokens = _within_budget(matches, params.budget_tokens)
-    rows, more = fitting([match.note.to_wire(match.score.total) for match in chosen])
+    rows, more = fitting([match.note.to_row(match.score.total) for match in chosen])
     if params.touch and rows:
         try:
             ids = [row["id"] for row in rows]
@@ -172,7 +172,7 @@ async def search(app: App, params: SearchMemories, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[notes.Match]:
         return notes.search(connection, params.query, visible.filter(connection, params), params.limit, now)
 
-    rows, more = fitting([match.note.to_wire(match.score.total) for match in await app.read(read)])
+    rows, more = fitting([match.note.to_row(match.score.total) for match in await app.read(read)])
     return {"results": rows, "count": len(rows), "query": params.query, **({"more": True} if more else {})}
 
 
@@ -184,7 +184,7 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
         return notes.listed(connection, visible.filter(connection, params), params.limit + 1, now, params.offset)
 
     found = await app.read(read)
-    rows, cut = fitting([note.to_wire() for note in found[: params.limit]])
+    rows, cut = fitting([note.to_row() for note in found[: params.limit]])
     more = cut or len(found) > params.limit
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
 

@@ -117,6 +117,12 @@ def test_several_projects_are_told_apart(nudge: Nudge, server: Server) -> None:
     assert server.params["project"] is None and server.params["outcome"] == "falsified"
 
 
+def test_an_orphan_is_shown_as_one(nudge: Nudge, server: Server) -> None:
+    """It waits for somebody to adopt or to resolve it."""
+    server.answers["nudge.list_ghap_entries"]["entries"][0] = {**ENTRY, "is_orphan": True}
+    assert nudge("journal").out.splitlines()[0] == "m12  orphan     now  debugging  find the leak"
+
+
 def test_json_is_the_exact_result(nudge: Nudge, server: Server) -> None:
     """Of every verb."""
     lines = [

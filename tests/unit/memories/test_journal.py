@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from nudge.memories import archive, journal, store, transfer
 from nudge.memories.attempts import Attempt, Plan, Resolution
 from nudge.memories.note import Draft
 from nudge.memories.store import OPEN
+from nudge.storage import migrations
 
 from .stored import LIFETIMES, NOW, add
 
@@ -74,6 +76,18 @@ def test_a_copy_that_is_still_open_does_not_undo_an_outcome(notes: sqlite3.Conne
     merge = transfer.Merge(notes, NOW + 3, LIFETIMES)
     merge.notes([replace(copy, updated_at=NOW + 2)])
     assert journal.get(notes, attempt.id).status == "confirmed" and merge.counts == {transfer.UNCHANGED: 1}
+
+
+def test_a_database_from_before_the_journal_gets_its_columns() -> None:
+    """With the notes that it has."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as old:
+        before = migrations.MIGRATIONS[: migrations.MIGRATIONS.index(migrations._JOURNAL)]
+        migrations.migrate(old, before)
+        add(old, "a note")
+        migrations.migrate(old)
+        attempt = start(old)
+        assert [one.id for one in journal.open_in_session(old, "s1")] == [attempt.id]
+        assert old.execute("SELECT count(*) FROM notes").fetchone() == (2,)
 
 
 def test_an_archived_attempt_comes_back_with_its_outcome(notes: sqlite3.Connection) -> None:

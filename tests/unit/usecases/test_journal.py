@@ -126,6 +126,9 @@ def test_many_long_updates_fit_into_the_note(service: Service) -> None:
     metadata = service.note(number)["metadata"]
     assert metadata["iteration_count"] == 41 and 0 < len(metadata["iterations"]) < 40
     assert metadata["iterations"][-1]["was"]["hypothesis"].startswith("38 ")
+    assert service("get_active_ghap", session_id="s1")["iterations"] == metadata["iterations"][-5:]
+    [row] = service("memory_recall", context="session lookup index make bench")["memories"]
+    assert row["metadata"] == {"domain": "other"}, "an agent that recalls does not read all of that"
     exported = service("memory_export")["memories"]
     service.resolve("s1")
     assert service("memory_import", memories=exported)["conflicts"] == 0
@@ -303,6 +306,7 @@ def test_an_orphan_is_offered_in_its_repo_when_its_session_ended(service: Servic
     number = service.start("s1")
     assert service("get_orphaned_ghap", session_id="s2") == {"has_orphan": False}
     service.record("session_end", "s1")
+    assert [row.get("is_orphan") for row in service("list_ghap_entries")["entries"]] == [True]
     found = service("get_orphaned_ghap", session_id="s2")
     assert found["has_orphan"] and found["id"] == number and found["hypothesis"] == PLAN["hypothesis"]
     assert service("get_orphaned_ghap", session_id="s1") == {"has_orphan": False}, "its own"
