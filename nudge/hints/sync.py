@@ -19,12 +19,21 @@ Bases = Mapping[tuple[str, str], dict[str, str]]
 # Whether a hint of the tool's own stays as it is, given what was found in its place.
 Keeps = Callable[[Hint, Hint | None], bool]
 
+SCANNED_BY, LEARNED_BY = "nudge scan", "nudge:learned"
+"""The owners of hints that nobody set."""
+GUESS_CONFIDENCE = 0.2
+
 _SOURCE = "tool-output"
 _REDACTED = "[REDACTED:secret]"
 
 
 # Whether a hint of somebody else's is replaced by what was found in its place.
 Replaces = Callable[[Hint, Hint], bool]
+
+
+def is_guess(meta: Mapping[str, Any]) -> bool:
+    """Whether `scan` set a hint to the usual command of a language, for want of better."""
+    return meta.get("added_by") == SCANNED_BY and meta.get("confidence") == GUESS_CONFIDENCE
 
 
 def replace_none(held: Hint, new: Hint) -> bool:

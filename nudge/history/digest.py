@@ -12,7 +12,7 @@ from nudge import limits
 from nudge.clock import ago
 from nudge.context import is_below, is_project
 from nudge.errors import Invalid
-from nudge.history import facts, ledger, projects
+from nudge.history import facts, ledger, projects, told_hints
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
 from nudge.scoring import half_life
@@ -102,6 +102,8 @@ def build(
         if project is not None:
             known = facts.load(connection, project)
             learned = known.at_start(project, now, place.cwd)
+            hints = told_hints.runnable(hints, known.invocations(project, now), place.cwd)
+            hints = told_hints.add_last_runs(connection, project, hints, now)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
@@ -167,6 +169,7 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
     """A value is told whole, or by the command that prints it."""
     for hint in hints:
         value, reason = hint["value"], single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
+        reason = "; ".join(filter(None, (reason, hint.get("outcome"))))
         if value is None:
             told = "[secret]"
         elif len(value) > limits.INJECTED_VALUE_CHARS or "\n" in value.strip():

@@ -7,12 +7,12 @@ in the tables `facts` (one row for each answer and session) and `invocations`.
 from __future__ import annotations
 
 import os
-import shutil
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.clock import ago
+from nudge.history import availability
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
 from nudge.history.shell import Simple, split_commands
@@ -20,7 +20,7 @@ from nudge.text import quote, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
     from nudge.history.event import Connection
@@ -69,20 +69,33 @@ class Offer:
     fact: Fact
     answer: str
     support: Support
+    also: tuple[str, ...] = ()
+    """Other subjects that have the same answer."""
 
     def text(self, now: float) -> str:
         """One line, without a command that is cut: a longer offer is told without its error, or not at all."""
-        subject, answer = quote(self.fact.subject, limits.MAX_TOLD_COMMAND), quote(self.answer, limits.MAX_TOLD_COMMAND)
         if max(len(self.fact.subject), len(self.answer)) > limits.MAX_TOLD_COMMAND:
             return ""
+        subjects = [quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also)]
+        subject, answer = " and ".join(subjects), quote(self.answer, limits.MAX_TOLD_COMMAND)
         number = len(self.support.sessions)
         sessions = "1 session" if number == 1 else f"{number} sessions"
-        failed = "does not exist here" if self.fact.kind == PATH else "fails here"
+        verbs = ("do not exist", "fail") if self.also else ("does not exist", "fails")
+        failed = f"{verbs[self.fact.kind != PATH]} here"
         worked = f"what worked in {sessions}, last {ago(now - self.support.timestamp)}: {answer}"
         worked += f" #{self.support.success_id}" if self.support.success_id else ""
         error = "" if self.fact.kind == PATH else f" ({single_line(self.fact.error, limits.MAX_TOLD_ERROR)})"
         whole = f"{subject} {failed}{error}; {worked}"
         return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{subject} {failed}; {worked}"
+
+    def joined(self, other: Offer) -> Offer:
+        """This offer with the subject of another that has the same answer, if there is room for it."""
+        both = (*self.also, other.fact.subject)
+        if sum(map(len, (self.fact.subject, *both))) > limits.MAX_TOLD_COMMAND:
+            return self
+        newest = max(self.support, other.support, key=lambda support: support.timestamp)
+        sessions = self.support.sessions | other.support.sessions
+        return replace(self, support=replace(newest, sessions=sessions), also=both)
 
 
 @dataclass(slots=True)
@@ -246,9 +259,14 @@ class Facts:
         return facts.get((CALL, call_of(commands[0]))) if len(commands) == 1 else None
 
     def at_start(self, project: str, now: float, cwd: str | None) -> list[Offer]:
-        """The few facts that a session should know before it starts, those of most sessions first."""
-        usable = [offer for offer in self._confirmed(project, now) if is_usable(offer, cwd)]
-        return usable[: limits.MAX_START_FACTS]
+        """The few facts that a session should know before it starts, those of most sessions first; those with the same
+        answer are one."""
+        groups: dict[tuple[str, bool], Offer] = {}
+        for offer in self._confirmed(project, now):
+            if is_usable(offer, cwd):
+                group = (offer.answer, offer.fact.kind == PATH)
+                groups[group] = groups[group].joined(offer) if group in groups else offer
+        return sorted(groups.values(), key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
 
     def invocations(self, project: str, now: float) -> list[Offer]:
         """What to run in the place of a command that does not work, those of most sessions first."""
@@ -319,21 +337,19 @@ def _runs(fact: Fact, command: Simple) -> bool:
     return command.tool == tool and option in {argument.split("=")[0] for argument in command.arguments}
 
 
-def is_usable(offer: Offer, cwd: str | None, which: Callable[[str], str | None] = shutil.which) -> bool:
-    """Whether the answer exists here, and what it replaces does not. Of a directory that is not on this machine
-    nothing is known."""
-    if cwd is None or not os.path.isdir(cwd):
+def is_usable(offer: Offer, cwd: str | None) -> bool:
+    """Whether the answer exists here, and what it replaces does not."""
+    if cwd is None or not availability.is_known(cwd):
         return True
     if offer.fact.kind == PATH:
         return os.path.exists(os.path.join(cwd, offer.answer)) and not os.path.exists(
             os.path.join(cwd, offer.fact.subject)
         )
-    commands = split_commands(offer.answer)
-    program = commands[0].program if commands else ""
-    if "/" in program:
-        return os.path.exists(os.path.join(cwd, program))
-    below = (os.path.join(cwd, folder, program) for folder in (".venv/bin", "venv/bin", "node_modules/.bin"))
-    return which(program) is not None or any(map(os.path.exists, below))
+    if offer.fact.kind == MODULE and any(
+        availability.has_module(command.program, command.tool, cwd) for command in split_commands(offer.fact.subject)
+    ):
+        return False
+    return availability.can_run(offer.answer, cwd)
 
 
 def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:

@@ -1,7 +1,7 @@
 """The ledger: every line that a session was told, when and why, and whether it was used afterwards.
 
 A line has a name that is the same in every session: a hint's `component/key`, a note's `m12`, `fact SUBJECT`,
-`edit PATH`. It is used when the session runs its command, fetches its id or opens its file.
+`edit PATH`. It is used when the session runs its command and that works, fetches its id or opens its file.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -14,6 +14,7 @@ from zlib import crc32
 
 from nudge import limits
 from nudge.history.event import marks
+from nudge.history.failed_tests import find_failed
 from nudge.history.observations import SESSION_TYPES
 from nudge.text import to_unicode
 
@@ -152,7 +153,7 @@ def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
     """Whether an event runs a command, fetches an id or opens a file."""
     content, is_command = str(event.get("content") or ""), event.get("type") in _COMMANDS
     if kind == COMMAND:
-        return is_command and _runs(content, text)
+        return is_command and _runs(content, text) and _has_worked(event)
     if kind == IDENTITY:
         by_cli = is_command and content.startswith("nudge ") and bool(_names(text) & set(content.split()))
         return by_cli or (event.get("type") == "mcp_call" and bool(_names(text) & _fetched(event)))
@@ -163,6 +164,12 @@ def _runs(content: str, command: str) -> bool:
     """Whether a command line has the words of a command, one after the other."""
     words, wanted = content.split(), command.split()
     return bool(wanted) and any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
+
+
+def _has_worked(event: Mapping[str, Any]) -> bool:
+    """Whether a command did what it is for; a test runner does that when tests fail, too."""
+    error = _metadata(event).get("error")
+    return event.get("type") != "command_error" or (isinstance(error, str) and bool(find_failed(error)))
 
 
 def _names(identity: str) -> set[str]:

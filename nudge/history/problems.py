@@ -169,6 +169,8 @@ class _Open:
     outcome: Outcome
     left: int = _WITHIN
     installed: str | None = None
+    is_repaired: bool = False
+    """Whether the missing module was installed for the very interpreter that lacked it."""
 
 
 def call_of(command: Simple) -> str:
@@ -197,9 +199,11 @@ def _answer(entry: _Open, commands: list[Simple], problem: Problem | None) -> st
         if wanted.kind in (PROGRAM, MODULE):
             if command.tool in _INSTALLERS and "install" in command.words and problem is None:
                 entry.installed = " ".join((*command.variables, *command.words))
+                if wanted.kind == MODULE and _installs(command, wanted):
+                    entry.is_repaired = True
             if command.tool == wanted.tool and command.tool not in _INSTALLERS:
                 if command.head != wanted.head:
-                    return command.head
+                    return None if entry.is_repaired else command.head
                 if entry.installed:
                     return entry.installed
         elif wanted.kind == PATH and not (problem is not None and problem.kind == PATH):
@@ -210,6 +214,16 @@ def _answer(entry: _Open, commands: list[Simple], problem: Problem | None) -> st
             if option not in {argument.split("=")[0] for argument in command.arguments}:
                 return " ".join((*command.variables, *command.words))[:200]
     return None
+
+
+def _installs(command: Simple, wanted: Problem) -> bool:
+    """Whether a command installs the module that was missing, with the interpreter that lacked it or the pip beside
+    it."""
+    interpreter = wanted.head.split()[-3]  # PROGRAM -m MODULE, after variables
+    beside = posixpath.dirname(command.program) == posixpath.dirname(interpreter)
+    is_same = command.program == interpreter if command.is_python_module else beside
+    names = {re.split(r"[^\w.-]", argument)[0].replace("-", "_").casefold() for argument in command.arguments}
+    return is_same and wanted.missing.partition(".")[0].casefold() in names
 
 
 def _similar_path(missing: str, command: Simple) -> str | None:

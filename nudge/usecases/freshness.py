@@ -37,9 +37,11 @@ def named_paths(cmd: str) -> list[str]:
     return paths[: limits.MAX_BASIS_FILES]
 
 
-def changed_files(root: str, basis: Mapping[str, str]) -> list[str]:
-    """The files of a hint's basis that are not what they were, or are gone."""
-    return [path for path, digest in basis.items() if _is_inside(path) and _digest(os.path.join(root, path)) != digest]
+def changed_files(root: str, basis: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """The files of a hint's basis that are not what they were, and those that are not in this clone."""
+    now = {path: _digest(os.path.join(root, path)) for path in basis if _is_inside(path)}
+    changed = [path for path, digest in now.items() if digest not in (basis[path], _GONE)]
+    return changed, [path for path, digest in now.items() if digest == _GONE]
 
 
 def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, Any]]:
@@ -49,9 +51,10 @@ def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, An
     is_marked = False
     for hit in hits:
         basis = hit.pop("basis", None)
-        if basis and root is not None and (changed := changed_files(root, basis)):
-            _mark(hit["match_explain"], changed)
-            hit["stale"] = f"{changed[0]} changed since"
+        changed, gone = changed_files(root, basis) if basis and root is not None else ([], [])
+        if reasons := [*(f"{path} is not here" for path in gone), *(f"{path} changed since" for path in changed)]:
+            _mark(hit["match_explain"], reasons)
+            hit["stale"], hit["is_gone"] = reasons[0], bool(gone)
             if "score" in hit:
                 hit["score"] = hit["match_explain"]["score"]
             is_marked = True
@@ -64,9 +67,9 @@ def _rank(hit: dict[str, Any]) -> tuple[bool, float]:
     return is_partial, 0.0 if is_partial else -hit["score"]
 
 
-def _mark(explanation: dict[str, Any], changed: list[str]) -> None:
+def _mark(explanation: dict[str, Any], reasons: list[str]) -> None:
     explanation["score"] = round(explanation["score"] * STALE_FACTOR, 4)
-    explanation["reasons"] = [*(f"{path} changed since" for path in changed), *explanation["reasons"]]
+    explanation["reasons"] = [*reasons, *explanation["reasons"]]
 
 
 def _find_root(cwd: str | None) -> str | None:

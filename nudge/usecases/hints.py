@@ -169,6 +169,7 @@ async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) 
     marked = await asyncio.to_thread(freshness.mark_stale, hits, cwd)
     for hit in marked:
         hit.pop("stale", None)  # it is among the reasons
+        hit.pop("is_gone", None)
     return marked
 
 

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from nudge import config, limits, paths
 from nudge.context import Context, project_of
 from nudge.errors import NudgeError, StorageFailed
-from nudge.history import digest, ledger
+from nudge.history import digest, ledger, told_hints
 from nudge.history.digest import Digest
 from nudge.history.sessions import Place
 from nudge.memories.told import start_notes
@@ -91,14 +91,16 @@ def stored_lines(
 
 def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
-    A hint that applies everywhere counts only when it was used."""
+    A hint that applies everywhere counts only when it was used, one whose file is not in this clone does not."""
+    from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
     from nudge.hints.value import search_text
 
+    origins = {SCANNED_BY: told_hints.SCANNED, LEARNED_BY: told_hints.LEARNED}
     rows: dict[str, dict[str, Any]] = {}
     for hit in hits:
         hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
         meta = hint["meta"]
-        if not (meta.get("scope") or hint.get("use_count")):
+        if not (meta.get("scope") or hint.get("use_count")) or hit.get("is_gone"):
             continue
         value = None if meta.get("sensitivity") == "secret" else search_text(hint["value"])
         reasons = hit["match_explain"]["reasons"]
@@ -107,6 +109,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "value": value,
             "score": hit["score"],
             "reasons": reasons,
+            "origin": told_hints.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
             "reason": "; ".join(filter(None, (hit.get("stale"), meta.get("reason")))),
         }
         rows.setdefault(name, row)

@@ -17,18 +17,18 @@ from nudge import limits
 from nudge.context import Context, project_name, project_of
 from nudge.errors import NudgeError
 from nudge.hints.model import Hint
+from nudge.hints.sync import LEARNED_BY, is_guess
 from nudge.history.facts import Facts, Offer
 from nudge.text import quote, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.freshness import digest_files, named_paths
-from nudge.usecases.scan import LEARNED_BY, is_guess
 
 JOBS = frozenset(("test", "build", "lint", "run", "install"))
 _MOST_CONFIDENCE = 0.8
 
-Jobs = dict[str, tuple[str, Offer]]
-"""For each job the command, and what it was learned from."""
+Jobs = dict[str, list[tuple[str, Offer]]]
+"""For each job the commands, best first, and what each was learned from."""
 
 
 async def update(app: App, invocations: Sequence[Offer], event: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ async def remove_unlearned(app: App, known: Facts, project: str) -> None:
     jobs = await asyncio.to_thread(_find_jobs, known.invocations(project, app.now()))
     held: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for hint in filter(_is_learned, app.session.store.hints()):
-        held.setdefault((hint.meta["scope"]["repo"], hint.component), {})[hint.key] = hint.basis or {}
+        held.setdefault((hint.meta["scope"]["repo"], hint.component), {})[_command_of(hint)] = hint.basis or {}
     for (repo, component), bases in held.items():
         if project_of(repo, None) == project:
             with suppress(NudgeError):
@@ -57,43 +57,44 @@ async def remove_unlearned(app: App, known: Facts, project: str) -> None:
 
 
 def _look(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, str, dict[str, dict[str, str]]]:
-    """The jobs, the component of the root, and the files that each job's command names."""
+    """The jobs, the component of the root, and the files that each command names."""
     from nudge.manifests import root_component  # late: it loads parsers that PRIMARY does not need to start
 
     jobs = _find_jobs(invocations)
     if not isinstance(root, str) or not Path(root).is_dir():
         return jobs, name, {}
-    bases = {job: digest_files(root, named_paths(cmd)) for job, (cmd, _) in jobs.items()}
+    commands = (cmd for found in jobs.values() for cmd, _ in found)
+    bases = {cmd: digest_files(root, named_paths(cmd)) for cmd in commands}
     return jobs, root_component(Path(root), name), bases
 
 
 def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
-    """Of several invocations for one job the one of most sessions, which comes first."""
+    """Of several invocations for one job that of most sessions comes first."""
     from nudge.manifests import job_invocation
 
     jobs: Jobs = {}
     for offer in invocations:
         job, cmd = job_invocation(offer.answer) or ("", "")
         if job in JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND:
-            jobs.setdefault(job, (cmd, offer))
+            jobs.setdefault(job, []).append((cmd, offer))
     return jobs
 
 
 async def _sync(app: App, repo: str, component: str, jobs: Jobs, bases: Mapping[str, dict[str, str]]) -> None:
     context = Context(repo=repo)
-    claimed = {hint.key for hint in app.session.store.live_hints(app.now(), component) if _is_said(hint, context)}
+    held = [hint for hint in app.session.store.live_hints(app.now(), component) if _is_said(hint, context)]
+    chosen = {job: pair for job, found in jobs.items() if (pair := _first_allowed(job, found, held))}
     entries = [
         (component, job, {"type": "command", "cmd": cmd}, _meta(job, offer, repo))
-        for job, (cmd, offer) in jobs.items()
-        if job not in claimed
+        for job, (cmd, offer) in chosen.items()
     ]
     decision = app.session.store.decide_sync(
         app.now(),
         {"repo": repo},
         LEARNED_BY,
         entries,
-        replaces=lambda held, _: is_guess(held),
-        bases={(component, job): basis for job, basis in bases.items() if basis},
+        replaces=lambda held, _: is_guess(held.meta),
+        bases={(component, job): bases[cmd] for job, (cmd, _) in chosen.items() if bases.get(cmd)},
     )
     if decision.change:
         app.commit(decision, Call())
@@ -104,18 +105,41 @@ def _is_learned(hint: Hint) -> bool:
 
 
 def _is_said(hint: Hint, context: Context) -> bool:
-    """Whether somebody who knows better says it for this repo."""
-    return not _is_learned(hint) and not is_guess(hint) and hint.scope.check(context).eligible
+    """Whether somebody else says it for this repo."""
+    return not _is_learned(hint) and hint.scope.check(context).eligible
+
+
+def _first_allowed(job: str, found: list[tuple[str, Offer]], held: list[Hint]) -> tuple[str, Offer] | None:
+    """The best command that no hint of somebody else's comes before. A guess does only when it is about another tool:
+    to have found `mypy` says nothing about `ruff check`."""
+    from nudge.manifests import uses_same_tool
+
+    others = [hint for hint in held if hint.key == job]
+    if any(not is_guess(hint.meta) for hint in others):
+        return None
+    guessed = [_command_of(hint) for hint in others]
+    return next((pair for pair in found if all(uses_same_tool(cmd, pair[0]) for cmd in guessed)), None)
+
+
+def _command_of(hint: Hint) -> str:
+    return str(hint.value["cmd"] if isinstance(hint.value, dict) and "cmd" in hint.value else hint.value)
 
 
 def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:
     number = len(offer.support.sessions)
-    subject = quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)
-    error = single_line(offer.fact.error, limits.MAX_TOLD_ERROR)
-    worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
     return {
-        "reason": f"{worked}, where {subject} failed #{offer.support.failure_id} ({error})",
+        "reason": _reason(offer),
         "confidence": min(round(0.3 + 0.1 * number, 1), _MOST_CONFIDENCE),
         "tags": [job],
         "scope": {"repo": repo},
     }
+
+
+def _reason(offer: Offer) -> str:
+    """As much as is told whole at a session's start."""
+    number, failure = len(offer.support.sessions), f"failed #{offer.support.failure_id}"
+    worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
+    where = f"{worked}, where {quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)} {failure}"
+    whole = f"{where} ({single_line(offer.fact.error, limits.MAX_TOLD_ERROR)})"
+    texts = (whole, where, f"{worked}, where another {failure}")
+    return next(text for text in texts if len(text) <= limits.INJECTED_REASON_CHARS)

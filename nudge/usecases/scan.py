@@ -9,14 +9,12 @@ from pydantic import Field
 
 from nudge import limits
 from nudge.hints.model import Hint
+from nudge.hints.sync import GUESS_CONFIDENCE, LEARNED_BY, SCANNED_BY, is_guess
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
 
-ADDED_BY = "nudge scan"
-LEARNED_BY = "nudge:learned"  # of hints that `learned_hints` sets
 CONFIDENCE = 0.4  # what a user or an agent sets counts for more
-GUESS_CONFIDENCE = 0.2
 
 
 class FoundCommand(Params):
@@ -55,19 +53,14 @@ async def _scan(app: App, params: Scan, call: Call) -> Any:
     entries = [(item.component, item.key, item.value, _meta(item, params.repo)) for item in params.found]
     bases = {(item.component, item.key): item.files for item in params.found if item.files}
     decision = app.session.store.decide_sync(
-        app.now(), {"repo": params.repo}, ADDED_BY, entries, _Unread(params.unread).keeps, _replaces, bases
+        app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, _replaces, bases
     )
     return decision.result if params.dry_run else app.commit(decision, call)
 
 
-def is_guess(hint: Hint) -> bool:
-    """Whether `scan` set a hint to the usual command of a language, for want of better."""
-    return hint.meta.get("added_by") == ADDED_BY and hint.meta.get("confidence") == GUESS_CONFIDENCE
-
-
 def _replaces(held: Hint, new: Hint) -> bool:
     """What the repo names itself replaces what was learned from outcomes; a guess does not."""
-    return held.meta.get("added_by") == LEARNED_BY and not is_guess(new)
+    return held.meta.get("added_by") == LEARNED_BY and not is_guess(new.meta)
 
 
 class _Unread:
@@ -91,7 +84,7 @@ def _meta(item: FoundCommand, repo: str) -> dict[str, Any]:
         "reason": item.reason,
         "confidence": GUESS_CONFIDENCE if item.guess else CONFIDENCE,
         "source": "tool-output",
-        "added_by": ADDED_BY,
+        "added_by": SCANNED_BY,
         "tags": [item.key],
         "scope": {"repo": repo},
     }

@@ -38,7 +38,7 @@ IN_VAIN = 20.0  # % of all sessions
 
 _CHARS_PER_TOKEN = 4
 _FACT = re.compile(
-    r'"(?P<subject>.+?)" (?:fails|does not exist) here.*?; what worked in .+?: "(?P<answer>.+)"(?: #\d+)?$'
+    r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here.*?; what worked in .+?: "(?P<answer>.+)"(?: #\d+)?$'
 )
 
 Failure = tuple[str, int]
@@ -149,7 +149,8 @@ class _Run:
 def _facts_in(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         if match := _FACT.search(line):
-            yield match["subject"], match["answer"]
+            for subject in match["subjects"].split('" and "'):
+                yield subject, match["answer"]
 
 
 def _count_right(database: str, offers: list[_Offer]) -> int:

@@ -73,6 +73,13 @@ def test_the_start_text_says_so_with_and_without_a_server(machine: Machine, repo
     assert f'shop/test: "make test" ({CHANGED}; Makefile:1)' in machine.cli("record", stdin=json.dumps(start)).stdout
 
 
+def test_a_hint_without_its_file_is_not_told_here(machine: Machine, repo: Path) -> None:
+    """`get` says that the file is not here; a session that starts is told nothing of it."""
+    (repo / "Makefile").unlink()
+    assert _explain(machine, repo)["reasons"][0] == "Makefile is not here"
+    assert "make test" not in machine.cli("inject", cwd=str(repo)).stdout
+
+
 def test_scan_makes_it_fresh(machine: Machine, repo: Path) -> None:
     """Also when the command is the same: nothing is a new version."""
     _edit(repo, "docs:\n")

@@ -186,6 +186,30 @@ def test_learned_comes_between_a_guess_and_what_the_repo_names(machine: Machine)
     assert named is not None and named["value"] == {"type": "command", "cmd": "make test"}
 
 
+def test_a_guess_about_another_tool_stays(machine: Machine) -> None:
+    """To have found mypy says nothing about the linter that scan guessed; its own tool replaces it."""
+    repo = _shop(machine)
+    (machine.base / "shop-service" / "pytest.ini").write_text("")
+    machine.cli("scan", cwd=repo)
+    _hook(machine, "s1", "t1", "tox -e py312", "Exit code 127\nbash: line 1: tox: command not found", repo)
+    _hook(machine, "s1", "t2", ".venv/bin/tox -e py312", cwd=repo)
+    guess = _test_hint(machine, repo)
+    assert guess is not None and guess["value"] == {"type": "command", "cmd": "pytest"}
+    _teach(machine, repo, "s2")
+    learned = _test_hint(machine, repo)
+    assert learned is not None and learned["value"] == {"type": "command", "cmd": "PYTHONPATH=src pytest"}
+
+
+def test_the_reason_of_a_learned_hint_is_never_cut(machine: Machine) -> None:
+    """A command that is too long for it is left out whole."""
+    repo, long = _shop(machine), f"/opt/{'x' * 60}/bin/python3 -m pytest"
+    _hook(machine, "s1", "t1", f"{long} tests", f"Exit code 1\n{long.split()[0]}: No module named pytest", repo)
+    _hook(machine, "s1", "t2", "pytest tests", cwd=repo)
+    hint = _test_hint(machine, repo)
+    assert hint is not None
+    assert re.fullmatch(r"worked in 1 session #\d+, where another failed #\d+", hint["meta"]["reason"])
+
+
 def test_a_secret_is_not_learned_as_a_hint(machine: Machine) -> None:
     """The guard's rules hold for what is learned, too."""
     repo = _shop(machine)

@@ -177,6 +177,16 @@ def test_a_command_is_told_whole_or_by_its_name(history: History, value: str) ->
     assert lines(history.digest(hints=[{**HINT, "value": whole}])) == [f'- api/test: "{whole}" (from the README)']
 
 
+def test_a_hint_whose_last_run_failed_is_told_as_such(history: History) -> None:
+    """Beside its reason, and behind the others."""
+    history.add("command_error", "make lint", age=DAY, error="Exit code 2")
+    hints = [{**HINT, "name": "api/lint", "value": "make lint", "reason": "Makefile:3"}, HINT]
+    assert lines(history.digest(hints=hints)) == [
+        '- api/test: "pytest -q" (from the README)',
+        '- api/lint: "make lint" (Makefile:3; failed 1d ago)',
+    ]
+
+
 def test_a_long_failing_command_is_not_cut(history: History) -> None:
     """It is told by its id."""
     prompt = history.prompt("go")
@@ -188,7 +198,7 @@ def test_a_long_failing_command_is_not_cut(history: History) -> None:
 def test_at_most_so_many(history: History) -> None:
     """Ten hints, five notes, three learned facts, three sessions that ended."""
     for number in range(5):
-        history.learn(f"tool{number} -m pytest", "pytest", 1)
+        history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 1)
     for number in range(6):
         session = f"s{number}"
         prompt = history.prompt("go", session=session)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nudge import limits
-from nudge.history import facts
+from nudge.history import availability, facts
 from nudge.history.facts import Facts, Learned
 from nudge.history.problems import Outcome
 from nudge.storage.migrations import migrate
@@ -92,6 +92,33 @@ def test_at_the_start_a_path_needs_two_sessions() -> None:
     assert len(known.at_start(PROJECT, NOW, None)) <= limits.MAX_START_FACTS
 
 
+def test_facts_with_the_same_answer_are_one_line() -> None:
+    """So that another fact has its place."""
+    known = Facts()
+    observe(known, "s1", BROKEN, Outcome("pytest", "bash: pytest: command not found", 2), Outcome(".venv/bin/pytest"))
+    observe(known, "s2", Outcome("ruff check", "bash: ruff: command not found", 3), Outcome(".venv/bin/ruff check"))
+    first, second = known.at_start(PROJECT, NOW, None)
+    assert (first.text(NOW), second.answer) == (
+        '"/usr/bin/python3 -m pytest" and "pytest" fail here (No module named pytest); '
+        'what worked in 1 session, last now: ".venv/bin/pytest"',
+        ".venv/bin/ruff",
+    )
+
+
+def test_a_module_that_is_there_now_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """The environment of the interpreter has it, by whichever hand; a module with a similar name is another."""
+    known = Facts()
+    missing = Outcome(".venv/bin/python -m mypy", "/a/.venv/bin/python: No module named mypy", 1)
+    observe(known, "s1", missing, Outcome("tools/mypy", "", 2))
+    packages = tmp_path / ".venv/lib/python3.12/site-packages"
+    for folder in (packages / "mypy_extensions", tmp_path / ".venv/bin", tmp_path / "tools"):
+        folder.mkdir(parents=True)
+    (tmp_path / "tools/mypy").touch()
+    assert [offer.answer for offer in known.at_start(PROJECT, NOW, str(tmp_path))] == ["tools/mypy"]
+    (packages / "mypy").mkdir()
+    assert known.at_start(PROJECT, NOW, str(tmp_path)) == []
+
+
 def test_the_usual_invocation_is_recommended() -> None:
     """Of several that worked, the one that ran in most sessions."""
     known = Facts()
@@ -118,7 +145,7 @@ def test_a_program_is_told_only_where_it_exists(tmp_path: Path, monkeypatch: pyt
     """On PATH, or in an environment of the project."""
     known = Facts()
     observe(known, "s1", BROKEN, WORKING)
-    monkeypatch.setattr(facts.is_usable, "__defaults__", (lambda _: None,))
+    monkeypatch.setattr(availability.can_run, "__defaults__", (lambda _: None,))
     assert known.offer(PROJECT, "s2", BROKEN, NOW, str(tmp_path)) is None
     (tmp_path / ".venv/bin").mkdir(parents=True)
     (tmp_path / ".venv/bin/pytest").touch()

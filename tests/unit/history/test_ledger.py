@@ -14,6 +14,7 @@ from nudge.storage import migrations
 from nudge.storage.sqlite import match_texts
 
 NOW = 1_800_000_000.0
+FAILED = "Exit code 1\nFAILED tests/test_io.py::test_links - AssertionError"
 LINE = Line("fact python3", "fact", "text", "known", ((COMMAND, "uv run pytest"), (IDENTITY, "#12"), (FILE, "/a.py")))
 
 
@@ -29,6 +30,11 @@ def connection() -> sqlite3.Connection:
     [
         ({"type": "command", "content": "cd x && uv run pytest -q"}, True),
         ({"type": "command", "content": "uv run pytester"}, False),
+        (
+            {"type": "command_error", "content": "uv run pytest", "metadata": {"error": "Exit code 4\nno conftest"}},
+            False,
+        ),
+        ({"type": "command_error", "content": "uv run pytest", "metadata": {"error": FAILED}}, True),
         ({"type": "command", "content": "nudge show 12"}, True),
         ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "11 12"}}}, True),
         ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "[12]"}}}, False),
@@ -38,7 +44,7 @@ def connection() -> sqlite3.Connection:
     ],
 )
 def test_what_shows_that_a_line_was_used(event: dict[str, Any], is_use: bool) -> None:
-    """Its command run, its id fetched, its file opened; once."""
+    """Its command run, its id fetched, its file opened; once. A command that failed was no help, unless tests did."""
     known = Ledger()
     known.add_rows("s1", [7], [LINE])
     assert known.take_used("s1", event) == ([7] if is_use else [])

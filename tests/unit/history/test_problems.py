@@ -67,6 +67,21 @@ def test_an_install_first() -> None:
     assert lessons(missing, ok("pip install tox"), ok("tox -e py311")) == [(PROGRAM, "tox", "pip install tox")]
 
 
+@pytest.mark.parametrize(
+    ("install", "learned"),
+    [
+        (".venv/bin/pip install -q mypy==1.13.0", []),
+        (".venv/bin/python -m pip install mypy", []),
+        ("pip install mypy", [".venv/bin/mypy"]),
+        (".venv/bin/pip install types-requests", [".venv/bin/mypy"]),
+    ],
+)
+def test_a_module_that_was_installed_is_not_missing(install: str, learned: list[str]) -> None:
+    """After an install into that very interpreter, the first invocation works as well as any other."""
+    missing = failed(".venv/bin/python -m mypy src", "/a/.venv/bin/python: No module named mypy")
+    assert [answer for *_, answer in lessons(missing, ok(install), ok(".venv/bin/mypy src"))] == learned
+
+
 @pytest.mark.parametrize("right", ["tests/test_domain_py.py", "sphinx/tests/test_domain_python.py"])
 def test_another_path_of_the_same_name(right: str) -> None:
     """Nearly the same name in the directory, or the same name in another."""
