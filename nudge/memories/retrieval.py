@@ -182,7 +182,7 @@ def _meeting(
 
 
 def _best_first(match: tuple[int, float] | Found) -> tuple[float, int]:
-    return -match[1], match[0]
+    return -match[1], -match[0]  # the newest of equal matches
 
 
 def _scope(namespaces: tuple[str, ...] | None) -> str:
