@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 
 _KINDS = ("decision", "lesson")
+_OPEN_ATTEMPTS = (
+    "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
+    " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
+)
 
 
 def start_notes(connection: Connection, namespace: str | None, now: float) -> list[dict[str, Any]]:
@@ -32,10 +36,9 @@ def start_notes(connection: Connection, namespace: str | None, now: float) -> li
 def open_attempts(connection: Connection, namespace: str | None, session: str | None) -> list[dict[str, Any]]:
     """The open attempts of a repo and of a session, the latest first, as rows of id, goal, prediction, session and
     updated_at."""
+    # Two queries, each with an index of its own: with OR, SQLite would look at every attempt that there ever was.
     rows = connection.execute(
-        "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
-        " WHERE kind = 'attempt' AND attempt_session IS NOT NULL AND attempt_outcome IS NULL"
-        " AND (namespace = ? OR attempt_session = ?) ORDER BY id DESC LIMIT ?",
+        f"{_OPEN_ATTEMPTS} AND namespace = ? UNION {_OPEN_ATTEMPTS} AND attempt_session = ? ORDER BY id DESC LIMIT ?",
         (namespace, session, limits.MAX_ATTEMPTS_LISTED),
     )
     names = ("id", "goal", "prediction", "session", "updated_at")

@@ -405,6 +405,7 @@ def test_port_and_flags_survive_a_hand_over(unasked: Machine) -> None:
     unasked.ready()
     proxy = unasked.serve()
     proxy.initialize()
+    proxy.call("nudge_status")  # a member by now; the handshake needs no server
     primary.quit()
     assert (
         proxy.call("nudge_set_hint", component="c", key="k", value="AKIAIOSFODNN7EXAMPLE", meta={"scope": {}})["hint"][
