@@ -5,7 +5,6 @@ PATH is that of this process. A hook has the PATH of its client; PRIMARY has tha
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import sys
@@ -53,9 +52,18 @@ def has_module(interpreter: str, module: str, directory: str) -> bool:
     if not folder:
         return False
     programs = os.path.join(directory, folder)
-    packages = os.path.join(glob.escape(os.path.dirname(programs)), "lib", "python*", "site-packages")
-    name = os.path.join(packages, glob.escape(module.partition(".")[0]))
-    return os.path.exists(os.path.join(programs, module)) or bool(glob.glob(name) or glob.glob(f"{name}.py"))
+    name = module.partition(".")[0]
+    packages = _site_packages(os.path.join(os.path.dirname(programs), "lib"))
+    paths = [os.path.join(folder, name) for folder in packages]
+    return any(os.path.exists(path) for path in (os.path.join(programs, module), *paths, *(f"{p}.py" for p in paths)))
+
+
+def _site_packages(library: str) -> list[str]:
+    try:
+        names = [name for name in os.listdir(library) if name.startswith("python")]
+    except OSError:
+        return []
+    return [os.path.join(library, name, "site-packages") for name in names]
 
 
 def as_typed(line: str, directory: str, which: Which = shutil.which) -> str | None:

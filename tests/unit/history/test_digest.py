@@ -412,7 +412,7 @@ def test_every_look_uses_an_index(history: History) -> None:
     history.add("command_error", "make", prompt=prompt)
     asked: list[str] = []
     history.connection.set_trace_callback(asked.append)
-    history.digest(cross_project=True, source="compact", session_id="session-of-api")
+    history.digest(cross_project=True, source="compact", session_id="session-of-api", hints=[HINT])
     history.connection.set_trace_callback(None)
     plans = [row[3] for query in asked for row in history.connection.execute(f"EXPLAIN QUERY PLAN {query}")]
     scans = [plan for plan in plans if plan.startswith("SCAN") and "INDEX" not in plan and "subquery" not in plan]
