@@ -50,7 +50,8 @@ export const Nudge = async ({ directory }) => {
   const parents = new Map() // a subagent's session: the session that started it
   const contexts = new Map() // a session: what Nudge printed at its start
   const prompts = new Map() // a session: its latest prompt
-  const words = new Map() // a session: what its assistant said last
+  const words = new Map() // a session: what its assistant said last, after it had done something
+  const acted = new Set() // sessions that did something since
 
   const send = (session, name, fields) =>
     record({
@@ -84,7 +85,9 @@ export const Nudge = async ({ directory }) => {
         begin(session, "compact")
       } else if (event.type === "message.part.updated") {
         const part = event.properties.part
-        if (part?.type === "text" && part.time?.end) words.set(session, part.text) // a prompt has no end
+        if (part?.type === "tool") acted.add(session)
+        const isSaid = part?.type === "text" && part.time?.end // a prompt has no end
+        if (isSaid && (acted.delete(session) || !words.has(session))) words.set(session, part.text)
         const failed = part?.type === "tool" && part.state?.status === "error" // without tool.execute.after
         if (failed) {
           const { input, error } = part.state
@@ -151,11 +154,11 @@ class OpenCode(Client):
         server = {"type": "local", "command": executable.server, "enabled": True}
         return [
             JsonFile(config, ("mcp", NAME), server),
-            WholeFile(os.path.join(folder, "plugin", "nudge.js"), _plugin(executable), _MARK),
+            WholeFile(os.path.join(folder, "plugin", "nudge.js"), plugin_text(executable), _MARK),
         ]
 
 
-def _plugin(executable: Executable) -> str:
+def plugin_text(executable: Executable) -> str:
     milliseconds = str(limits.CLIENT_HOOK_TIMEOUT * 1000)
     return _PLUGIN.replace("@executable@", json.dumps(executable.path)).replace("@timeout@", milliseconds)
 

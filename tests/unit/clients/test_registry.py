@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nudge.clients import claude_code, registry
+from nudge.clients import claude_code, opencode, registry
 from nudge.clients.client import Client
+from nudge.clients.executable import Executable
 from tests.unit.history.payloads import CODEX, FIXTURES, GEMINI, OPENCODE, extract, payload
 
 MARK = "TEXT OF A FILE"
@@ -209,6 +212,32 @@ def test_the_plugin_of_opencode_sends_the_last_words() -> None:
     """OpenCode has no transcript: the plugin keeps what was said last."""
     event = extract(OPENCODE[-1])
     assert event is not None and event["metadata"]["last_words"] == "The tests pass with the other command."
+
+
+_CONVERSATION = """
+const plugin = await Nudge({ directory: "/p" })
+const tell = (type, part) => plugin.event({ event: { type, properties: { sessionID: "s", part } } })
+const say = (text) => tell("message.part.updated", { type: "text", text, time: { end: 1 } })
+await tell("session.created")
+await say("I will run the tests.")
+await tell("message.part.updated", { type: "tool", state: { status: "completed" } })
+await say("All tests pass.")
+await say("Glad to help.")
+await tell("session.deleted")
+"""
+_NODE = shutil.which("node")
+
+
+@pytest.mark.skipif(_NODE is None, reason="needs node")
+def test_the_plugin_of_opencode_keeps_no_answer_to_thanks(tmp_path: Path) -> None:
+    """What was said after the last thing that was done is what the session's end sends."""
+    program, script, log = tmp_path / "nudge", tmp_path / "plugin.mjs", tmp_path / "log"
+    program.write_text(f"#!/bin/sh\ncat >> '{log}'\necho >> '{log}'\n")
+    program.chmod(0o755)
+    script.write_text(opencode.plugin_text(Executable(str(program))) + _CONVERSATION)
+    subprocess.run([str(_NODE), str(script)], check=True, timeout=60, env={"PATH": os.defpath})
+    (*_, end) = map(json.loads, log.read_text().splitlines())
+    assert (end["hook_event_name"], end["last_assistant_message"]) == ("SessionEnd", "All tests pass.")
 
 
 @pytest.mark.parametrize(("call", "code", "kind"), [("call_1", 0, "command"), ("call_2", 3, "command_error")])
