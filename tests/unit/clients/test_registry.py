@@ -231,13 +231,15 @@ _NODE = shutil.which("node")
 @pytest.mark.skipif(_NODE is None, reason="needs node")
 def test_the_plugin_of_opencode_keeps_no_answer_to_thanks(tmp_path: Path) -> None:
     """What was said after the last thing that was done is what the session's end sends."""
-    program, script, log = tmp_path / "nudge", tmp_path / "plugin.mjs", tmp_path / "log"
-    program.write_text(f"#!/bin/sh\ncat >> '{log}'\necho >> '{log}'\n")
+    program, script, sent = tmp_path / "nudge", tmp_path / "plugin.mjs", tmp_path / "sent"
+    sent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat > '{sent}'/$$\n")  # two may run at once
     program.chmod(0o755)
     script.write_text(opencode.plugin_text(Executable(str(program))) + _CONVERSATION)
     subprocess.run([str(_NODE), str(script)], check=True, timeout=60, env={"PATH": os.defpath})
-    (*_, end) = map(json.loads, log.read_text().splitlines())
-    assert (end["hook_event_name"], end["last_assistant_message"]) == ("SessionEnd", "All tests pass.")
+    events = [json.loads(path.read_text()) for path in sent.iterdir()]
+    (end,) = (event for event in events if event["hook_event_name"] == "SessionEnd")
+    assert end["last_assistant_message"] == "All tests pass."
 
 
 @pytest.mark.parametrize(("call", "code", "kind"), [("call_1", 0, "command"), ("call_2", 3, "command_error")])
