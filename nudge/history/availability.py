@@ -47,15 +47,14 @@ def can_run(line: str, directory: str, which: Which = shutil.which) -> bool:
 
 
 def has_module(interpreter: str, module: str, directory: str) -> bool:
-    """Whether the environment of an interpreter that is named by its path has a module, or the program of it."""
-    folder = os.path.dirname(interpreter)
+    """Whether the environment of an interpreter that is named by its path has a module. A program of that name beside
+    it shows nothing: it may belong to another interpreter."""
+    folder, name = os.path.dirname(interpreter), module.partition(".")[0]
     if not folder:
         return False
-    programs = os.path.join(directory, folder)
-    name = module.partition(".")[0]
-    packages = _site_packages(os.path.join(os.path.dirname(programs), "lib"))
-    paths = [os.path.join(folder, name) for folder in packages]
-    return any(os.path.exists(path) for path in (os.path.join(programs, module), *paths, *(f"{p}.py" for p in paths)))
+    library = os.path.join(os.path.dirname(os.path.join(directory, folder)), "lib")
+    paths = (os.path.join(packages, name) for packages in _site_packages(library))
+    return any(os.path.exists(path) or os.path.exists(f"{path}.py") for path in paths)
 
 
 def _site_packages(library: str) -> list[str]:

@@ -106,14 +106,15 @@ def test_facts_with_the_same_answer_are_one_line() -> None:
 
 
 def test_a_module_that_is_there_now_is_not_said_to_be_missing(tmp_path: Path) -> None:
-    """The environment of the interpreter has it, by whichever hand; a module with a similar name is another."""
+    """The environment of the interpreter has it. A module with a similar name, or a program, is something else."""
     known = Facts()
     missing = Outcome(".venv/bin/python -m mypy", "/a/.venv/bin/python: No module named mypy", 1)
     observe(known, "s1", missing, Outcome("tools/mypy", "", 2))
     packages = tmp_path / ".venv/lib/python3.12/site-packages"
     for folder in (packages / "mypy_extensions", tmp_path / ".venv/bin", tmp_path / "tools"):
         folder.mkdir(parents=True)
-    (tmp_path / "tools/mypy").touch()
+    for program in ("tools/mypy", ".venv/bin/mypy"):
+        (tmp_path / program).touch()
     assert [offer.answer for offer in known.at_start(PROJECT, NOW, str(tmp_path))] == ["tools/mypy"]
     (packages / "mypy").mkdir()
     assert known.at_start(PROJECT, NOW, str(tmp_path)) == []
