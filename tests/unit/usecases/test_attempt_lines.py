@@ -278,19 +278,19 @@ def test_of_two_runs_at_once_one_is_told(open_service: Open, setting: str) -> No
 
 def test_an_update_at_the_same_moment_is_not_lost(service: Service) -> None:
     """What was observed is written to the attempt as it is by then, and not at all when it predicts something else."""
-    service.start()
+    number = service.start()
 
-    async def both(**fields: str) -> dict[str, Any]:
+    async def both(**fields: str) -> None:
         ran = event("command", "make bench", int(service.app.now()), project=PROJECT, metadata={"exit_code": 0})
         hook = service.app.execute("nudge.record", {"event": ran}, Call(door="hook", deadline=boot_seconds() + 60))
         update = service.app.execute("nudge.update_ghap", {"session_id": "s1", **fields}, Call())
         await asyncio.gather(hook, update)
-        return dict(await service.app.execute("nudge.get_active_ghap", {"session_id": "s1"}, Call()))
 
-    notes = [f"note {number}" for number in range(20)]
+    notes = [f"note {count}" for count in range(20)]
     for note in notes:
-        active = asyncio.run(both(note=note))
-    assert [one["note"] for one in active["iterations"]] == notes and active["observed"]["outcome"] == "confirmed"
+        asyncio.run(both(note=note))
+    kept = service.attempt(number)["metadata"]
+    assert [one["note"] for one in kept["iterations"]] == notes and kept["observed"]["outcome"] == "confirmed"
 
 
 @pytest.mark.parametrize("setting", ["offer", "auto"])
