@@ -31,7 +31,7 @@ test: $(INSTALLED_DEV) ## Lint, types and the test suite
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check --quiet
 	$(BIN)/python -m mypy
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
 
 crash: $(INSTALLED_DEV) ## Kill, stop and starve real servers; prints figures for each scenario
 	$(BIN)/python -m tests.crash

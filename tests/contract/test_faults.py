@@ -7,21 +7,16 @@ from functools import partial
 
 import pytest
 
-from tests.crash import clocks, hosts, kills, recorders, stopped, strangers, versions
+from tests.crash import hosts, kills, recorders, strangers, versions
 from tests.crash.writers import Figures
 
 QUICK: dict[str, Callable[[], Figures]] = {
     "kill_under_load": partial(kills.kill_under_load, 3, 3),
-    "stopped_primary": stopped.stopped_primary,
-    "force_stop_of_a_stopped_primary": stopped.force_stop_of_a_stopped_primary,
     "port_is_taken": strangers.port_is_taken,
     "impostor_never_sees_the_token": strangers.impostor_never_sees_the_token,
     "recycled_pid": strangers.recycled_pid,
     "started_twice_and_for_a_moment": partial(hosts.started_twice_and_for_a_moment, 2),
     "does_not_read_its_stdout": hosts.does_not_read_its_stdout,
-    "steps_of_a_day": clocks.steps_of_a_day,
-    "somebody_removes_the_files": hosts.somebody_removes_the_files,
-    "replayed_payloads_killed": partial(recorders.replayed_payloads, "killed"),
     "eight_recorders": partial(recorders.eight_recorders, 8, 40),
     "newer_code_takes_over": versions.newer_code_takes_over,
     "log_of_a_newer_format": versions.log_of_a_newer_format,

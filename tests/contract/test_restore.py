@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,32 +111,36 @@ def test_a_server_inside_a_client_is_left_alone(machine: Machine, backup: str) -
     client.quit()
 
 
-@pytest.mark.parametrize("damage", ["missing", "text", "other", "newer", "formless", "torn", "index", "itself"])
-def test_what_is_no_backup_replaces_nothing(machine: Machine, backup: str, damage: str) -> None:
-    """It is looked through before anything is touched; the server does not even notice what is no history at all."""
-    path = Path(backup)
+_DAMAGES = {
+    "other": "DROP TABLE sessions",
+    "newer": f"PRAGMA user_version = {migrations.LATEST + 1}",
+    "formless": "PRAGMA user_version = 0",
+    "index": "INSERT INTO observations_fts(observations_fts) VALUES ('delete-all')",
+}
+
+
+def _damaged(backup: str, damage: str) -> Path:
+    """A copy of a backup with something wrong."""
+    path = Path(f"{backup}.{damage}")
+    shutil.copyfile(backup, path)
     if damage == "missing":
         path.unlink()
     elif damage == "text":
         path.write_text("hello")
     elif damage == "torn":
         path.write_bytes(path.read_bytes()[: 6 * 4096])
-    elif damage == "itself":
-        path = _database(machine)
     else:
-        with sqlite3.connect(path) as connection:
-            connection.execute(
-                {
-                    "other": "DROP TABLE sessions",
-                    "newer": f"PRAGMA user_version = {migrations.LATEST + 1}",
-                    "formless": "PRAGMA user_version = 0",
-                    "index": "INSERT INTO observations_fts(observations_fts) VALUES ('delete-all')",
-                }[damage]
-            )
-        connection.close()
-    refused = machine.cli("restore", str(path), "--yes")
-    assert refused.returncode == 3 and "E_INVALID" in refused.stderr, refused
-    assert _known(machine) == ["cargo one", "cargo two"]
-    assert not list(_database(machine).parent.glob("*.restoring*")) and not list(
-        _database(machine).parent.glob("backups/*")
-    )
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(_DAMAGES[damage])
+    return path
+
+
+def test_what_is_no_backup_replaces_nothing(machine: Machine, backup: str) -> None:
+    """It is looked through before anything is touched; the server does not even notice what is no history at all."""
+    wrong = [_damaged(backup, damage) for damage in ("missing", "text", "torn", *_DAMAGES)]
+    folder = _database(machine).parent
+    for path in (*wrong, _database(machine)):
+        refused = machine.cli("restore", str(path), "--yes")
+        assert refused.returncode == 3 and "E_INVALID" in refused.stderr, (path, refused)
+        assert _known(machine) == ["cargo one", "cargo two"]
+        assert not list(folder.glob("*.restoring*")) and not list(folder.glob("backups/*"))
