@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from nudge import __version__, config, limits, paths
 from nudge.clock import boot_seconds
 from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
@@ -46,6 +48,12 @@ _PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
 CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
+
+
+def _load_in_advance() -> None:
+    """What a first call would load on the event loop: wcmatch takes 35 ms, pydantic's search for plugins 20."""
+    globs.load()
+    TypeAdapter(int)
 
 
 class Primary:
@@ -112,7 +120,7 @@ class Primary:
             self._serve_client(self._reader, mcp)
         if self._lock is not None:
             await self._open_doors(mcp)
-            tasks.append(asyncio.create_task(asyncio.to_thread(globs.load)))  # on the loop it would hold it for 35 ms
+            tasks.append(asyncio.create_task(asyncio.to_thread(_load_in_advance)))
         freeze_gc()
         tasks.append(asyncio.create_task(self._watch()))
         if self._upkeep is not None:

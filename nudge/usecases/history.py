@@ -7,7 +7,7 @@ import os
 import sqlite3
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, RootModel, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from nudge import limits
 from nudge.context import Context, is_below, project_of, resolve
@@ -144,8 +144,12 @@ class ExportAll(Params):
     after: Annotated[Text | None, Field(description="`next` of the page before")] = None
 
 
-class ObservationList(RootModel[list[dict[str, Any]]]):
-    pass
+class ObservationList(Result):
+    """An array. Importing pydantic's RootModel, which is built at once, would cost a tenth of a server's start."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _core: Any, _handler: Any) -> dict[str, Any]:
+        return {"type": "array", "items": {"type": "object", "additionalProperties": True}}
 
 
 class Around(Result):

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge.context import is_project
 from nudge.errors import NotFound, NudgeError
@@ -18,7 +18,7 @@ from nudge.storage.database import Database
 from nudge.usecases import learned_hints
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 from nudge.usecases.history import InContext, Project, ProjectName, Text
 from nudge.usecases.visibility import visible_to
 
@@ -27,7 +27,7 @@ class Learned(InContext):
     project: Project = None
 
 
-class LearnedList(BaseModel):
+class LearnedList(Result):
     facts: list[dict[str, Any]]
 
 
@@ -36,7 +36,7 @@ class ForgetFact(Params):
     subject: Annotated[Text, Field(description="what does not work, as `nudge learned` shows it")]
 
 
-class Forgotten(BaseModel):
+class Forgotten(Result):
     forgotten: int
 
 

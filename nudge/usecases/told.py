@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.errors import NotFound
@@ -15,7 +15,7 @@ from nudge.history import ledger, projects
 from nudge.history.purge import DAY
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params
+from nudge.usecases.hints import Params, Result
 from nudge.usecases.history import InContext, Project, Text
 from nudge.usecases.upkeep import retention_days
 from nudge.usecases.visibility import visible_to
@@ -37,7 +37,7 @@ class Told(InContext):
     limit: Annotated[int, Field(ge=1, le=limits.MAX_TOLD_LISTED)] = limits.DEFAULT_TOLD_LISTED
 
 
-class ToldLines(BaseModel):
+class ToldLines(Result):
     lines: list[dict[str, Any]]
     never: list[str]
 
@@ -47,7 +47,7 @@ class NeverTell(Params):
     never: Annotated[bool, Field(description="false: it may be told again")] = True
 
 
-class NeverTold(BaseModel):
+class NeverTold(Result):
     line: str
     never: bool
 
@@ -56,7 +56,7 @@ class Stats(InContext):
     project: Project = None
 
 
-class StatsResult(BaseModel):
+class StatsResult(Result):
     """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was run.
     `comparison` has failures and commands of a session as `mean`, `low` and `high`, for the sessions that were `told`,
     for those in the `shadow`, and the `difference` between them; without two sessions there is no interval."""
