@@ -212,7 +212,7 @@ def test_the_total_is_the_score_that_ranked_for_a_thousand_queries(notes: Notes)
             "confidence": chance.random(),
             "kind": chance.choice(["note", "decision", "bugfix"]),
         }
-        for number in range(300)
+        for number in range(120)
     ]
     assert notes.result("memory_bulk", memories=memories)["errors"] == []
     for _ in range(1_000):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nudge.errors import Invalid
 from nudge.history.search import search_observations
+from tests import effort
 from tests.unit.history.stored import NOW, event, filled, prompt
 
 OPERATORS = ("AND", "OR", "NOT", "NEAR(", "NEAR", "(", ")", '"', '""', "*", "^", "+", "-", ":", "{", "}", ",", " ")
@@ -66,7 +67,7 @@ def is_operator(word: str) -> bool:
     words=st.lists(WORDS.filter(lambda word: not is_operator(word)), min_size=1, max_size=8),
     joints=st.lists(JOINTS, min_size=8),
 )
-@settings(max_examples=150)
+@settings(max_examples=effort.times(80))
 def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) -> None:
     """Copied as it stands, with whatever is between its words; refused only when its parentheses make no sense."""
     phrase = "".join(word + joint for word, joint in zip(words, joints, strict=False))
@@ -80,7 +81,7 @@ def test_a_phrase_that_was_stored_is_found(words: list[str], joints: list[str]) 
 
 
 @given(words=st.lists(WORDS, min_size=1, max_size=6), start=st.integers(0, 5), length=st.integers(1, 6))
-@settings(max_examples=100)
+@settings(max_examples=effort.times(60))
 def test_any_part_of_it_is_found_in_quotes(words: list[str], start: int, length: int) -> None:
     """Consecutive words, operators too, when they are quoted."""
     part = words[start % len(words) :][:length]

@@ -17,6 +17,7 @@ from nudge.errors import Conflict, NotFound, QuotaExceeded
 from nudge.hints.model import Change, Decision, Hint
 from nudge.hints.scope import parse_scope
 from nudge.hints.store import HintStore
+from tests import effort
 
 START = 1_800_000_000.0
 MAX_HINTS = 6
@@ -206,7 +207,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
         return len(finish(self.store.query(self.now, context=HERE, **query))["hints"])
 
 
-StoreAgainstDict.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
+StoreAgainstDict.TestCase.settings = settings(max_examples=effort.times(60), stateful_step_count=30)
 TestStoreAgainstDict: Any = pytest.mark.timeout(120)(StoreAgainstDict.TestCase)
 
 

@@ -22,7 +22,13 @@ def main() -> int:
     if parser.parse_args().long:
         os.environ[effort.VARIABLE] = "1"
         openapi = HERE.parent / "contract" / "test_openapi.py"
-        random = [HERE / "test_fuzz.py", HERE / "test_patterns.py", HERE.parent / "property", openapi]
+        random = [
+            HERE / "test_fuzz.py",
+            HERE / "test_fields.py",
+            HERE / "test_patterns.py",
+            HERE.parent / "property",
+            openapi,
+        ]
         return int(pytest.main([*map(str, random), "-s", "-o", "timeout=3000"]))
     return int(pytest.main([str(HERE), "-s"]))
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from nudge import limits
 from nudge.errors import INVALID_REQUEST, PARSE_ERROR, NudgeError
 from nudge.strict_json import JsonError, decode, decode_any, encode
+from tests import effort
 
 DEEPEST = limits.MAX_JSON_DEPTH
 
@@ -185,7 +186,7 @@ def test_escapes_and_blanks_change_nothing(value: Any) -> None:
     assert decode(json.dumps(value, indent=3).encode()) == value
 
 
-@settings(max_examples=300)
+@settings(max_examples=effort.times(150))
 @given(st.binary(max_size=200) | nearly_json)
 def test_any_bytes_give_a_value_or_a_json_error(body: bytes) -> None:
     """Nothing else is ever raised, and what is read is what the standard library reads."""

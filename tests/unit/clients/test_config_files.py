@@ -18,6 +18,7 @@ from nudge.clients.config_files import HOOKS, SERVER, JsonFile, TomlFile, WholeF
 from nudge.clients.executable import Executable
 from nudge.clients.text_edit import Malformed, undo
 from nudge.errors import Invalid, StorageFailed
+from tests import effort
 
 from . import corpus
 from .homes import tree
@@ -154,7 +155,7 @@ def _member(key: str, depth: int) -> st.SearchStrategy[str]:
     return json_texts(depth + 1, "x" if key in ("mcpServers", "hooks") else key)
 
 
-@settings(max_examples=150)
+@settings(max_examples=effort.times(80))
 @given(json_texts(), SPACE, SPACE)
 def test_any_json_is_wired_and_back(text: str, before: str, after: str) -> None:
     """Inserting and removing is the identity, to the byte with the record of it, in meaning without."""
