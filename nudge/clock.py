@@ -102,3 +102,8 @@ def ago(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)}{unit} ago"
     raise AssertionError("unreachable")
+
+
+def last_time(seconds: float, what: str = "last") -> str:
+    """When something was last, in a sentence: `last 5m ago`, `just now`."""
+    return "just now" if seconds < 60 else f"{what} {ago(seconds)}"

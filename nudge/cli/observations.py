@@ -9,7 +9,7 @@ from typing import Any
 
 from nudge.cli import output
 from nudge.cli.output import Pen
-from nudge.clock import ago
+from nudge.clock import ago, last_time
 from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
 from nudge.text import escape, format_span
 
@@ -247,6 +247,6 @@ def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
     for fact in facts:
         project = f"  [{escape(fact['project'])}]" if several else ""
         yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
-        support = f"{output.count(fact['sessions'], 'session')}, last {ago(time.time() - fact['last'])}, #{fact['id']}"
+        support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
         yield f"  {answer}  {pen.paint('dim', support)}"

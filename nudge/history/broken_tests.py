@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nudge import limits
-from nudge.clock import ago
+from nudge.clock import last_time
 from nudge.history.failed_tests import FailedTest, covers, find_failed, is_edited
 from nudge.text import quote
 
@@ -48,7 +48,7 @@ class BrokenTest:
             return ""
         timestamp, failure_id = self.latest
         name = quote(self.id, limits.MAX_TOLD_COMMAND)
-        return f"{name} failed in {len(self.sessions)} earlier sessions too, last {ago(now - timestamp)} #{failure_id}"
+        return f"{name} failed in {len(self.sessions)} earlier sessions too, {last_time(now - timestamp)} #{failure_id}"
 
 
 class BrokenTests:

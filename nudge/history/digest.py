@@ -6,10 +6,11 @@ Stored text is untrusted: each piece becomes one quoted line (`nudge.text`) unde
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 from nudge import limits
-from nudge.clock import ago
+from nudge.clock import ago, last_time
 from nudge.context import is_below, is_project
 from nudge.errors import Invalid
 from nudge.history import facts, ledger, projects, told_hints
@@ -93,6 +94,7 @@ def build(
     rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
     others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
+    hints = told_hints.worth_telling(hints)
     learned: list[facts.Offer] = []
     history: list[_Section] = []
     if connection is not None:
@@ -107,18 +109,16 @@ def build(
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
-    answers = {offer.answer for offer in learned}  # told already, with what they replace
-    others = [hint for hint in hints if hint["value"] not in answers]
     choose = _Choice(connection, session_id)
+    known_lines = choose.best([_fact_line(offer, now) for offer in learned], limits.MAX_START_FACTS)
+    told = {line.entry.name for line in known_lines}
+    hints = told_hints.without_told(hints, [offer for offer in learned if _fact_name(offer) in told])
     sections = [
         *_attempt_sections(choose, attempts, now),
         *(section for section in history if section.title == _OWN),
         _Section(
             "Known here",
-            [
-                *choose.best([_fact_line(offer, now) for offer in learned], limits.MAX_START_FACTS),
-                *choose.best(list(_hint_lines(others)), limits.INJECTED_HINTS),
-            ],
+            [*known_lines, *choose.best(list(_hint_lines(hints)), limits.INJECTED_HINTS)],
         ),
         _Section("Decisions and lessons here", choose.best(list(_note_lines(notes, now)), limits.INJECTED_NOTES)),
         *(section for section in history if section.title != _OWN),
@@ -160,9 +160,13 @@ def _fact_line(offer: facts.Offer, now: float) -> _Line:
         "fact",
         half_life(now - offer.support.timestamp),
         reason,
-        name=f"fact {offer.fact.subject}",
+        name=_fact_name(offer),
         uses=((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}")),
     )
+
+
+def _fact_name(offer: facts.Offer) -> str:
+    return f"fact {offer.fact.subject}"
 
 
 def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
@@ -237,13 +241,29 @@ def _session_sections(
     rows = latest_sessions(connection, project, now, excluded=session_id)
     live = [row for row in rows if row.is_live(now) and (row.intent or row.files)]
     ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling]
-    here = next((row for row in ended if place.branch and row.branch == place.branch), None)
-    ended.sort(key=lambda row: row is not here)  # what was last done on this branch, then by time
+    live.sort(key=lambda row: not (_is_on_branch(row, place) and _is_in_clone(row, place)))
     return [
         *sections,
         _Section("At work here now", (_live_line(row, now, place) for row in live[: limits.INJECTED_LIVE])),
-        _Section("Latest sessions here", (_ended_line(row, now, place) for row in ended[: limits.INJECTED_SESSIONS])),
+        _Section("Latest sessions here", (_ended_line(row, now, place) for row in _choose_ended(ended, place))),
     ]
+
+
+def _choose_ended(ended: list[SessionRow], place: Place) -> list[SessionRow]:
+    """Those that left something to do, on this branch and then on another; without any, the last one on this branch."""
+    here = [row for row in ended if _is_on_branch(row, place)]
+    elsewhere = [row for row in ended if row.is_unfinished and not _is_on_branch(row, place)]
+    unfinished = [*(row for row in here if row.is_unfinished), *elsewhere[: limits.INJECTED_ELSEWHERE]]
+    return unfinished[: limits.INJECTED_SESSIONS] or here[:1]
+
+
+def _is_on_branch(row: SessionRow, place: Place) -> bool:
+    """Whether it was on the branch of the session that starts, as far as both are known."""
+    return not row.branch or not place.branch or row.branch == place.branch
+
+
+def _is_in_clone(row: SessionRow, place: Place) -> bool:
+    return not row.clone or not place.cwd or is_below(place.cwd, row.clone)
 
 
 def _own_lines(own: SessionRow, now: float) -> Iterator[_Line]:
@@ -259,18 +279,20 @@ def _own_lines(own: SessionRow, now: float) -> Iterator[_Line]:
 
 def _live_line(row: SessionRow, now: float, place: Place) -> _Line:
     latest = row.intents[-1].content if row.intents else ""
-    intent = f": {quote(latest, limits.INJECTED_INTENT_CHARS)}" if latest else ""
-    text = f"{_name(row.client)}{_where(row, place)}, last active {ago(now - row.last)}{intent}"
-    text += f"; changed {_files(row)}" if row.files else ""
+    intent = f": {quote(latest, limits.INJECTED_LIVE_CHARS)}" if latest else ""
+    clone = "" if _is_in_clone(row, place) else _clone_name(row, place)
+    text = f"{_name(row.client)}{_where(row, place, clone)}, {last_time(now - row.last, 'last active')}{intent}"
+    text += f"; changed {_file_names(row)}" if row.files else ""
     reason = "a session that is live in this repo"
     return _Line(text, row.id, "live", half_life(now - row.last), reason, uses=_uses(row))
 
 
 def _ended_line(row: SessionRow, now: float, place: Place) -> _Line:
     intent = [quote(row.intent, limits.INJECTED_INTENT_CHARS)] if row.intent else []
-    files = [f"changed {_files(row)}"] if row.files and row.commit is None else []
+    files = [f"changed {_files(row, row.files)}"] if row.files and row.commit is None else []
     parts = "; ".join([*intent, *files, *_outcome(row)])
-    text = f"{ago(now - row.last)}, {_name(row.client)}{_where(row, place)}: {parts}"
+    clone = "" if _is_in_clone(row, place) else row.clone or ""
+    text = f"{ago(now - row.last)}, {_name(row.client)}{_where(row, place, clone)}: {parts}"
     reason = "how an earlier session here ended"
     return _Line(text, row.id, "session", half_life(now - row.last), reason, uses=_uses(row))
 
@@ -286,30 +308,44 @@ def _outcome(row: SessionRow) -> Iterator[str]:
     """What a session leaves behind: its last commit, what was failing at its end, and its last words."""
     if row.commit is not None:
         yield f"committed {quote(row.commit.content, limits.INJECTED_SUBJECT_CHARS)} #{row.commit.id}"
+        if row.uncommitted:
+            yield f"changed after it: {_files(row, row.uncommitted)}"
     if row.failing is not None:
         command = row.failing.content
         is_short = len(command) <= limits.MAX_TOLD_COMMAND and "\n" not in command
         told = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
         yield f"left failing: {told}#{row.failing.id}"
     if row.last_words:
-        is_done = row.failing is None and row.commit is not None
-        most = limits.INJECTED_NOTE_CHARS if is_done else limits.INJECTED_UNFINISHED_CHARS
+        most = limits.INJECTED_UNFINISHED_CHARS if row.is_unfinished else limits.INJECTED_NOTE_CHARS
         yield f"last words: {quote(cut_at_sentence(row.last_words, most), most)}"
 
 
-def _files(row: SessionRow) -> str:
+def _files(row: SessionRow, files: Sequence[str]) -> str:
     """The files that it changed last."""
-    names = [quote_name(row.relative(path), limits.INJECTED_TEXT_CHARS) for path in row.files[-limits.NAMED_FILES :]]
+    names = [quote_name(row.relative(path), limits.INJECTED_TEXT_CHARS) for path in files[-limits.NAMED_FILES :]]
     return " ".join(names)
 
 
-def _where(row: SessionRow, place: Place) -> str:
+def _file_names(row: SessionRow) -> str:
+    """The same without a path that leads out of its clone."""
+    names = (row.relative(path) for path in row.files[-limits.NAMED_FILES :])
+    short = (os.path.basename(name) if os.path.isabs(name) else name for name in names)
+    return " ".join(quote_name(name, limits.INJECTED_TEXT_CHARS) for name in short)
+
+
+def _clone_name(row: SessionRow, place: Place) -> str:
+    """The directory's name; clones may be called the same."""
+    name = os.path.basename((row.clone or "").rstrip("/"))
+    return "another clone" if f"/{name}/" in f"{place.cwd}/" else name
+
+
+def _where(row: SessionRow, place: Place, clone: str) -> str:
     """Branch and clone, where they are not those of the session that starts."""
     parts = []
     if row.branch and row.branch != place.branch:
         parts.append(f"branch {_name(row.branch)}")
-    if row.clone and place.cwd and not is_below(place.cwd, row.clone):
-        parts.append(f"in {_name(row.clone)}")
+    if clone:
+        parts.append(f"in {_name(clone)}")
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
 from nudge import limits
-from nudge.clock import ago
+from nudge.clock import last_time
 from nudge.history import availability
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
@@ -82,7 +82,7 @@ class Offer:
         sessions = "1 session" if number == 1 else f"{number} sessions"
         verbs = ("do not exist", "fail") if self.also else ("does not exist", "fails")
         failed = f"{verbs[self.fact.kind != PATH]} here"
-        worked = f"what worked in {sessions}, last {ago(now - self.support.timestamp)}: {answer}"
+        worked = f"what worked in {sessions}, {last_time(now - self.support.timestamp)}: {answer}"
         worked += f" #{self.support.success_id}" if self.support.success_id else ""
         error = "" if self.fact.kind == PATH else f" ({single_line(self.fact.error, limits.MAX_TOLD_ERROR)})"
         whole = f"{subject} {failed}{error}; {worked}"

@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 from nudge import limits
+from nudge.context import is_below
 from nudge.history.event import marks
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
+from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from nudge.history.event import Connection
 
 # Programs that build, test, check or run something: only their failures say what a session left broken.
-_JOBS = frozenset(
+JOB_PROGRAMS = frozenset(
     (
         *("pytest", "tox", "nox", "unittest", "mypy", "ruff", "flake8", "pylint", "black"),
         *("make", "just", "task", "cmake", "ctest", "ninja", "bazel"),
@@ -27,6 +30,10 @@ _JOBS = frozenset(
         *("cargo", "go", "mvn", "gradle", "dotnet", "rake", "rspec", "bundle", "mix", "composer", "phpunit"),
     )
 )
+_LINTERS = frozenset(("mypy", "ruff", "flake8", "pylint", "black", "eslint", "tsc"))
+_LINT_SCRIPTS = frozenset(("lint", "check", "typecheck", "format", "fmt", "clippy", "vet"))
+_SELECTING_OPTIONS = frozenset(("-k", "-t", "-run", "--run", "--grep", "--filter", "--tests"))
+_WIP = re.compile(r"\W*wip\b", re.IGNORECASE)
 
 
 class Place:
@@ -48,7 +55,8 @@ class Entry:
 
 
 class SessionRow:
-    """One session. `last` is the time of its last event, `failing` the last command that failed and never passed."""
+    """One session. `last` is the time of its last event, `failing` the job that was failing at its end and did not pass
+    in a later session, `uncommitted` the files of its clone that it changed after its last commit."""
 
     __slots__ = (
         "branch",
@@ -64,9 +72,10 @@ class SessionRow:
         "last",
         "last_words",
         "project",
+        "uncommitted",
     )
 
-    def __init__(self, connection: Connection, row: Sequence[Any]) -> None:
+    def __init__(self, connection: Connection, row: Sequence[Any], passes: _Passes) -> None:
         self.id, self.project, self.client, started_at, self.ended_at = row
         newest = connection.execute(
             "SELECT timestamp, branch, clone FROM observations WHERE session_id = ? ORDER BY timestamp DESC, id DESC"
@@ -78,9 +87,12 @@ class SessionRow:
         self.clone: str | None = newest[2] if newest else None
         self.intents = _intents(connection, self.id)
         self.intent = self.intents[0].content if self.intents else None
-        self.files = _files(connection, self.id)
+        changes = _changes(connection, self.id)
+        self.files = [change.content for change in changes]
         self.commit = _last_commit(connection, self.id)
-        self.failing = _failing(connection, self.id)
+        self.uncommitted = [change.content for change in changes if self._is_uncommitted(change)]
+        failures = _failures(connection, self.id)
+        self.failing = next((failed for failed in failures if not passes.has_later(self.project, failed)), None)
         self.last_words = last_words(connection, self.id)
 
     def is_live(self, now: float) -> bool:
@@ -90,6 +102,17 @@ class SessionRow:
     def is_worth_telling(self) -> bool:
         """Whether it leaves anything behind; one that changed nothing does not, whatever failed in it."""
         return self.commit is not None or bool(self.files)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it left something to do: a job that fails, a change without a commit, or a commit called wip."""
+        is_wip = self.commit is not None and _WIP.match(self.commit.content) is not None
+        return self.failing is not None or bool(self.uncommitted) or is_wip
+
+    def _is_uncommitted(self, change: Entry) -> bool:
+        if self.clone and not is_below(change.content, self.clone):
+            return False
+        return self.commit is None or (change.timestamp, change.id) > (self.commit.timestamp, self.commit.id)
 
     def relative(self, path: str) -> str:
         """A path from the root of the clone."""
@@ -105,7 +128,8 @@ def latest_sessions(connection: Connection, project: str | None, now: float, exc
         " ORDER BY started_at DESC LIMIT ?",
         (*values, int(now) - limits.TOLD_SESSION_SECONDS, limits.TOLD_SESSIONS_READ),
     ).fetchall()
-    sessions = [SessionRow(connection, row) for row in rows if row[0] != excluded]
+    passes = _Passes(connection)
+    sessions = [SessionRow(connection, row, passes) for row in rows if row[0] != excluded]
     return sorted(sessions, key=lambda session: -session.last)
 
 
@@ -113,7 +137,7 @@ def own_session(connection: Connection, session_id: str) -> SessionRow | None:
     row = connection.execute(
         "SELECT id, project, client, started_at, ended_at FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
-    return SessionRow(connection, row) if row else None
+    return SessionRow(connection, row, _Passes(connection)) if row else None
 
 
 def _intents(connection: Connection, session_id: str) -> list[Entry]:
@@ -128,15 +152,15 @@ def _intents(connection: Connection, session_id: str) -> list[Entry]:
     return [Entry(*row) for row in rows][::-1]
 
 
-def _files(connection: Connection, session_id: str) -> list[str]:
-    """Changed files, the one that was changed last at the end."""
+def _changes(connection: Connection, session_id: str) -> list[Entry]:
+    """The last change of each file, the newest at the end; the content is the path."""
     rows = connection.execute(
-        "SELECT file_path FROM (SELECT file_path, timestamp, obs_type FROM observations WHERE session_id = ?"
-        " ORDER BY timestamp DESC LIMIT ?) WHERE file_path IS NOT NULL"
+        "SELECT max(id), max(timestamp), file_path FROM (SELECT id, file_path, timestamp, obs_type FROM observations"
+        " WHERE session_id = ? ORDER BY timestamp DESC LIMIT ?) WHERE file_path IS NOT NULL"
         f" AND obs_type IN ({marks(FILE_CHANGES)}) GROUP BY file_path ORDER BY max(timestamp) DESC LIMIT ?",
         (session_id, limits.TOLD_ROWS_READ, *FILE_CHANGES, limits.TOLD_FILES),
     )
-    return [row[0] for row in rows][::-1]
+    return [Entry(*row) for row in rows][::-1]
 
 
 def _last_commit(connection: Connection, session_id: str) -> Entry | None:
@@ -151,8 +175,36 @@ def _last_commit(connection: Connection, session_id: str) -> Entry | None:
     return Entry(row[0], row[1], str(subject or row[2]))
 
 
-def _failing(connection: Connection, session_id: str) -> Entry | None:
-    """The last job that failed and did not pass afterwards, whatever its arguments."""
+# What is failing
+
+
+class _Passes:
+    """The jobs that ended well in a project, among its newest rows; read when they are first asked for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._projects: dict[str | None, list[tuple[int, str]]] = {}
+
+    def has_later(self, project: str | None, failed: Entry) -> bool:
+        """Whether the same job passed after it failed, in whichever session."""
+        if project not in self._projects:
+            self._projects[project] = self._read(project)
+        jobs, programs = _jobs(failed.content), _programs(failed.content)
+        later = (content for timestamp, content in self._projects[project] if timestamp > failed.timestamp)
+        return any(programs & _programs(content) and jobs & _jobs(content) for content in later)
+
+    def _read(self, project: str | None) -> list[tuple[int, str]]:
+        rows = self._connection.execute(
+            "SELECT timestamp, content FROM (SELECT timestamp, content, obs_type FROM observations WHERE project = ?"
+            " ORDER BY timestamp DESC, id DESC LIMIT ?) WHERE obs_type IN ('command', 'git_commit', 'git_push')",
+            (project, limits.TOLD_ROWS_READ),
+        )
+        return [(timestamp, content) for timestamp, content in rows]
+
+
+def _failures(connection: Connection, session_id: str) -> Iterator[Entry]:
+    """The jobs that failed and did not pass afterwards, whatever their arguments, the last one first. A run of the
+    whole suite or of a linter counts no more once the session committed: it moved on."""
     rows = connection.execute(
         "SELECT id, timestamp, content, obs_type FROM observations WHERE session_id = ?"
         f" AND +obs_type IN ('command', '{FAILURE}', 'git_commit', 'git_push')"
@@ -160,17 +212,43 @@ def _failing(connection: Connection, session_id: str) -> Entry | None:
         (session_id, limits.TOLD_COMMANDS_READ),
     )
     passed: set[str] = set()
-    for identity, timestamp, content, obs_type in rows:
+    is_committed = False
+    for identity, timestamp, content, obs_type in rows.fetchall():
         programs = _programs(content)
-        if obs_type == FAILURE:
-            if programs and not programs & passed:
-                return Entry(identity, timestamp, content)
-        else:
+        if obs_type != FAILURE:
             passed |= programs
-    return None
+            is_committed = is_committed or obs_type == "git_commit"
+        elif programs and not programs & passed and not (is_committed and _is_whole(content)):
+            yield Entry(identity, timestamp, content)
 
 
 def _programs(command: str) -> set[str]:
     """The jobs in a command line, by the names of their programs."""
     words = (os.path.basename(word) for word in command[: limits.MAX_LEARNED_COMMAND].replace("(", " ").split())
-    return {word for word in words if word in _JOBS}
+    return {word for word in words if word in JOB_PROGRAMS}
+
+
+def _jobs(command: str) -> set[tuple[str, ...]]:
+    """The jobs in a command line, each with its arguments but without options: `python -m pytest -q tests` and
+    `.venv/bin/pytest tests` are the same."""
+    jobs = set()
+    for simple in split_commands(command[: limits.MAX_LEARNED_COMMAND]):
+        names = [os.path.basename(word) for word in simple.words]
+        start = next((at for at, name in enumerate(names) if name in JOB_PROGRAMS), None)
+        if start is not None:
+            jobs.add((names[start], *(word for word in simple.words[start + 1 :] if not word.startswith("-"))))
+    return jobs
+
+
+def _is_whole(command: str) -> bool:
+    """Whether it runs a linter or a whole suite, not the tests that somebody works on."""
+    if not _SELECTING_OPTIONS.isdisjoint(command.split()):
+        return False
+    return all(
+        program in _LINTERS or not _LINT_SCRIPTS.isdisjoint(arguments) or not any(map(_is_target, arguments))
+        for program, *arguments in _jobs(command)
+    )
+
+
+def _is_target(argument: str) -> bool:
+    return argument not in (".", "./", "./...") and ("/" in argument or "::" in argument or "." in argument)

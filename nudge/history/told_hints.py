@@ -7,14 +7,17 @@ What a person or an agent set is told as it is. What `scan` or learning set is t
 from __future__ import annotations
 
 import json
+import shlex
 
 from nudge import limits
-from nudge.clock import ago
+from nudge.clock import ago, last_time
 from nudge.history.availability import as_typed, can_run, is_known
 from nudge.history.facts import is_usable, outcome_of
 from nudge.history.failed_tests import find_failed
-from nudge.history.problems import MODULE, PROGRAM
+from nudge.history.problems import MODULE, PATH, PROGRAM
+from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
+from nudge.text import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +31,49 @@ if TYPE_CHECKING:
 SCANNED, GUESSED, LEARNED = "scanned", "guessed", "learned"
 """Where a hint comes from that nobody set."""
 
+# What names each job that an unused hint is told for: targets, scripts and programs.
+_JOB_WORDS = {
+    "test": frozenset(
+        (
+            *("test", "tests", "unit", "spec", "specs", "check"),
+            *("pytest", "unittest", "tox", "nox", "jest", "vitest", "mocha", "borp", "rspec", "phpunit", "ctest"),
+        )
+    ),
+    "build": frozenset(("build", "compile", "bundle", "package", "assemble")),
+    "lint": frozenset(("lint", "check", "ruff", "flake8", "pylint", "mypy", "eslint", "tsc", "clippy", "vet")),
+}
+_LAUNCHERS = frozenset(("uv", "poetry", "pdm", "hatch", "pipenv"))
+
 
 # Which
+
+
+def worth_telling(hints: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without what scan made and nobody used, unless it is for tests, builds or lint: the rest is looked up when it is
+    needed."""
+    return [hint for hint in hints if not _is_scanned(hint) or hint.get("is_used") or _job(hint) in _JOB_WORDS]
+
+
+def _is_scanned(hint: dict[str, Any]) -> bool:
+    return hint.get("origin") in (SCANNED, GUESSED)
+
+
+def _job(hint: dict[str, Any]) -> str:
+    return str(hint["name"]).rpartition("/")[2]
+
+
+def without_told(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> list[dict[str, Any]]:
+    """Without what the offers tell already: their answers, and guesses about a program that they name."""
+    answers = {offer.answer for offer in offers}
+    programs = [offer for offer in offers if offer.fact.kind != PATH]
+    lines = [line for offer in programs for line in (offer.fact.subject, *offer.also, offer.answer)]
+    tools = {command.tool for line in lines for command in split_commands(line)}
+
+    def is_told(hint: dict[str, Any]) -> bool:
+        commands = split_commands(hint["value"] or "") if hint.get("origin") == GUESSED else []
+        return hint["value"] in answers or any(command.tool in tools for command in commands)
+
+    return [hint for hint in hints if not is_told(hint)]
 
 
 def runnable(hints: Iterable[dict[str, Any]], offers: Iterable[Offer], cwd: str | None) -> list[dict[str, Any]]:
@@ -63,10 +107,34 @@ def add_last_runs(
     connection: Connection, project: str, hints: Sequence[dict[str, Any]], now: float
 ) -> list[dict[str, Any]]:
     """The hints, those whose last run failed behind the others and with an `outcome` that says so. Failed tests are
-    what a command for tests is run for: they are no failure of it."""
+    what a command for tests is run for: they are no failure of it. What scan made is told as it is when it worked
+    before, and not at all when its only run failed."""
     runs = _Runs(connection, project, [hint["value"] for hint in hints if hint["value"]])
-    told = [{**hint, **runs.outcome(hint["value"], now)} for hint in hints]
+    told = [found for hint in hints if (found := _with_outcome(connection, hint, runs.of(hint["value"]), now))]
     return sorted(told, key=lambda hint: "outcome" in hint)
+
+
+def _with_outcome(connection: Connection, hint: dict[str, Any], runs: list[_Run], now: float) -> dict[str, Any] | None:
+    if not runs or not runs[0].failed:
+        return hint
+    age = now - runs[0].timestamp
+    has_worked = hint.get("is_used") or not all(run.failed for run in runs)
+    if not has_worked and len(runs) > 1:
+        instead = _worked_instead(connection, _job(hint), runs)
+        worked = f"; what worked after it: {quote(instead, limits.MAX_TOLD_COMMAND)}" if instead else ""
+        return {**hint, "outcome": f"has only failed here, {last_time(age)}{worked}"}
+    if _is_scanned(hint):
+        return hint if has_worked else None
+    return {**hint, "outcome": f"failed {ago(age)}"}
+
+
+class _Run:
+    """One run of a hint's command."""
+
+    __slots__ = ("failed", "id", "session", "timestamp")
+
+    def __init__(self, failed: bool, identity: int, session: str, timestamp: int) -> None:
+        self.failed, self.id, self.session, self.timestamp = failed, identity, session, timestamp
 
 
 class _Runs:
@@ -75,29 +143,52 @@ class _Runs:
     def __init__(self, connection: Connection, project: str, commands: Sequence[str]) -> None:
         has_one = " OR ".join(["instr(content, ?)"] * len(commands)) or "0"
         self._rows = connection.execute(
-            "SELECT content, obs_type, metadata, timestamp FROM (SELECT content, obs_type, metadata, timestamp"
-            " FROM observations WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?)"
+            "SELECT content, obs_type, metadata, id, session_id, timestamp FROM (SELECT * FROM observations"
+            " WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?)"
             f" WHERE obs_type IN ('command', 'command_error') AND ({has_one})",
             (project, limits.TOLD_ROWS_READ, *commands),
         ).fetchall()
 
-    def outcome(self, command: str | None, now: float) -> dict[str, str]:
-        """Empty when the last run of the command did not fail, or none is known."""
-        runs = list(self._runs_of(command)) if command else []
-        if not runs or not runs[0][0]:
-            return {}
-        only = "has only failed here, last" if len(runs) > 1 and all(failed for failed, _ in runs) else "failed"
-        return {"outcome": f"{only} {ago(now - runs[0][1])}"}
+    def of(self, command: str | None) -> list[_Run]:
+        return list(self._runs_of(command)) if command else []
 
-    def _runs_of(self, command: str) -> Iterator[tuple[bool, float]]:
-        """Whether each run failed, and when it was."""
+    def _runs_of(self, command: str) -> Iterator[_Run]:
         wanted = split_commands(command)
-        for content, obs_type, metadata, timestamp in self._rows:
+        for content, obs_type, metadata, *run in self._rows:
             if command not in content or len(wanted) != 1 or not _runs_first(split_commands(content), wanted[0]):
                 continue
             event = {"type": obs_type, "content": content, "metadata": json.loads(metadata)}
             if (outcome := outcome_of(event, 0)) is not None:
-                yield bool(outcome.error) and not find_failed(outcome.error), timestamp
+                yield _Run(bool(outcome.error) and not find_failed(outcome.error), *run)
+
+
+def _worked_instead(connection: Connection, job: str, runs: Sequence[_Run]) -> str | None:
+    """The first command for the same job that ended well after the failure, in its session."""
+    for run in runs:
+        rows = connection.execute(
+            "SELECT content, metadata FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?)"
+            " AND +obs_type = 'command' ORDER BY timestamp, id LIMIT ?",
+            (run.session, run.timestamp, run.id, limits.TOLD_COMMANDS_READ),
+        )
+        for content, metadata in rows.fetchall():
+            outcome = outcome_of({"type": "command", "content": content, "metadata": json.loads(metadata)}, 0)
+            if outcome is not None and not outcome.error and (found := _invocation_for(job, content)):
+                return found
+    return None
+
+
+def _invocation_for(job: str, line: str) -> str | None:
+    """The command of a line that does a job, as it was run but for its pipes; None when it does another one."""
+    commands = split_commands(line)
+    wanted = _JOB_WORDS.get(job, frozenset())
+    if not commands or commands[0].variables or not all(command.piped for command in commands[:-1]):
+        return None
+    first = commands[0]
+    if first.tool not in wanted | JOB_PROGRAMS | _LAUNCHERS:
+        return None
+    names = {first.tool, *(part for word in first.arguments for part in word.split(":"))}
+    text = shlex.join(first.words)
+    return text if len(text) <= limits.MAX_TOLD_COMMAND and names & wanted else None
 
 
 def _runs_first(commands: list[Simple], wanted: Simple) -> bool:

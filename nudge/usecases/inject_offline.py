@@ -108,6 +108,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "name": name,
             "value": value,
             "score": hit["score"],
+            "is_used": bool(hint.get("use_count")),
             "reasons": reasons,
             "origin": told_hints.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
             "reason": "; ".join(filter(None, (hit.get("stale"), meta.get("reason")))),

@@ -111,7 +111,7 @@ def test_other_runners_are_known_by_their_reports() -> None:
     for session in ("s1", "s2"):
         facts.store(connection, Facts().observe(PROJECT, session, report, NOW))
     loaded = facts.load(connection)
-    assert told(loaded, "s3", report) == '"src/a.test.js › cart › adds" failed in 2 earlier sessions too, last now #7'
+    assert told(loaded, "s3", report) == '"src/a.test.js › cart › adds" failed in 2 earlier sessions too, just now #7'
     for command, is_forgotten in (("pytest", False), ("npx jest src/b.test.js", False), ("npx jest", True)):
         passed = loaded.observe(PROJECT, "s4", Outcome(command, "", 8), NOW)
         assert bool(passed.withdrawn_tests) is is_forgotten, command

@@ -265,12 +265,136 @@ def test_branch_and_clone_are_named_where_they_differ(history: History) -> None:
     assert "1h ago, claude-code: " in history.digest(place=same).text
 
 
-def test_the_last_session_on_this_branch_comes_first(history: History) -> None:
-    """The others follow by time."""
+def test_at_most_one_session_of_another_branch_is_told(history: History) -> None:
+    """Behind those of this branch, the newest of each first."""
     for number, branch in enumerate(("main", "main", "fix", "main", "fix")):
         history.add("file_edit", path="/code/api/a.py", session=f"s{number}", branch=branch, age=(number + 1) * HOUR)
     told = [item["id"] for item in history.digest(place=Place("/code/api", "fix")).items]
-    assert told == ["s2", "s0", "s1"]
+    assert told == ["s2", "s4", "s0"]
+
+
+def leave(history: History, session: str, left: str, *, branch: str = "fix", age: int = HOUR) -> None:
+    """A session that commits, and leaves something to do or nothing."""
+    place: dict[str, Any] = {"session": session, "branch": branch, "clone": "/code/api", "age": age}
+    history.add("file_edit", path="/code/api/a.py", **place)
+    if left == "failing":
+        history.add("command_error", "pytest tests/test_a.py", **place)
+    history.add("git_commit", "git commit", subject="WIP: half of it" if left == "wip" else "Fix it", **place)
+    if left == "uncommitted":
+        history.add("file_edit", path="/code/api/b.py", **place)
+
+
+def told_sessions(history: History) -> list[str]:
+    return [item["id"] for item in history.digest(place=Place("/code/api", "fix")).items]
+
+
+@pytest.mark.parametrize("left", ["failing", "uncommitted", "wip"])
+def test_unfinished_sessions_are_told_and_finished_ones_are_not(history: History, left: str) -> None:
+    """Left failing, changed without a commit, or committed as wip; on this branch or another."""
+    leave(history, "done", "nothing")
+    leave(history, "open", left, age=2 * HOUR)
+    leave(history, "elsewhere", left, branch="main")
+    assert told_sessions(history) == ["open", "elsewhere"]
+
+
+def test_the_latest_finished_session_of_this_branch_is_told_when_none_is_unfinished(history: History) -> None:
+    """One of another branch is not."""
+    leave(history, "elsewhere", "nothing", branch="main")
+    assert told_sessions(history) == []
+    leave(history, "older", "nothing", age=3 * HOUR)
+    leave(history, "newer", "nothing", age=2 * HOUR)
+    assert told_sessions(history) == ["newer"]
+
+
+def test_files_changed_after_the_commit_are_named(history: History) -> None:
+    """Those of the commit and those outside the clone are not left to do."""
+    leave(history, "open", "uncommitted")
+    history.add("file_write", path="/tmp/scratch.py", session="open", branch="fix", clone="/code/api")
+    assert lines(history.digest())[0].endswith("; changed after it: b.py")
+    leave(history, "done", "nothing", branch="main", age=HOUR - 60)
+    history.add("file_write", path="/tmp/scratch.py", session="done", branch="main", clone="/code/api", age=60)
+    assert [item["id"] for item in history.digest(place=Place("/code/api", "main")).items] == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed", "is_left"),
+    [
+        ("pytest -q tests/test_a.py", ".venv/bin/python -m pytest tests/test_a.py", False),
+        ("npm run lint", "npm run lint 2>&1 | tail -5", False),
+        ("pytest tests/test_a.py", "pytest tests/test_b.py", True),
+        ("npm run lint", "npm run unit", True),
+    ],
+)
+def test_what_passed_in_a_later_session_is_not_left_failing(
+    history: History, failed: str, passed: str, is_left: bool
+) -> None:
+    """The same job with the same arguments, whatever its options."""
+    history.add("file_edit", path="/code/api/a.py", age=2 * HOUR)
+    history.add("command", passed, session="earlier", age=3 * HOUR)
+    history.add("command_error", failed, age=2 * HOUR)
+    assert "left failing" in history.digest().text
+    history.add("command", passed, session="later", age=HOUR)
+    assert ("left failing" in history.digest().text) is is_left
+
+
+@pytest.mark.parametrize(
+    ("command", "is_left"),
+    [
+        ("npm run lint", False),
+        (".venv/bin/mypy httpx tests/unit", False),
+        (".venv/bin/pytest -q", False),
+        ("go test ./...", False),
+        (".venv/bin/pytest tests/test_utils.py -q", True),
+        ("pytest -k login", True),
+        ("npx borp test/body-limit.test.js", True),
+    ],
+)
+def test_a_whole_run_that_failed_before_the_commit_is_not_left_failing(
+    history: History, command: str, is_left: bool
+) -> None:
+    """The session moved on after a linter or the suite; what it worked on is another matter, as is a later failure."""
+    history.add("file_edit", path="/code/api/a.py", age=400)
+    history.add("command_error", command, age=300)
+    history.add("git_commit", "git commit", subject="Fix it", age=200)
+    assert ("left failing" in history.digest().text) is is_left
+    history.add("command_error", command, age=100)
+    assert "left failing" in history.digest().text
+
+
+def test_a_session_at_work_is_told_in_short(history: History) -> None:
+    """The clone by its name, no path that leads out of it, at most three files, and not all of a long prompt."""
+    history.session("live", "api", age=600, live=True)
+    prompt = history.prompt(
+        "Take both names of the exit code in the payload of the hook, " * 3, session="live", age=300
+    )
+    for number, path in enumerate(("/b/api-2/a.py", "/b/api-2/b.py", "/b/api-2/src/c.py", "/tmp/d.py")):
+        place: dict[str, Any] = {"branch": "fix", "clone": "/b/api-2", "age": 200 - number}
+        history.add("file_edit", path=path, session="live", prompt=prompt, **place)
+    told = lines(history.digest(place=Place("/a/api", "main")))
+    assert told == [
+        "- claude-code (branch fix, in api-2), last active 3m ago: "
+        '"Take both names of the exit code in the payload of the ho..."; changed b.py src/c.py d.py'
+    ]
+    assert '(branch fix, in "another clone")' in history.digest(place=Place("/a/api-2/src", "main")).text
+
+
+def test_a_session_at_work_in_the_same_clone_and_branch_comes_first(history: History) -> None:
+    """Before those that were active later."""
+    for age, (clone, branch) in enumerate((("/b/api", "fix"), ("/a/api", "main"), ("/a/api", "fix")), start=1):
+        session = f"{clone} {branch}"
+        history.session(session, "api", age=600, live=True)
+        history.add("file_edit", path=f"{clone}/a.py", session=session, branch=branch, clone=clone, age=age * 60)
+    told = [item["id"] for item in history.digest(place=Place("/a/api", "fix")).items]
+    assert told == ["/a/api fix", "/b/api fix", "/a/api main"]
+
+
+def test_a_guess_is_not_told_beside_the_fact_that_names_its_program(history: History) -> None:
+    """Unless the fact was banned."""
+    history.learn("python3 -m pytest", ".venv/bin/pytest", 2)
+    guess = {**HINT, "value": "pytest -q", "origin": "guessed"}
+    assert kinds(history.digest(hints=[guess])) == ["fact"]
+    history.connection.execute("INSERT INTO banned_lines VALUES ('fact python3 -m pytest', 0)")
+    assert kinds(history.digest(hints=[guess])) == ["hint"]
 
 
 CAUSE = "The ban is stored after the digest was built, so the first session still sees the line; " * 3

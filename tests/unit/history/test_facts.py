@@ -100,7 +100,7 @@ def test_facts_with_the_same_answer_are_one_line() -> None:
     first, second = known.at_start(PROJECT, NOW, None)
     assert (first.text(NOW), second.answer) == (
         '"/usr/bin/python3 -m pytest" and "pytest" fail here (No module named pytest); '
-        'what worked in 1 session, last now: ".venv/bin/pytest"',
+        'what worked in 1 session, just now: ".venv/bin/pytest"',
         ".venv/bin/ruff",
     )
 
@@ -158,7 +158,7 @@ def test_a_call_that_needs_a_variable() -> None:
     known, failing = Facts(), Outcome("make test", "Exit code 2\nno docker", 1)
     observe(known, "s1", failing, Outcome("DOCKER=1 make test", "", 2))
     text = told(known, "s2", failing)
-    assert text == '"make test" fails here (no docker); what worked in 1 session, last now: "DOCKER=1 make test" #2'
+    assert text == '"make test" fails here (no docker); what worked in 1 session, just now: "DOCKER=1 make test" #2'
     observe(known, "s3", Outcome("DOCKER=1 make test", "", 3))
     assert told(known, "s4", failing)
     observe(known, "s3", Outcome("make test", "", 4))

@@ -11,7 +11,7 @@ import pytest
 from nudge.history import store, told_hints
 from nudge.history.facts import Facts, Offer
 from nudge.history.problems import Outcome
-from nudge.history.told_hints import GUESSED, LEARNED, SCANNED, add_last_runs, runnable
+from nudge.history.told_hints import GUESSED, LEARNED, SCANNED, add_last_runs, runnable, without_told, worth_telling
 from tests.unit.history.stored import DAY, NOW, empty, event
 
 PROJECT = "app"
@@ -102,7 +102,7 @@ def test_a_hint_says_that_its_last_run_failed(runs: list[tuple[str, str]], outco
         kind, metadata = ("command_error", {"error": error}) if error else ("command", {"exit_code": 0})
         age = DAY + 60 - number
         store.record(connection, event(kind, command, NOW - age, metadata=metadata))
-    (found,) = add_last_runs(connection, PROJECT, [hint("npm test", SCANNED)], NOW)
+    (found,) = add_last_runs(connection, PROJECT, [hint("npm test", None)], NOW)
     assert found.get("outcome") == outcome, json.dumps(runs)
 
 
@@ -110,6 +110,79 @@ def test_hints_that_failed_come_last() -> None:
     """Behind those that did not, which keep their order."""
     connection = empty()
     store.record(connection, event("command_error", "make lint", NOW - DAY, metadata={"error": "Exit code 2"}))
-    hints = [hint(value, SCANNED) for value in ("make lint", "make test", "make build")]
+    hints = [hint(value, None) for value in ("make lint", "make test", "make build")]
     found = [row["value"] for row in told_hints.add_last_runs(connection, PROJECT, hints, NOW)]
     assert found == ["make test", "make build", "make lint"]
+
+
+# What scan made
+
+
+def after_runs(*runs: tuple[str, str], key: str = "test", **fields: Any) -> list[dict[str, Any]]:
+    """The scanned hint `npm test` as it is told after command lines with their errors, a minute apart."""
+    connection = empty()
+    for number, (command, error) in enumerate(runs):
+        kind, metadata = ("command_error", {"error": error}) if error else ("command", {"exit_code": 0})
+        store.record(connection, event(kind, command, NOW - DAY - 60 * (10 - number), metadata=metadata))
+    row = {**hint("npm test", SCANNED), "name": f"app/{key}", **fields}
+    return add_last_runs(connection, PROJECT, [row], NOW)
+
+
+NO_CONFIG = "Exit code 2\nno config"
+FAILED_TWICE = (("npm test", NO_CONFIG), ("npm test", NO_CONFIG))
+
+
+@pytest.mark.parametrize("key", ["test", "build", "lint", "run", "install"])
+def test_an_unused_hint_of_scan_is_told_for_tests_builds_and_lint_only(key: str) -> None:
+    """One that was used, and one that somebody set, is told whatever it is for."""
+    is_told = key in ("test", "build", "lint")
+    for origin in (SCANNED, GUESSED):
+        row = {**hint("make x", origin), "name": f"app/{key}"}
+        assert bool(worth_telling([row])) is is_told
+        assert worth_telling([{**row, "is_used": True}])
+    for other in (LEARNED, None):
+        assert worth_telling([{**hint("make x", other), "name": f"app/{key}"}])
+
+
+def test_a_guess_whose_program_a_told_fact_names_is_not_told() -> None:
+    """The fact says it already. A guess about another program, and what the repo says itself, is told."""
+    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    hints = [hint(".venv/bin/ruff check ."), hint("mypy ."), hint(".venv/bin/ruff check .", SCANNED), hint(None)]
+    assert without_told(hints, known) == hints[1:]
+    assert without_told(hints, []) == hints
+
+
+def test_a_scanned_command_that_worked_before_is_told_as_it_is() -> None:
+    """Its last failure is about what was being done then."""
+    (found,) = after_runs(("npm test", ""), ("npm test", NO_CONFIG))
+    (used,) = after_runs(*FAILED_TWICE, is_used=True)
+    assert "outcome" not in found and "outcome" not in used
+
+
+def test_a_scanned_command_whose_only_run_failed_is_not_told() -> None:
+    """There is nothing to recommend; failed tests are no failure of it."""
+    assert after_runs(("npm test", NO_CONFIG)) == []
+    assert len(after_runs(("npm test", TESTS_FAILED))) == 1
+
+
+@pytest.mark.parametrize(
+    ("later", "instead"),
+    [
+        ([("npm install", ""), ("npm run unit 2>&1 | tail -15", "")], "npm run unit"),
+        ([("npm run lint", ""), ("npx borp 'test/a b.js'", "")], "npx borp 'test/a b.js'"),
+        ([("npm run test:unit", "")], "npm run test:unit"),
+        ([("npm run unit", NO_CONFIG), ("grep -rn unit test", ""), ("npm run build", "")], None),
+        ([], None),
+    ],
+)
+def test_a_command_that_only_failed_says_what_worked_instead(later: list[tuple[str, str]], instead: str | None) -> None:
+    """A command for the same job, after the failure and in its session, as it was run there."""
+    (found,) = after_runs(*FAILED_TWICE, *later)
+    worked = f'; what worked after it: "{instead}"' if instead else ""
+    assert found["outcome"] == f"has only failed here, last 1d ago{worked}"
+
+
+def test_what_worked_before_the_failure_is_not_what_worked_instead() -> None:
+    """It shows nothing about how to go on."""
+    (found,) = after_runs(("npm run unit", ""), *FAILED_TWICE)
+    assert found["outcome"] == "has only failed here, last 1d ago"
