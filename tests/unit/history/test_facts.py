@@ -205,3 +205,12 @@ def test_the_tables_keep_what_was_learned() -> None:
         facts.store(connection, learned)
     assert facts.delete_old(connection, NOW + limits.FACT_SECONDS + 1) == 1
     assert told(facts.load(connection), "s3", BROKEN) is None
+
+
+def test_what_worked_a_moment_ago_reads_just_now() -> None:
+    """And `last 3m ago` later on."""
+    known = Facts()
+    observe(known, "s1", Outcome("ruff check", "bash: ruff: command not found", 1), Outcome(".venv/bin/ruff check"))
+    (offer,) = known.at_start(PROJECT, NOW, None)
+    assert "what worked in 1 session, just now: " in offer.text(NOW + 59)
+    assert "what worked in 1 session, last 3m ago: " in offer.text(NOW + 180)
