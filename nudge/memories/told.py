@@ -22,14 +22,15 @@ _OPEN_ATTEMPTS = (
 
 
 def start_notes(connection: Connection, namespace: str | None, now: float) -> list[dict[str, Any]]:
-    """The few that matter most, as rows of id, kind, title, content and updated_at. They count as no access: a wrong
-    note must not stay because it is told."""
+    """The few that matter most, as rows of id, kind, title, content, updated_at and the branch that they were made on.
+    They count as no access: a wrong note must not stay because it is told."""
     rows = connection.execute(
-        "SELECT id, kind, title, substr(content, 1, ?), updated_at FROM notes WHERE namespace = ? AND kind IN (?, ?)"
-        " AND (expires_at IS NULL OR expires_at > ?) ORDER BY priority DESC, updated_at DESC LIMIT ?",
+        "SELECT id, kind, title, substr(content, 1, ?), updated_at, json_extract(origin, '$.branch') FROM notes"
+        " WHERE namespace = ? AND kind IN (?, ?) AND (expires_at IS NULL OR expires_at > ?)"
+        " ORDER BY priority DESC, updated_at DESC LIMIT ?",
         (4 * limits.INJECTED_NOTE_CHARS, namespace, *_KINDS, now, 4 * limits.INJECTED_NOTES),
     )
-    names = ("id", "kind", "title", "content", "updated_at")
+    names = ("id", "kind", "title", "content", "updated_at", "branch")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 

@@ -34,16 +34,16 @@ from nudge.usecases.journal_models import (
     StartAttempt,
     UpdateAttempt,
 )
-from nudge.usecases.memories import Origin, Visible, caller_namespace, fitting, lifetimes_of
+from nudge.usecases.memories import Origin, Visible, caller_namespace, caller_place, fitting, lifetimes_of
 from nudge.usecases.memory_models import StoreMemory
 
 # Writing
 
 
 async def start(app: App, params: StartAttempt, call: Call) -> Any:
-    session, here = session_of(app.clients, call, params.session_id), await caller_namespace(params, call)
+    session = session_of(app.clients, call, params.session_id)
     plan = parse_plan(params.model_dump())
-    origin = Origin(app, call, here)
+    origin = Origin(app, call, *await caller_place(params, call))
     fields = StoreMemory(title=plan.goal, content=plan.hypothesis)
     draft = plan_draft(plan, origin.draft(fields, app.now()))
     await _refuse_secrets(app, {"goal": plan.goal, **plan.to_metadata()})

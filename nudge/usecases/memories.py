@@ -54,7 +54,7 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
 
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
-    origin = Origin(app, call, await caller_namespace(params, call))
+    origin = Origin(app, call, *await caller_place(params, call))
     draft = await checked(app, [origin.draft(params, app.now())])
     now, lifetimes = app.now(), lifetimes_of(app)
 
@@ -72,7 +72,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
 async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
-    origin = Origin(app, call, await caller_namespace(params, call))
+    origin = Origin(app, call, *await caller_place(params, call))
     now, lifetimes = app.now(), lifetimes_of(app)
     guard = app.session.settings.secret_guard
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
@@ -278,8 +278,8 @@ class Visible:
 class Origin:
     """Where notes come from: what stands in for the fields that the caller left out."""
 
-    def __init__(self, app: App, call: Call, here: str | None) -> None:
-        self._here, self._call = here, call
+    def __init__(self, app: App, call: Call, here: str | None, branch: str | None) -> None:
+        self._here, self._branch, self._call = here, branch, call
         self._session = agent_session(app.clients, call)
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
@@ -292,9 +292,10 @@ class Origin:
         return self._here if self._here and is_project(self._here, name.casefold()) else name
 
     def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
-        """With client, session, prompt and repo, as far as they are known."""
+        """With client, session, prompt, repo and branch, as far as they are known."""
         prompt = views.latest_prompt(connection, self._session) if self._session else None
-        known = {"client": self._call.client, "session": self._session, "prompt": prompt, "repo": self._here}
+        agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
+        known = {**agent, "repo": self._here, "branch": self._branch}
         return replace(draft, origin={name: value for name, value in known.items() if value})
 
     def _source(self) -> str:
@@ -304,11 +305,17 @@ class Origin:
 
 async def caller_namespace(params: InContext, call: Call) -> str | None:
     """The full identity of the repo where the caller is."""
+    return (await caller_place(params, call))[0]
+
+
+async def caller_place(params: InContext, call: Call) -> tuple[str | None, str | None]:
+    """The full identity of the repo where the caller is, and the branch."""
     context = Context.parse(params.context).merged(call.context)
     known = context.project or (project_of(context.repo, None) if context.repo else None)
     if known or not context.cwd:
-        return known
-    return (await asyncio.to_thread(resolve, context.cwd)).project
+        return known, context.branch
+    found = await asyncio.to_thread(resolve, context.cwd)
+    return found.project, context.branch or found.branch
 
 
 def lifetimes_of(app: App) -> Lifetimes:

@@ -298,7 +298,7 @@ def test_the_text_of_a_list_is_toon_and_json_on_request(machine: Machine) -> Non
 
 
 def test_a_note_belongs_to_the_repo_and_says_where_it_comes_from(machine: Machine) -> None:
-    """The whole identity is the namespace, its short name means the same; client, session and repo are kept."""
+    """The whole identity is the namespace, its short name means the same; client, session, repo and branch are kept."""
     api = clone(machine.base / "api")
     agent = connected(machine, cwd=api, CLAUDE_CODE_SESSION_ID="s-1")
     stored = agent.call("memory_store", title="Deploys", content="by hand")
@@ -306,7 +306,8 @@ def test_a_note_belongs_to_the_repo_and_says_where_it_comes_from(machine: Machin
     again = agent.call("memory_store", title="Deploys", content="by script", namespace="api")
     assert again["id"] == stored["id"] and again["previous"]["content"] == "by hand"
     note = agent.call("memory_get", id=f"m{stored['id']}")["memory"]
-    assert note["origin"] == {"client": "test", "session": "s-1", "repo": "example.com/org/api"}
+    origin = {"client": "test", "session": "s-1", "repo": "example.com/org/api", "branch": "main"}
+    assert note["origin"] == origin
     assert note["source"] == "agent"
     assert agent.call("memory_recall", context="deploys", namespace="API")["count"] == 1
     agent.quit()

@@ -368,14 +368,57 @@ def test_a_session_at_work_is_told_in_short(history: History) -> None:
         "Take both names of the exit code in the payload of the hook, " * 3, session="live", age=300
     )
     for number, path in enumerate(("/b/api-2/a.py", "/b/api-2/b.py", "/b/api-2/src/c.py", "/tmp/d.py")):
-        place: dict[str, Any] = {"branch": "fix", "clone": "/b/api-2", "age": 200 - number}
+        place: dict[str, Any] = {"branch": "main", "clone": "/b/api-2", "age": 200 - number}
         history.add("file_edit", path=path, session="live", prompt=prompt, **place)
     told = lines(history.digest(place=Place("/a/api", "main")))
     assert told == [
-        "- claude-code (branch fix, in api-2), last active 3m ago: "
+        "- claude-code (in api-2), last active 3m ago: "
         '"Take both names of the exit code in the payload of the ho..."; changed b.py src/c.py d.py'
     ]
-    assert '(branch fix, in "another clone")' in history.digest(place=Place("/a/api-2/src", "main")).text
+    assert '(in "another clone")' in history.digest(place=Place("/a/api-2/src", "main")).text
+
+
+def test_a_session_at_work_is_told_where_the_two_can_meet(history: History) -> None:
+    """In the same clone, on the same branch, or in files that those, or work that was left unfinished, changed."""
+    for session, clone, branch, path in (
+        ("clone", "/a/api", "fix", "a.py"),
+        ("branch", "/b/api", "main", "c.py"),
+        ("file", "/d/api", "another", "c.py"),
+        ("elsewhere", "/c/api", "other", "src/b.py"),
+    ):
+        history.session(session, "api", age=600, live=True)
+        history.add("file_edit", path=f"{clone}/{path}", session=session, branch=branch, clone=clone, age=60)
+    place = Place("/a/api", "main")
+    assert {item["id"] for item in history.digest(place=place).items} == {"clone", "branch", "file"}
+    history.session("left", "api", age=DAY)
+    history.add("file_edit", path="/a/api/src/b.py", session="left", branch="main", clone="/a/api", age=DAY)
+    assert {item["id"] for item in history.digest(place=place).items} == {
+        "clone",
+        "branch",
+        "file",
+        "elsewhere",
+        "left",
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "made_on", "here", "is_told"),
+    [
+        ("decision", "fix", "fix", True),
+        ("decision", "fix", "feature", False),
+        ("decision", "fix", "main", True),
+        ("decision", "main", "feature", True),
+        ("decision", None, "feature", True),
+        ("decision", "fix", None, True),
+        ("lesson", "fix", "feature", True),
+    ],
+)
+def test_a_decision_is_not_told_on_a_branch_beside_its_own(
+    history: History, kind: str, made_on: str | None, here: str | None, is_told: bool
+) -> None:
+    """Where all work comes together it is, and a lesson is for everywhere."""
+    made = history.digest(notes=[{**NOTE, "kind": kind, "branch": made_on}], place=Place("/a/api", here))
+    assert bool(made.items) is is_told
 
 
 def test_a_session_at_work_in_the_same_clone_and_branch_comes_first(history: History) -> None:
