@@ -79,6 +79,7 @@ def killed_while_http_loads(kills: int = 5) -> Figures:
                 with socket.create_connection(("127.0.0.1", port)) as waiting:
                     waiting.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     os.kill(last, signal.SIGKILL)
+                wait_for_more(ledgers)
             assert machine.json("set", "c", "k", "v", "--global")["hint"]["version"] == 1
             with urllib.request.urlopen(f"http://127.0.0.1:{machine.ready().port}/health", timeout=TIMEOUT) as answer:
                 assert answer.status == 200
