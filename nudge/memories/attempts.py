@@ -300,8 +300,8 @@ def lesson_draft(attempt: Attempt, resolution: Resolution) -> Draft:
     """The note that the next agent is told: the takeaway, and what it was learned from."""
     draft, lesson = attempt.note.draft, resolution.lesson or {}
     first = lesson.get("takeaway") or lesson["what_worked"]
-    worked = [f"What worked: {lesson['what_worked']}"] if {"takeaway", "what_worked"} <= lesson.keys() else []
-    learned = f"Learned from m{attempt.id} ({resolution.status}): {draft.title}"
+    worked = [f"(what worked: {lesson['what_worked']})"] if {"takeaway", "what_worked"} <= lesson.keys() else []
+    learned = f"(learned from m{attempt.id}, {resolution.status}: {draft.title})"
     return replace(
         draft,
         title=cut_title(single_line(first, _LESSON_TITLE_CHARS), limits.MAX_TITLE_BYTES),

@@ -202,7 +202,9 @@ def test_a_lesson_becomes_a_note_derived_from_its_attempt(service: Service) -> N
     result = service.resolve("s1", lesson={"what_worked": "EXPLAIN", "takeaway": "look at the plan first"})
     lesson = service.note(result["lesson_id"])
     assert (lesson["kind"], lesson["title"], lesson["tier"]) == ("lesson", "look at the plan first", "long")
-    assert lesson["tags"] == ["debugging"] and f"m{number} (confirmed)" in lesson["content"]
+    takeaway, worked, learned = lesson["content"].splitlines()
+    assert (lesson["tags"], takeaway, worked) == (["debugging"], "look at the plan first", "(what worked: EXPLAIN)")
+    assert learned.startswith(f"(learned from m{number}, confirmed: ")
     links = service("memory_get", id=number)["links"]
     assert [(link["source_id"], link["relation"]) for link in links] == [(lesson["id"], "derived_from")]
 
