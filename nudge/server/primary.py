@@ -18,7 +18,7 @@ from nudge.clock import boot_seconds
 from nudge.errors import Conflict, HandingOver, NudgeError, StorageFailed
 from nudge.ipc import endpoint, spawn
 from nudge.ipc.endpoint import Endpoint, is_newer
-from nudge.ipc.lock import Flock, OwnerLock
+from nudge.ipc.lock import Flock, OwnerLock, is_free
 from nudge.ipc.server import WireServer
 from nudge.security import globs
 from nudge.server.gc_tuning import freeze_gc
@@ -309,7 +309,7 @@ class Primary:
             self._leave_reason in ("client left", "signal")
             and self._owner != DETACHED
             and self._lock
-            and self._wire.has_members
+            and (self._wire.has_members or self._other_members_live())
         ):
             await self._hand_over()
         for door in self._doors():
@@ -321,6 +321,13 @@ class Primary:
             await door.close()
         self._release(handing_over=self._awaiting_successor or demoted)
         return demoted
+
+    def _other_members_live(self) -> bool:
+        """Whether another process holds the members' lock: a PROXY whose greeting this loop has not read yet."""
+        self._membership.release()
+        is_alone = is_free(self._membership.path, shared=False)
+        self._membership.acquire(shared=True, wait=True)
+        return not is_alone
 
     def _force_exit_soon(self) -> None:
         """A thread ends the process in time; should the machine be too busy to run it, the kernel's alarm does."""

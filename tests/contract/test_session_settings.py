@@ -95,7 +95,23 @@ def test_hand_over_on_a_busy_machine(machine: Machine, told: dict[str, str]) -> 
     proxy = proxy_of(machine)
     with busy_cores():
         primary.quit()
-        assert set_hint(proxy, "guard", SECRET) is None
+        # A server that does not get the processor within a call's two seconds is told of as one to ask again.
+        reasons = [set_hint(proxy, "guard", SECRET)]
+        while reasons[-1] == "E_UNAVAILABLE" and len(reasons) < 5:
+            reasons.append(set_hint(proxy, "guard", SECRET))
+        assert reasons[-1] is None, reasons
+    assert_kept(machine, proxy, told, port)
+
+
+def test_hand_over_to_a_proxy_that_was_not_heard_yet(machine: Machine, told: dict[str, str]) -> None:
+    """The first server's client leaves before that server has read a word of a PROXY that is there already."""
+    primary = first(machine, told)
+    port = machine.ready().port
+    os.kill(primary.pid, signal.SIGSTOP)
+    proxy = proxy_of(machine)
+    primary.close_stdin()
+    os.kill(primary.pid, signal.SIGCONT)
+    primary.process.wait()
     assert_kept(machine, proxy, told, port)
 
 
