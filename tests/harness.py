@@ -3,6 +3,7 @@ it."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import functools
@@ -19,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from nudge import config, paths
 from nudge.ipc import endpoint, lock
@@ -27,6 +28,7 @@ from nudge.ipc.endpoint import Endpoint
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]
 ROOT = Path(__file__).resolve().parent.parent
+_LANG = "C.UTF-8"
 TIMEOUT = 45.0  # seconds; an upper bound on waiting for an event, never a pause
 PORTS = range(20_000, 32_768)  # below the range that the kernel takes ports of outgoing connections from (Linux, macOS)
 
@@ -210,6 +212,64 @@ def _machines_prefix() -> str:
     return prefix
 
 
+class PreparedCli:
+    """Runs commands of `nudge` in forks of an interpreter that has imported it; see `tests/prepared_cli.py`."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(ROOT / "tests/prepared_cli.py"), str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env={"PATH": os.environ["PATH"], "LANG": _LANG},
+            cwd="/",
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        atexit.register(self._close)
+
+    def _close(self) -> None:
+        self._control.close()
+        self._process.wait()
+
+    @staticmethod
+    def can_run(arguments: tuple[str, ...], environ: Mapping[str, str]) -> bool:
+        """A server is found and told apart by its command line; and variables of Python's act on its start."""
+        is_plain = environ["LANG"] == _LANG and not any(name.startswith(("PYTHON", "LC_")) for name in environ)
+        return is_plain and arguments[:1] != ("serve",)
+
+    def run(
+        self, arguments: tuple[str, ...], *, stdin: str, environ: Mapping[str, str], cwd: str
+    ) -> subprocess.CompletedProcess[str]:
+        with contextlib.ExitStack() as opened:
+            files = [opened.enter_context(open(os.memfd_create(name), "w+b")) for name in ("stdin", "stdout", "stderr")]
+            files[0].write(stdin.encode())
+            files[0].seek(0)
+            answers = opened.enter_context(self.start(arguments, *files, environ=environ, cwd=cwd))
+            code = int(answers.makefile().readline())
+            for file in files:
+                file.seek(0)
+            out, err = (file.read().decode() for file in files[1:])
+        return subprocess.CompletedProcess([*NUDGE, *arguments], code, out, err)
+
+    def start(
+        self, arguments: tuple[str, ...], *streams: IO[bytes], environ: Mapping[str, str], cwd: str
+    ) -> socket.socket:
+        """Where the exit code comes; when it is closed before, the process is killed."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._control, [b"!"], [theirs.fileno(), *(stream.fileno() for stream in streams)])
+        command = {"argv": ["nudge", *arguments], "environ": dict(environ), "cwd": cwd}
+        ours.sendall(json.dumps(command).encode() + b"\n")
+        ours.settimeout(60)
+        return ours
+
+
+@functools.cache
+def prepared_cli() -> PreparedCli:
+    return PreparedCli()
+
+
 class Machine:
     """One runtime directory and the processes in it."""
 
@@ -223,12 +283,13 @@ class Machine:
             "HOME": str(self.home),
             "PATH": os.environ["PATH"],
             "NUDGE_RUNTIME_DIR": self.runtime,
-            "LANG": "C.UTF-8",
+            "LANG": _LANG,
             "NUDGE_PORT": str(self._port),
             "NUDGE_LOG_LEVEL": "info",
             **environ,
         }
         self.processes: list[subprocess.Popen[bytes]] = []
+        self._prepared_servers: list[socket.socket] = []
         self._prepared = False
 
     def use_default_directory(self) -> None:
@@ -278,10 +339,26 @@ class Machine:
         self.spawn("serve", "--http-only", *arguments, stdin=subprocess.DEVNULL, environ=environ)
         return self.ready()
 
+    def prepared_server(self, *arguments: str, **environ: str) -> Endpoint:
+        """The same for a test that is not about how servers start, end or are found: it costs a tenth."""
+        self.store_settings(environ)
+        with open(os.devnull, "r+b") as nothing:
+            started = prepared_cli().start(
+                ("serve", "--http-only", *arguments),
+                *[nothing] * 3,
+                environ={**self.environ, **environ},
+                cwd=str(self.base),
+            )
+        self._prepared_servers.append(started)
+        return self.ready()
+
     def cli(
         self, *arguments: str, cwd: str | None = None, stdin: str = "", **environ: str
     ) -> subprocess.CompletedProcess[str]:
         self.store_settings(environ)
+        whole, folder = {**self.environ, **environ}, cwd or str(self.base)
+        if PreparedCli.can_run(arguments, whole):
+            return prepared_cli().run(arguments, stdin=stdin, environ=whole, cwd=folder)
         return subprocess.run(
             [*NUDGE, *arguments],
             input=stdin,
@@ -289,8 +366,8 @@ class Machine:
             text=True,
             timeout=60,
             check=False,
-            env={**self.environ, **environ},
-            cwd=cwd or str(self.base),
+            env=whole,
+            cwd=folder,
         )
 
     def json(self, *arguments: str, **options: Any) -> Any:
@@ -321,6 +398,10 @@ class Machine:
         return [pid for pid in _all_pids() if mark in _environ_of(pid) and pid != os.getpid()]
 
     def close(self) -> None:
+        for server in self._prepared_servers:
+            with server, contextlib.suppress(OSError):  # it may have ended
+                server.shutdown(socket.SHUT_WR)
+                server.makefile().readline()
         for _ in range(50):
             for pid in self.pids():
                 with contextlib.suppress(ProcessLookupError):

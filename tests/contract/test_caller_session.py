@@ -25,7 +25,7 @@ _numbers = count()
 
 @pytest.fixture
 def served(machine: Machine) -> Machine:
-    machine.http_only()
+    machine.prepared_server()
     return machine
 
 
@@ -53,7 +53,7 @@ def hook(machine: Machine, name: str, session: str, **fields: Any) -> None:
 def test_who_says_it_nearest_is_believed(machine: Machine, role: str) -> None:
     """The argument, then the metadata of the call, the environment, and the connection; two connections are two."""
     if role == "proxy":
-        machine.http_only()
+        machine.prepared_server()
     agent = connected(machine, CLAUDE_CODE_SESSION_ID="of-environment")
     meta = {"sessionId": "of-call"}
     assert start(agent, meta, session_id="of-argument") == "of-argument"

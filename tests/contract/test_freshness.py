@@ -19,7 +19,7 @@ CHANGED = "Makefile changed since"
 @pytest.fixture
 def repo(machine: Machine) -> Path:
     """A scanned clone, with `make test` and `make build`, and a PRIMARY."""
-    machine.http_only()
+    machine.prepared_server()
     folder = machine.base / "shop"
     clone(folder)
     (folder / "Makefile").write_text("test:\n\tpytest\nbuild:\n\tpython -m build\n")
@@ -101,7 +101,7 @@ def test_a_success_makes_it_fresh(machine: Machine, repo: Path) -> None:
 def test_what_it_rests_on_is_kept_and_not_shown(machine: Machine, repo: Path) -> None:
     """A new server knows it from the log; no caller sees a digest; where the file is not, nothing is said."""
     machine.cli("stop", "--force")
-    machine.http_only()
+    machine.prepared_server()
     assert CHANGED not in _explain(machine, repo)["reasons"]
     _edit(repo, "docs:\n")
     assert CHANGED in _explain(machine, repo)["reasons"]

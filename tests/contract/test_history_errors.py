@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Machine, Stdio
+from nudge.storage import spool
+from tests.harness import Machine, Stdio, eventually
 
 Ask = Callable[[str, dict[str, Any]], Any]
 
@@ -39,6 +40,7 @@ def ways() -> Iterator[dict[str, Ask]]:
         machine.ready()
         for event in EVENTS:
             assert machine.cli("record", stdin=json.dumps(event)).returncode == 0
+        eventually(lambda: not spool.pending(machine.runtime), "the events are stored")
         proxy = machine.serve()
         proxy.initialize()
         yield {"PRIMARY": _mcp(primary), "PROXY": _mcp(proxy), "HTTP": _http(machine), "CLI": _cli(machine)}

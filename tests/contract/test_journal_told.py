@@ -44,7 +44,7 @@ def _offered(machine: Machine) -> tuple[str, list[str]] | None:
 def test_the_life_of_an_attempt(machine: Machine) -> None:
     """Ten actions bring one line. The next session here is told of the attempt first and adopts it; the command that
     it predicts is offered as its outcome; the lesson answers a prompt of a third session."""
-    machine.http_only()
+    machine.prepared_server()
     first = connected(machine, CLAUDE_CODE_SESSION_ID="s1")
     where = {"project": _REPO}
     number = first.call("start_ghap", **PLAN, context=where)["id"]

@@ -37,7 +37,7 @@ def _hook(machine: Machine, session: str, call: str, command: str, error: str = 
 
 def _learn(machine: Machine) -> None:
     """One session fails, then succeeds in another way."""
-    machine.http_only()
+    machine.prepared_server()
     _hook(machine, "s1", "t1", _BROKEN, _ERROR)
     _hook(machine, "s1", "t2", "pytest tests/a.py")
 
@@ -83,14 +83,14 @@ def test_what_was_learned_survives_the_server(machine: Machine) -> None:
     """A new server knows it from the database."""
     _learn(machine)
     machine.cli("stop", "--force")
-    machine.http_only()
+    machine.prepared_server()
     _, output = _fail_until_answered(machine)
     assert '"pytest"' in output["additionalContext"]
 
 
 def test_a_fact_is_as_old_as_the_success_that_it_comes_from(machine: Machine) -> None:
     """Not as old as the moment in which its event left the spool."""
-    machine.http_only()
+    machine.prepared_server()
     client, yesterday = Client(environ=machine.environ), int(time.time()) - 86_400
     outcomes = ((_BROKEN, "command_error", {"error": _ERROR}), ("pytest tests/a.py", "command", {"exit_code": 0}))
     for number, (command, kind, metadata) in enumerate(outcomes):
@@ -120,7 +120,7 @@ def _test_hint(machine: Machine, repo: str) -> dict[str, Any] | None:
 
 def _shop(machine: Machine) -> str:
     """A repo whose package has another name than the repo, and a PRIMARY."""
-    machine.http_only()
+    machine.prepared_server()
     repo = clone(machine.base / "shop-service")
     (machine.base / "shop-service" / "pyproject.toml").write_text('[project]\nname = "shop"\n')
     return repo
@@ -220,7 +220,7 @@ def test_a_secret_is_not_learned_as_a_hint(machine: Machine) -> None:
 
 def test_a_test_that_is_broken_for_everybody_is_said_to_be(machine: Machine) -> None:
     """After two sessions, in the hook's answer and in `nudge learned`; no fix is named."""
-    machine.http_only()
+    machine.prepared_server()
     error = "Exit code 1\nFAILED tests/test_io.py::test_links - AssertionError"
     for session in ("s1", "s2"):
         assert _hook(machine, session, f"{session} test", "pytest tests", error) == ""

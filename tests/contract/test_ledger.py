@@ -16,7 +16,7 @@ _PROMPT = "move the session tokens from redis into postgres"
 
 
 def _decided(machine: Machine, **environ: str) -> None:
-    machine.http_only(**environ)
+    machine.prepared_server(**environ)
     decide(machine, "Session tokens live in Redis", "Postgres was too slow.")
 
 
@@ -124,7 +124,7 @@ def _work(machine: Machine, session: str, passed: int, failed: int) -> None:
 def test_shadow_sessions_are_compared_with_the_others(machine: Machine) -> None:
     """Failures and commands of a session, mean and 95 % interval by Student's t, checked by hand; a session that ran no
     command counts, one in which nothing was asked does not."""
-    machine.http_only(NUDGE_TELL=_HALF)
+    machine.prepared_server(NUDGE_TELL=_HALF)
     for is_shadow, sessions in _SESSIONS.items():
         *names, empty = _named(is_shadow, len(sessions) + 1)
         for name, (passed, failed) in zip(names, sessions, strict=True):
@@ -168,7 +168,7 @@ def test_shadow_sessions_are_compared_with_the_others(machine: Machine) -> None:
 
 def test_one_session_has_no_interval(machine: Machine) -> None:
     """What one session did says nothing about the next; without any session on a side nothing is compared."""
-    machine.http_only(NUDGE_TELL=_HALF)
+    machine.prepared_server(NUDGE_TELL=_HALF)
     (told,), (shadow,) = _named(False, 1), _named(True, 1)
     _work(machine, told, 1, 0)
     assert machine.json("stats", "--all-projects")["comparison"] is None
@@ -189,7 +189,7 @@ def test_a_session_stays_on_its_side(machine: Machine) -> None:
     eventually(lambda: _coin(machine, session) == 0, "the coin is kept")
     machine.cli("stop", "--force")
     eventually(machine.lock_is_free, "the server ends")
-    machine.http_only(NUDGE_TELL="shadow:99%")
+    machine.prepared_server(NUDGE_TELL="shadow:99%")
     assert "Redis" in record(machine, **start, source="resume")
     assert record(machine, hook_event_name="SessionStart", session_id="another", source="startup") == ""
 

@@ -37,7 +37,7 @@ ENVELOPE = {
 def pipe(request: pytest.FixtureRequest) -> Iterator[Stdio]:
     machine = Machine()
     if request.param == "proxy":
-        machine.http_only()
+        machine.prepared_server()
     yield connected(machine)
     machine.close()
 

@@ -103,14 +103,14 @@ def mcp_primary() -> Iterator[Way]:
 @contextmanager
 def mcp_proxy() -> Iterator[Way]:
     with closing(Machine()) as machine:
-        machine.http_only()
+        machine.prepared_server()
         yield Mcp(connected(machine))
 
 
 @contextmanager
 def json_rpc() -> Iterator[Way]:
     with closing(Machine()) as machine:
-        machine.http_only()
+        machine.prepared_server()
         with closing(Http.to(machine)) as http:
             yield http
 
@@ -118,7 +118,7 @@ def json_rpc() -> Iterator[Way]:
 @contextmanager
 def by_rest() -> Iterator[Way]:
     with closing(Machine()) as machine:
-        machine.http_only()
+        machine.prepared_server()
         with closing(Http.to(machine)) as http:
             yield Rest(http)
 

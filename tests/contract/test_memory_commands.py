@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     with closing(Machine()) as machine:
-        machine.http_only()
+        machine.prepared_server()
         yield machine
 
 
@@ -109,7 +109,7 @@ def test_every_command_of_the_guide(machine: Machine, tmp_path: Path, command: s
 def test_serve_and_mcp() -> None:
     """One command is both: with pipes it speaks MCP, with `--http-only` it serves HTTP until it is stopped."""
     with closing(Machine()) as machine:
-        assert machine.http_only().port is not None
+        assert machine.prepared_server().port is not None
         stdio = machine.serve()
         stdio.initialize()
         tools = {tool["name"] for tool in stdio.request("tools/list")["result"]["tools"]}
@@ -183,7 +183,7 @@ def outcomes(call: Any) -> Iterator[tuple[str, Outcome]]:
 def test_results_and_errors_are_those_of_every_door(tmp_path: Path) -> None:
     """`--json` is the exact result object, and a refusal has the code that a program gets."""
     with closing(Machine()) as machine, closing(Database.open(str(tmp_path / "notes.db"))) as database:
-        machine.http_only()
+        machine.prepared_server()
         cli, way = Cli(machine), InProcess(database)
         client = Client(environ=machine.environ, autostart=False)
 

@@ -32,7 +32,7 @@ def test_the_settings_of_whoever_asks(machine: Machine) -> None:
     """A server runs already, started with other settings: `inject`, a starting session, `recent` and a tool heed the
     caller's."""
     payroll, api, web = (clone(machine.base / name) for name in ("PayRoll", "api", "web"))
-    machine.http_only("--cross-project")
+    machine.prepared_server("--cross-project")
     for cwd, command in ((payroll, "pay everyone"), (api, "the api"), (web, "the web")):
         _happened(machine, cwd, command)
     eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")

@@ -41,7 +41,7 @@ def in_time(attempt: Callable[[str], str]) -> tuple[str, str]:
 
 
 def decide(machine: Machine, title: str, content: str, namespace: str = _REPO) -> None:
-    machine.http_only()
+    machine.prepared_server()
     agent = machine.serve()
     agent.initialize()
     agent.call("memory_store", title=title, content=content, kind="decision", namespace=namespace)
@@ -67,7 +67,7 @@ def test_small_talk_and_other_repos_get_nothing(machine: Machine) -> None:
 
 def test_at_most_three_lines_of_six_hundred_characters(machine: Machine) -> None:
     """Four notes are about the prompt; what has no room is left out whole."""
-    machine.http_only()
+    machine.prepared_server()
     agent = machine.serve()
     agent.initialize()
     for number in ("first", "second", "third", "fourth"):
@@ -120,7 +120,7 @@ def _edited(machine: Machine, session: str, path: str, call: str, cwd: str = _RE
 
 def test_two_sessions_that_edit_one_file_are_told(machine: Machine) -> None:
     """In `additionalContext`, once for a file and session; a file of one's own is not worth a line."""
-    machine.http_only()
+    machine.prepared_server()
     path = f"{_REPO}/src/a.py"
     assert _edited(machine, "first", path, "t1") == "" == _edited(machine, "first", path, "t2")
     session, printed = in_time(lambda session: _edited(machine, session, path, f"of {session}"))
@@ -136,30 +136,30 @@ def test_two_sessions_that_edit_one_file_are_told(machine: Machine) -> None:
 
 def test_an_edit_of_a_session_that_ended_is_not_told(machine: Machine) -> None:
     """Nobody is at work there any more; neither is one that is found in the database after a restart."""
-    machine.http_only()
+    machine.prepared_server()
     path = f"{_REPO}/src/a.py"
     _edited(machine, "first", path, "t1")
     record(machine, hook_event_name="SessionEnd", session_id="first", reason="other")
     assert _edited(machine, "second", path, "t2") == ""
     machine.cli("stop", "--force")
-    machine.http_only()
+    machine.prepared_server()
     assert _edited(machine, "second", path, "t3") == ""
 
 
 def test_edits_before_a_restart_are_known_after_it(machine: Machine) -> None:
     """A new server reads the recent edits of live sessions."""
-    machine.http_only()
+    machine.prepared_server()
     path = f"{_REPO}/src/a.py"
     _edited(machine, "first", path, "t1")
     machine.cli("stop", "--force")
-    machine.http_only()
+    machine.prepared_server()
     _, printed = in_time(lambda session: _edited(machine, session, path, f"of {session}"))
     assert "edited" in printed
 
 
 def test_the_next_session_reads_how_the_last_one_ended(machine: Machine, tmp_path: Path) -> None:
     """The assistant's last words, redacted, in the line about that session; the end itself prints nothing."""
-    machine.http_only()
+    machine.prepared_server()
     transcript = tmp_path / ".claude" / "t.jsonl"
     transcript.parent.mkdir()
     text = "Two tests of the parser still fail.\npassword = hunter2hunter2hunter2"

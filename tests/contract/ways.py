@@ -398,7 +398,7 @@ async def _open(door: PublicDoor) -> int:
 def busy_machine() -> Iterator[Machine]:
     """A machine whose PRIMARY belongs to no client: whatever comes is a guest of it."""
     with _machine() as machine:
-        machine.http_only()
+        machine.prepared_server()
         yield machine
 
 

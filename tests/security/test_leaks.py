@@ -27,7 +27,7 @@ def told() -> Iterator[Machine]:
     """A server that logs everything and holds a secret that was allowed."""
     machine = Machine(NUDGE_LOG_LEVEL="debug")
     try:
-        machine.http_only()
+        machine.prepared_server()
         assert machine.cli("set", "api", "token", "-", "--allow-secret", "--global", stdin=SECRET).returncode == 0
         yield machine
     finally:
@@ -139,7 +139,7 @@ def test_recorded_secrets_never_touch_the_disk(make_machine: Callable[..., Machi
     machine = make_machine(NUDGE_LOG_LEVEL="debug")
     command = {"command": f"curl -H 'Authorization: Bearer {SECRET}' x"}
     first = event(tool_use_id="t", tool_input=command, tool_response={"stdout": SECRET})
-    machine.http_only()
+    machine.prepared_server()
     assert machine.cli("record", stdin=first).returncode == 0
     machine.cli("stop", "--force", "--forget")
     assert machine.cli("record", stdin=first.replace('"t"', '"u"')).returncode == 0
