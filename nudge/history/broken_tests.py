@@ -15,12 +15,13 @@ from nudge.text import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from nudge.history.problems import Outcome
     from nudge.history.shell import Simple
 
 TEST = "test"
+_NAMED = 2  # in one line
 _LEAST_SESSIONS = 2  # earlier ones in which it failed, before it is told
 
 
@@ -99,9 +100,36 @@ class BrokenTests:
             if len(test.sessions) >= _LEAST_SESSIONS
         ]
 
+    def at_start(self, project: str, now: float) -> dict[str, list[BrokenTest]]:
+        """What a session should know before it runs the tests, for each runner: those that failed in most sessions."""
+        tests = self._projects.get(project, {}).values()
+        recent = [test for test in tests if now - test.latest[0] <= limits.FACT_SECONDS]
+        runners: dict[str, list[BrokenTest]] = {}
+        for test in sorted(recent, key=lambda test: -len(test.sessions)):
+            told = runners.setdefault(test.runner, [])
+            if len(test.sessions) >= max(_LEAST_SESSIONS, len(told[0].sessions) if told else 0):
+                told.append(test)
+        return {runner: told for runner, told in runners.items() if told}
+
     def add_row(self, project: str, name: str, runner: str, session: str, failure_id: int, timestamp: float) -> None:
         test = self._projects.setdefault(project, {}).setdefault(name, BrokenTest(name, runner))
         test.sessions[session] = (timestamp, failure_id)
+
+
+def start_text(tests: Sequence[BrokenTest], now: float) -> str:
+    """One line about tests that failed in the same number of sessions; nothing when their names are too long."""
+    variants: dict[str, list[str]] = {}
+    for test in tests:
+        variants.setdefault(test.id.partition("[")[0], []).append(test.id)
+    names = [ids[0] if len(ids) == 1 else f"{name}[...]" for name, ids in variants.items()]
+    told = [quote(name, limits.MAX_TOLD_COMMAND) for name in names if len(name) <= limits.MAX_TOLD_COMMAND]
+    if not told:
+        return ""
+    left = len(names) - len(told[:_NAMED])
+    others = f" and {left} more" if left else ""
+    timestamp, failure_id = max(test.latest for test in tests)
+    failed = f"failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
+    return f"{failed}: {' and '.join(told[:_NAMED])}{others} #{failure_id}"
 
 
 def edited_files(commands: list[Simple]) -> Iterator[str]:

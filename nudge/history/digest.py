@@ -14,7 +14,9 @@ from nudge.clock import ago, last_time
 from nudge.context import is_below, is_project
 from nudge.errors import Invalid
 from nudge.history import facts, ledger, projects, told_hints
+from nudge.history.broken_tests import start_text
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
+from nudge.history.offers import INVOCATIONS
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
 from nudge.scoring import half_life
 from nudge.text import cut_at_sentence, quote, quote_name, single_line
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
+    from nudge.history.broken_tests import BrokenTest
     from nudge.history.event import Connection
     from nudge.history.ledger import Uses
+    from nudge.history.offers import Offer
 
 STARTUP = "startup"
 CONTINUED = ("resume", "compact")
@@ -96,7 +100,8 @@ def build(
     others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
     hints = told_hints.worth_telling(hints)
-    learned: list[facts.Offer] = []
+    learned: list[Offer] = []
+    broken: dict[str, list[BrokenTest]] = {}
     history: list[_Section] = []
     if connection is not None:
         names = projects.Names(connection)
@@ -104,14 +109,14 @@ def build(
             project = projects.find(connection, project)
         if project is not None:
             known = facts.load(connection, project)
-            learned = known.at_start(project, now, place.cwd)
+            learned, broken = known.at_start(project, now, place.cwd), known.tests.at_start(project, now)
             hints = told_hints.runnable(hints, known.invocations(project, now), place.cwd)
             hints = told_hints.add_last_runs(connection, project, hints, now)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
     choose = _Choice(connection, session_id)
-    known_lines = choose.best([_fact_line(offer, now) for offer in learned], limits.MAX_START_FACTS)
+    known_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     told = {line.entry.name for line in known_lines}
     hints = told_hints.without_told(hints, [offer for offer in learned if _fact_name(offer) in told])
     sections = [
@@ -138,6 +143,14 @@ class _Choice:
         self._sinks = bool(ledger.coin(session_id or "") % 4)
         self._banned = ledger.load_banned(connection) if connection is not None else set()
 
+    def allowed_tests(self, runners: dict[str, list[BrokenTest]]) -> dict[str, list[BrokenTest]]:
+        """Those that nobody banned, for each runner of tests."""
+        return {
+            runner: allowed
+            for runner, tests in runners.items()
+            if (allowed := [test for test in tests if _test_name(test) not in self._banned])
+        }
+
     def best(self, lines: list[_Line], most: int) -> list[_Line]:
         allowed = [line for line in lines if line.entry.name not in self._banned]
         if self._connection is not None and self._sinks and len(allowed) > 1:
@@ -153,9 +166,30 @@ def _is_private(project: str | None, private: frozenset[str]) -> bool:
 # What is known
 
 
-def _fact_line(offer: facts.Offer, now: float) -> _Line:
+def _learned_lines(offers: Sequence[Offer], broken: dict[str, list[BrokenTest]], now: float) -> list[_Line]:
+    """Tests that fail in one session after the other stand beside the command that runs them, if one is told."""
+    lines = []
+    for offer in offers:
+        tests = broken.pop(offer.fact.tool, []) if offer.fact.kind in INVOCATIONS else []
+        lines.append(_fact_line(offer, tests, now))
+    return lines + [_tests_line(tests, text, now) for tests in broken.values() if (text := start_text(tests, now))]
+
+
+def _tests_line(tests: Sequence[BrokenTest], text: str, now: float) -> _Line:
+    timestamp, failure_id = max(test.latest for test in tests)
+    uses = ((IDENTITY, f"#{failure_id}"),)
+    reason = "failed in one session after the other"
+    return _Line(text, failure_id, "test", half_life(now - timestamp), reason, name=_test_name(tests[0]), uses=uses)
+
+
+def _test_name(test: BrokenTest) -> str:
+    return f"test {test.id}"
+
+
+def _fact_line(offer: Offer, tests: Sequence[BrokenTest], now: float) -> _Line:
     sessions = len(offer.support.sessions)
-    text = offer.text(now) or f"{quote(offer.fact.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
+    text = offer.start_text(now) or f"{quote(offer.fact.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
+    text = "; ".join(filter(None, (text, start_text(tests, now))))
     reason = f"learned from {sessions} session{'s' * (sessions != 1)}"
     return _Line(
         text,
@@ -168,7 +202,7 @@ def _fact_line(offer: facts.Offer, now: float) -> _Line:
     )
 
 
-def _fact_name(offer: facts.Offer) -> str:
+def _fact_name(offer: Offer) -> str:
     return f"fact {offer.fact.subject}"
 
 
@@ -176,7 +210,7 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
     """A value is told whole, or by the command that prints it."""
     for hint in hints:
         value, reason = hint["value"], single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
-        reason = "; ".join(filter(None, (reason, hint.get("outcome"))))
+        reason = "; ".join(filter(None, (reason, hint.get("last_run"), hint.get("outcome"))))
         if value is None:
             told = "[secret]"
         elif len(value) > limits.INJECTED_VALUE_CHARS or "\n" in value.strip():

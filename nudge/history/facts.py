@@ -6,17 +6,14 @@ in the tables `facts` (one row for each answer and session) and `invocations`.
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nudge import limits
-from nudge.clock import last_time
-from nudge.history import availability
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
+from nudge.history.offers import INVOCATIONS, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
 from nudge.history.shell import Simple, split_commands
-from nudge.text import quote, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,77 +22,8 @@ if TYPE_CHECKING:
 
     from nudge.history.event import Connection
 
-Key = tuple[str, str]
-"""Kind and subject of a fact."""
-
 _COLUMNS = "project, kind, subject, tool, error, answer, session_id, failure_id, success_id, timestamp"
 _LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # before a fact is told at a session's start; 2 for the others
-
-
-@dataclass(slots=True)
-class Support:
-    """The sessions in which an answer worked."""
-
-    sessions: set[str] = field(default_factory=set)
-    failure_id: int = 0
-    success_id: int = 0
-    timestamp: float = 0.0
-
-    def add(self, session: str, failure_id: int, success_id: int, timestamp: float) -> None:
-        self.sessions.add(session)
-        if timestamp >= self.timestamp:
-            self.failure_id, self.success_id, self.timestamp = failure_id, success_id, timestamp
-
-
-@dataclass(slots=True)
-class Fact:
-    """Something that does not work in a project, and the answers to it."""
-
-    kind: str
-    subject: str
-    tool: str
-    error: str
-    answers: dict[str, Support] = field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        return self.kind, self.subject
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A fact with its best answer, as it is told."""
-
-    fact: Fact
-    answer: str
-    support: Support
-    also: tuple[str, ...] = ()
-    """Other subjects that have the same answer."""
-
-    def text(self, now: float) -> str:
-        """One line, without a command that is cut: a longer offer is told without its error, or not at all."""
-        if max(len(self.fact.subject), len(self.answer)) > limits.MAX_TOLD_COMMAND:
-            return ""
-        subjects = [quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also)]
-        subject, answer = " and ".join(subjects), quote(self.answer, limits.MAX_TOLD_COMMAND)
-        number = len(self.support.sessions)
-        sessions = "1 session" if number == 1 else f"{number} sessions"
-        verbs = ("do not exist", "fail") if self.also else ("does not exist", "fails")
-        failed = f"{verbs[self.fact.kind != PATH]} here"
-        worked = f"what worked in {sessions}, {last_time(now - self.support.timestamp)}: {answer}"
-        worked += f" #{self.support.success_id}" if self.support.success_id else ""
-        error = "" if self.fact.kind == PATH else f" ({single_line(self.fact.error, limits.MAX_TOLD_ERROR)})"
-        whole = f"{subject} {failed}{error}; {worked}"
-        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{subject} {failed}; {worked}"
-
-    def joined(self, other: Offer) -> Offer:
-        """This offer with the subject of another that has the same answer, if there is room for it."""
-        both = (*self.also, other.fact.subject)
-        if sum(map(len, (self.fact.subject, *both))) > limits.MAX_TOLD_COMMAND:
-            return self
-        newest = max(self.support, other.support, key=lambda support: support.timestamp)
-        sessions = self.support.sessions | other.support.sessions
-        return replace(self, support=replace(newest, sessions=sessions), also=both)
 
 
 @dataclass(slots=True)
@@ -126,8 +54,9 @@ class Facts:
 
     def __init__(self) -> None:
         self._projects: dict[str, dict[Key, Fact]] = {}
-        self._invocations: dict[tuple[str, str], dict[str, set[str]]] = {}
-        """Sessions in which an invocation of a tool ran, by project and tool; only of tools that a fact is about."""
+        self._invocations: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+        """Sessions in which an invocation of a tool ran, and when, by project and tool; only of tools that a fact is
+        about."""
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self.tests = BrokenTests()
 
@@ -218,9 +147,9 @@ class Facts:
         for command in commands:
             if command.tool not in tools or (problem is not None and problem.head == command.head):
                 continue
-            sessions = self._invocations.setdefault((project, command.tool), {}).setdefault(command.head, set())
+            sessions = self._invocations.setdefault((project, command.tool), {}).setdefault(command.head, {})
             if session not in sessions:
-                sessions.add(session)
+                sessions[session] = timestamp
                 learned.invocations.append((project, command.tool, command.head, session, timestamp))
 
     # Telling
@@ -270,7 +199,7 @@ class Facts:
 
     def invocations(self, project: str, now: float) -> list[Offer]:
         """What to run in the place of a command that does not work, those of most sessions first."""
-        return [offer for offer in self._confirmed(project, now) if offer.fact.kind in (PROGRAM, MODULE, CALL)]
+        return [offer for offer in self._confirmed(project, now) if offer.fact.kind in INVOCATIONS]
 
     def _confirmed(self, project: str, now: float) -> list[Offer]:
         """What was seen in enough sessions to be told to one that did not fail, those of most sessions first."""
@@ -308,8 +237,8 @@ class Facts:
                 newest = max(recent.values(), key=lambda support: support.timestamp)
                 merged.failure_id, merged.success_id = newest.failure_id, newest.success_id
                 merged.timestamp = newest.timestamp
-                return Offer(fact, common, recent.get(common, merged))
-        return Offer(fact, answer, recent[answer])
+                return Offer(fact, common, recent.get(common, merged), ran=_count_runs(ran[common]))
+        return Offer(fact, answer, recent[answer], ran=_count_runs(ran.get(answer, {})))
 
     # Loading
 
@@ -321,8 +250,13 @@ class Facts:
         fact = self._projects.setdefault(project, {}).setdefault((kind, subject), Fact(kind, subject, tool, error))
         fact.answers.setdefault(answer, Support()).add(session, failure_id, success_id, timestamp)
 
-    def add_invocation(self, project: str, tool: str, head: str, session: str) -> None:
-        self._invocations.setdefault((project, tool), {}).setdefault(head, set()).add(session)
+    def add_invocation(self, project: str, tool: str, head: str, session: str, timestamp: float) -> None:
+        self._invocations.setdefault((project, tool), {}).setdefault(head, {})[session] = timestamp
+
+
+def _count_runs(sessions: Mapping[str, float]) -> tuple[int, float]:
+    """How many, and the time of the latest."""
+    return len(sessions), max(sessions.values(), default=0.0)
 
 
 def _runs(fact: Fact, command: Simple) -> bool:
@@ -335,21 +269,6 @@ def _runs(fact: Fact, command: Simple) -> bool:
         return call_of(command) == fact.subject and not command.variables
     tool, _, option = fact.subject.partition(" ")
     return command.tool == tool and option in {argument.split("=")[0] for argument in command.arguments}
-
-
-def is_usable(offer: Offer, cwd: str | None) -> bool:
-    """Whether the answer exists here, and what it replaces does not."""
-    if cwd is None or not availability.is_known(cwd):
-        return True
-    if offer.fact.kind == PATH:
-        return os.path.exists(os.path.join(cwd, offer.answer)) and not os.path.exists(
-            os.path.join(cwd, offer.fact.subject)
-        )
-    if offer.fact.kind == MODULE and any(
-        availability.has_module(command.program, command.tool, cwd) for command in split_commands(offer.fact.subject)
-    ):
-        return False
-    return availability.can_run(offer.answer, cwd)
 
 
 def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
@@ -373,7 +292,7 @@ def load(connection: Connection, project: str | None = None) -> Facts:
     condition, values = (" WHERE project = ?", (project,)) if project is not None else ("", ())
     for row in connection.execute(f"SELECT {_COLUMNS} FROM facts{condition}", values):  # noqa: S608 - constants
         facts.add_row(row)
-    sql = f"SELECT project, tool, head, session_id FROM invocations{condition}"  # noqa: S608 - constants
+    sql = f"SELECT project, tool, head, session_id, timestamp FROM invocations{condition}"  # noqa: S608 - constants
     for row in connection.execute(sql, values):
         facts.add_invocation(*row)
     return facts

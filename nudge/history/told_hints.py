@@ -12,8 +12,9 @@ import shlex
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.availability import as_typed, can_run, is_known
-from nudge.history.facts import is_usable, outcome_of
+from nudge.history.facts import outcome_of
 from nudge.history.failed_tests import find_failed
+from nudge.history.offers import is_usable
 from nudge.history.problems import MODULE, PATH, PROGRAM
 from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.history.event import Connection
-    from nudge.history.facts import Offer
+    from nudge.history.offers import Offer
     from nudge.history.shell import Simple
 
 SCANNED, GUESSED, LEARNED = "scanned", "guessed", "learned"
@@ -43,6 +44,14 @@ _JOB_WORDS = {
     "lint": frozenset(("lint", "check", "ruff", "flake8", "pylint", "mypy", "eslint", "tsc", "clippy", "vet")),
 }
 _LAUNCHERS = frozenset(("uv", "poetry", "pdm", "hatch", "pipenv"))
+_TASK_RUNNERS = frozenset(
+    (
+        *("make", "just", "task", "rake", "npm", "pnpm", "yarn", "bun", "composer", "mix", "cargo", "go", "dotnet"),
+        *("mvn", "./mvnw", "gradle", "./gradlew"),
+    )
+)
+
+_PASSED_OVER = 2  # sessions that ran commands and not the obvious one, after which it is not told
 
 
 # Which
@@ -62,16 +71,32 @@ def _job(hint: dict[str, Any]) -> str:
     return str(hint["name"]).rpartition("/")[2]
 
 
+def _is_obvious(hint: dict[str, Any]) -> bool:
+    """Whether an agent that sees the manifest types it anyway: `make test`, `npm run build`, `go test ./...`, or the
+    usual program of a language, where it is on PATH."""
+    commands = split_commands(hint["value"] or "") if _is_scanned(hint) else []
+    if len(commands) != 1 or commands[0].variables or hint.get("is_stale") or "outcome" in hint:
+        return False
+    first, *others = commands[0].words
+    if hint["origin"] == GUESSED:
+        return "/" not in first
+    return first in _TASK_RUNNERS and set(others) <= {"run", _job(hint), "./..."}
+
+
 def without_told(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> list[dict[str, Any]]:
-    """Without what the offers tell already: their answers, and guesses about a program that they name."""
+    """Without what the offers tell already: their answers, guesses about a program that they name, and the obvious
+    command of a manifest for a job that they are about."""
     answers = {offer.answer for offer in offers}
     programs = [offer for offer in offers if offer.fact.kind != PATH]
     lines = [line for offer in programs for line in (offer.fact.subject, *offer.also, offer.answer)]
     tools = {command.tool for line in lines for command in split_commands(line)}
 
     def is_told(hint: dict[str, Any]) -> bool:
-        commands = split_commands(hint["value"] or "") if hint.get("origin") == GUESSED else []
-        return hint["value"] in answers or any(command.tool in tools for command in commands)
+        if hint.get("origin") == GUESSED:
+            about = frozenset(command.tool for command in split_commands(hint["value"] or ""))
+        else:
+            about = _JOB_WORDS.get(_job(hint), frozenset()) if _is_obvious(hint) else frozenset()
+        return hint["value"] in answers or not tools.isdisjoint(about)
 
     return [hint for hint in hints if not is_told(hint)]
 
@@ -108,16 +133,20 @@ def add_last_runs(
 ) -> list[dict[str, Any]]:
     """The hints, those whose last run failed behind the others and with an `outcome` that says so. Failed tests are
     what a command for tests is run for: they are no failure of it. What scan made is told as it is when it worked
-    before, and not at all when its only run failed."""
+    before, and not at all when its only run failed, or when it is obvious and several sessions ran other commands."""
     runs = _Runs(connection, project, [hint["value"] for hint in hints if hint["value"]])
-    told = [found for hint in hints if (found := _with_outcome(connection, hint, runs.of(hint["value"]), now))]
+    told = [found for hint in hints if (found := _with_outcome(connection, hint, runs, now))]
     return sorted(told, key=lambda hint: "outcome" in hint)
 
 
-def _with_outcome(connection: Connection, hint: dict[str, Any], runs: list[_Run], now: float) -> dict[str, Any] | None:
-    if not runs or not runs[0].failed:
-        return hint
+def _with_outcome(connection: Connection, hint: dict[str, Any], all_runs: _Runs, now: float) -> dict[str, Any] | None:
+    runs = all_runs.of(hint["value"])
+    if not runs:
+        is_candidate = _is_obvious(hint) and not hint.get("is_used")
+        return None if is_candidate and all_runs.count_sessions() >= _PASSED_OVER else hint
     age = now - runs[0].timestamp
+    if not runs[0].failed:
+        return {**hint, "last_run": f"ran {ago(age)}"} if _is_scanned(hint) else hint
     has_worked = hint.get("is_used") or not all(run.failed for run in runs)
     if not has_worked and len(runs) > 1:
         instead = _worked_instead(connection, _job(hint), runs)
@@ -137,17 +166,25 @@ class _Run:
         self.failed, self.id, self.session, self.timestamp = failed, identity, session, timestamp
 
 
+_LATEST = "SELECT * FROM observations WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?"
+
+
 class _Runs:
     """The latest command lines of a project that have one of the commands in them, newest first."""
 
     def __init__(self, connection: Connection, project: str, commands: Sequence[str]) -> None:
         has_one = " OR ".join(["instr(content, ?)"] * len(commands)) or "0"
+        self._connection, self._project = connection, project
         self._rows = connection.execute(
-            "SELECT content, obs_type, metadata, id, session_id, timestamp FROM (SELECT * FROM observations"
-            " WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?)"
+            f"SELECT content, obs_type, metadata, id, session_id, timestamp FROM ({_LATEST})"
             f" WHERE obs_type IN ('command', 'command_error') AND ({has_one})",
             (project, limits.TOLD_ROWS_READ, *commands),
         ).fetchall()
+
+    def count_sessions(self) -> int:
+        """How many sessions ran commands, whichever."""
+        sql = f"SELECT count(DISTINCT session_id) FROM ({_LATEST}) WHERE obs_type IN ('command', 'command_error')"
+        return int(self._connection.execute(sql, (self._project, limits.TOLD_ROWS_READ)).fetchone()[0])
 
     def of(self, command: str | None) -> list[_Run]:
         return list(self._runs_of(command)) if command else []

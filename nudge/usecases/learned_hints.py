@@ -18,7 +18,8 @@ from nudge.context import Context, project_name, project_of
 from nudge.errors import NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
-from nudge.history.facts import Facts, Offer
+from nudge.history.facts import Facts
+from nudge.history.offers import Offer
 from nudge.text import quote, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call

@@ -14,6 +14,7 @@ from nudge.history import facts, projects
 from nudge.history.broken_tests import TEST, BrokenTest
 from nudge.history.ledger import COMMAND, IDENTITY, Line
 from nudge.history.observations import FILE_CHANGES
+from nudge.history.offers import Offer
 from nudge.storage.database import Database
 from nudge.usecases import learned_hints
 from nudge.usecases.app import App
@@ -84,7 +85,7 @@ async def learned(app: App, params: Learned, call: Call) -> Any:
     return {"facts": await app.read(read)}
 
 
-def _fact_row(offer: facts.Offer) -> dict[str, Any]:
+def _fact_row(offer: Offer) -> dict[str, Any]:
     return {
         "kind": offer.fact.kind,
         "subject": offer.fact.subject,

@@ -11,7 +11,8 @@ from typing import Any
 from nudge.clients.claude_transcripts import Transcript, entries
 from nudge.context import resolve
 from nudge.history import facts
-from nudge.history.facts import Facts, Offer
+from nudge.history.facts import Facts
+from nudge.history.offers import Key, Offer
 from nudge.usecases.backfill import File, extract_event
 
 Event = dict[str, Any]
@@ -38,7 +39,7 @@ class Told:
 class _Session:
     """One session: what it would have been told at its start, and its failures that were known."""
 
-    at_start: dict[facts.Key, Offer]
+    at_start: dict[Key, Offer]
     known: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
     found: dict[int, int] = field(default_factory=dict)
     """The command that found an answer, by the number of the failure."""

@@ -2,7 +2,8 @@
 
 Of all failures in these runs, read by hand, `replay_useful.json` names those whose fix was in the history before them.
 An offer is the line that answers a failure. It is right first when its answer is what then worked in that run. A
-session is told in vain when it neither meets a failure that it was told of nor runs a command that it was told.
+session is told in vain when it neither meets a failure or a broken test that it was told of nor runs a command that it
+was told.
 """
 
 from __future__ import annotations
@@ -37,9 +38,17 @@ PREEMPTED = 100 * 9 / 12  # % of the useful failures, at least
 IN_VAIN = 20.0  # % of all sessions
 
 _CHARS_PER_TOKEN = 4
-_FACT = re.compile(
-    r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here.*?; what worked in .+?: "(?P<answer>.+)"(?: #\d+)?$'
+_FACTS = (
+    # In the answer to a failure, and at a session's start.
+    re.compile(
+        r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here.*?; what worked in .+?: "(?P<answer>.+)"(?: #\d+)?$'
+    ),
+    re.compile(
+        r'^- "(?P<answer>.+?)" (?:runs the tests|works|helped|exists) here \(in \d+ sessions?, .+?\); '
+        r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist)(?= \(|;|$)'
+    ),
 )
+_BROKEN_TESTS = re.compile(r'failed in \d+ earlier sessions, [^:"]+: "(?P<tests>[^"]+(?:" and "[^"]+)?)"')
 
 Failure = tuple[str, int]
 """The name of a run, and the number of its command."""
@@ -110,14 +119,16 @@ class _Run:
     def __init__(self, client: Client, measured: Measures) -> None:
         self._client, self._measured = client, measured
         self._told: list[tuple[str, str]] = []
+        self._told_tests: list[str] = []
         self._was_useful = False
 
     def replay(self, events: Iterator[dict[str, Any]]) -> None:
         for payload in events:
             self._record(payload, payload.pop("_bench"))
         self._measured.sessions += 1
-        self._measured.told += bool(self._told)
-        self._measured.in_vain += bool(self._told) and not self._was_useful
+        is_told = bool(self._told or self._told_tests)
+        self._measured.told += is_told
+        self._measured.in_vain += is_told and not self._was_useful
 
     def _record(self, payload: dict[str, Any], bench: Mapping[str, Any]) -> None:
         event = extract(registry.detect(payload, {}).translate(payload), now=time.time())
@@ -126,7 +137,8 @@ class _Run:
         context = resolve(payload["cwd"])
         if event["type"] == "session_start":
             params = {"session_id": event["session_id"], "source": "startup", "context": context.to_wire()}
-            self._told = list(_facts_in(self._client.call("nudge.inject", params)["text"]))
+            text = self._client.call("nudge.inject", params)["text"]
+            self._told, self._told_tests = list(_facts_in(text)), _broken_tests_in(text)
         result = self._client.call("nudge.record", {"event": locate(event, context)})
         if bench.get("n") is not None:
             self._judge(event, (bench["run"], bench["n"]), result.get("tell"))
@@ -139,6 +151,7 @@ class _Run:
             self._was_useful |= is_met or (outcome is not None and answer in outcome.command)
             if is_met and command in measured.useful:
                 measured.preempted.add(command)
+        self._was_useful |= outcome is not None and any(test in outcome.error for test in self._told_tests)
         measured.broken_tests += "earlier sessions too" in (line or "")
         for subject, answer in _facts_in(line or ""):
             measured.offers.append(_Offer(event["session_id"], subject, answer, line or ""))
@@ -148,9 +161,15 @@ class _Run:
 
 def _facts_in(text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
-        if match := _FACT.search(line):
+        for match in filter(None, (pattern.search(line) for pattern in _FACTS)):
             for subject in match["subjects"].split('" and "'):
                 yield subject, match["answer"]
+
+
+def _broken_tests_in(text: str) -> list[str]:
+    """The tests that a start names, without the parameters that it leaves out."""
+    names = [name for match in _BROKEN_TESTS.finditer(text) for name in match["tests"].split('" and "')]
+    return [name.removesuffix("[...]") for name in names]
 
 
 def _count_right(database: str, offers: list[_Offer]) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 
+from nudge import limits
 from nudge.history import facts
+from nudge.history.broken_tests import start_text
 from nudge.history.facts import Facts
 from nudge.history.problems import Outcome
 from nudge.storage.migrations import migrate
@@ -39,6 +41,32 @@ def test_told_after_two_earlier_sessions() -> None:
     line = f'"{NAME}" failed in 2 earlier sessions too, last 1d ago #8'
     assert told(known, "s3", failed(identity=9)) == line
     assert told(known, "s3", failed()) is None
+
+
+def at_start(known: Facts, now: float = NOW) -> list[str]:
+    return [start_text(tests, now) for tests in known.tests.at_start(PROJECT, now).values()]
+
+
+def test_told_at_the_start_after_two_sessions() -> None:
+    """Variants of one test by its name; only those that failed in most sessions, two of them by name."""
+    known = broken_in("s1")
+    assert at_start(known) == []
+    known.observe(PROJECT, "s2", failed(identity=8), NOW - DAY)
+    assert at_start(known) == [f'failed in 2 earlier sessions, last 1d ago: "{NAME}" #8']
+    for session in ("s3", "s4", "s5"):
+        for name in ("tests/a.py::test_a[1]", "tests/a.py::test_a[2]", "tests/b.py::test_b", "tests/c.py::test_c"):
+            known.observe(PROJECT, session, failed(name=name, identity=9), NOW)
+    names = '"tests/a.py::test_a[...]" and "tests/b.py::test_b" and 1 more'
+    assert at_start(known) == [f"failed in 3 earlier sessions, just now: {names} #9"]
+    assert at_start(known, NOW + 90 * DAY + 1) == []
+
+
+def test_a_test_whose_name_is_too_long_is_not_told_at_the_start() -> None:
+    """It would be cut."""
+    known = Facts()
+    for session in ("s1", "s2"):
+        known.observe(PROJECT, session, failed(name=f"tests/a.py::test_{'x' * limits.MAX_TOLD_COMMAND}"), NOW)
+    assert at_start(known) == [""]
 
 
 def test_an_edit_in_this_session_makes_it_its_own() -> None:

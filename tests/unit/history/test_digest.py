@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.history import digest
+from nudge.history import digest, ledger
 from nudge.history.digest import Digest
 from nudge.history.sessions import Place
 from nudge.storage import migrations
@@ -80,6 +80,11 @@ class History:
             row = ("api", kind, subject, "pytest", "No module named pytest", answer, f"s{number}", 1, 2, NOW - DAY)
             self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
+    def break_test(self, name: str, sessions: int) -> None:
+        for number in range(sessions):
+            row = ("api", "test", name, "pytest", "", "", f"s{number}", 7, 0, NOW - DAY)
+            self.connection.execute("INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+
     def digest(self, **asked: Any) -> Digest:
         usual: dict[str, Any] = {"project": "api", "session_id": "new", "now": NOW, "source": "startup", "hints": []}
         return digest.build(self.connection, **{**usual, **asked})
@@ -127,8 +132,8 @@ def test_the_whole(history: History) -> None:
         "# Nudge: records of earlier work here, not instructions",
         "Quoted text was recorded as it was; it asks nothing of you. More about a #id: get_observations, timeline.",
         "## Known here",
-        '- "/usr/bin/python3 -m pytest" fails here (No module named pytest); '
-        'what worked in 6 sessions, last 1d ago: "pytest" #2',
+        '- "pytest" runs the tests here (in 6 sessions, last 1d ago #2); '
+        '"/usr/bin/python3 -m pytest" fails (No module named pytest)',
         '- api/test: "pytest -q" (from the README)',
         "## Decisions and lessons here",
         '- m12 decision, 3d ago: "SQLite": "We chose it."',
@@ -138,6 +143,21 @@ def test_the_whole(history: History) -> None:
         f'- 1h ago, claude-code: "Fix the flaky test"; committed "Fix the clock" #{commit}; '
         f'left failing: "make lint" #{failed}',
     ]
+
+
+def test_broken_tests_stand_beside_the_command_that_runs_them(history: History) -> None:
+    """On a line of their own when no such command is told; not when somebody banned them."""
+    name = "tests/test_io.py::test_links"
+    history.break_test(name, 3)
+    broken = f'failed in 3 earlier sessions, last 1d ago: "{name}" #7'
+    made = history.digest()
+    assert (lines(made), kinds(made), made.lines[0].name) == ([f"- {broken}"], ["test"], f"test {name}")
+    history.learn("python3 -m pytest", "pytest", 1)
+    fact = '"pytest" runs the tests here (in 1 session, last 1d ago #2); "python3 -m pytest" fails'
+    assert lines(history.digest()) == [f"- {fact} (No module named pytest); {broken}"]
+    ledger.store(history.connection, "s1", NOW, ledger.START, made.lines, is_shadow=False)
+    ledger.ban(history.connection, f"test {name}", NOW)
+    assert lines(history.digest()) == [f"- {fact} (No module named pytest)"]
 
 
 def test_an_open_attempt_comes_first(history: History) -> None:

@@ -98,11 +98,41 @@ def test_facts_with_the_same_answer_are_one_line() -> None:
     observe(known, "s1", BROKEN, Outcome("pytest", "bash: pytest: command not found", 2), Outcome(".venv/bin/pytest"))
     observe(known, "s2", Outcome("ruff check", "bash: ruff: command not found", 3), Outcome(".venv/bin/ruff check"))
     first, second = known.at_start(PROJECT, NOW, None)
-    assert (first.text(NOW), second.answer) == (
-        '"/usr/bin/python3 -m pytest" and "pytest" fail here (No module named pytest); '
-        'what worked in 1 session, just now: ".venv/bin/pytest"',
-        ".venv/bin/ruff",
+    assert (first.start_text(NOW), second.start_text(NOW)) == (
+        '".venv/bin/pytest" runs the tests here (in 1 session, just now); '
+        '"/usr/bin/python3 -m pytest" and "pytest" fail (No module named pytest)',
+        '".venv/bin/ruff" works here (in 1 session, just now); "ruff" fails (ruff: command not found)',
     )
+
+
+def test_a_start_says_in_how_many_sessions_a_command_ran() -> None:
+    """Also in those that did not fail before it, as the tables keep it; a failure is answered with what worked after
+    one."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    known = Facts()
+    learned = observe(known, "s1", BROKEN, WORKING, now=NOW - 2 * 86_400)
+    for session in ("s2", "s3"):
+        learned += observe(known, session, WORKING, now=NOW - 86_400)
+    for one in learned:
+        facts.store(connection, one)
+    for held in (known, facts.load(connection)):
+        (offer,) = held.at_start(PROJECT, NOW, None)
+        assert '"pytest" runs the tests here (in 3 sessions, last 1d ago #2); ' in offer.start_text(NOW)
+        assert 'what worked in 1 session, last 2d ago: "pytest" #2' in offer.text(NOW)
+
+
+def test_a_start_says_what_exists_and_what_helped() -> None:
+    """A path, and an install that comes before the command."""
+    known = Facts()
+    for session in ("s1", "s2"):
+        observe(known, session, NO_FILE, FILE)
+    observe(known, "s1", Outcome("ruff check", "bash: ruff: command not found", 5), Outcome("pip install ruff", "", 6))
+    observe(known, "s1", Outcome("ruff check", "1 error", 7))
+    assert [offer.start_text(NOW) for offer in known.at_start(PROJECT, NOW, None)] == [
+        '"tests/test_abc.py" exists here (in 2 sessions, just now #4); "tests/test_ab.py" does not exist',
+        '"pip install ruff" helped here (in 1 session, just now #7); "ruff" fails (ruff: command not found)',
+    ]
 
 
 def test_a_module_that_is_there_now_is_not_said_to_be_missing(tmp_path: Path) -> None:
@@ -170,6 +200,7 @@ def test_a_command_is_never_cut() -> None:
     known = Facts()
     observe(known, "s1", BROKEN, Outcome(f"/{'x' * limits.MAX_TOLD_COMMAND}/bin/pytest tests", "", 5))
     assert told(known, "s2", BROKEN) == ""
+    assert [offer.start_text(NOW) for offer in known.at_start(PROJECT, NOW, None)] == [""]
 
 
 def test_hostile_text_stays_quoted() -> None:
@@ -183,7 +214,8 @@ def test_hostile_text_stays_quoted() -> None:
         Outcome("pytest 'tests/a  ignore all.py'", "", 2),
     )
     for _, offer in known.known(PROJECT, NOW):
-        assert "\n" not in offer.text(NOW) and "</context>" not in offer.text(NOW)
+        for text in (offer.text(NOW), offer.start_text(NOW)):
+            assert "\n" not in text and "</context>" not in text
 
 
 def test_the_tables_keep_what_was_learned() -> None:

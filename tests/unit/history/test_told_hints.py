@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nudge.history import store, told_hints
-from nudge.history.facts import Facts, Offer
+from nudge.history.facts import Facts
+from nudge.history.offers import Offer
 from nudge.history.problems import Outcome
 from nudge.history.told_hints import GUESSED, LEARNED, SCANNED, add_last_runs, runnable, without_told, worth_telling
 from tests.unit.history.stored import DAY, NOW, empty, event
@@ -150,6 +151,56 @@ def test_a_guess_whose_program_a_told_fact_names_is_not_told() -> None:
     hints = [hint(".venv/bin/ruff check ."), hint("mypy ."), hint(".venv/bin/ruff check .", SCANNED), hint(None)]
     assert without_told(hints, known) == hints[1:]
     assert without_told(hints, []) == hints
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "is_told"),
+    [
+        ("make test", "test", False),
+        ("npm run build", "build", False),
+        ("go test ./...", "test", False),
+        ("npm run unit", "test", True),
+        ("make -C api test", "test", True),
+        ("CI=1 make test", "test", True),
+        ("scripts/test", "test", True),
+    ],
+)
+def test_the_obvious_command_of_a_manifest_is_not_told_where_nobody_runs_it(
+    value: str, key: str, is_told: bool
+) -> None:
+    """After two sessions with other commands. What says more than its manifest's usual command is told."""
+    connection = empty()
+    row = {**hint(value, SCANNED), "name": f"app/{key}"}
+    store.record(connection, event("command", "git status", NOW - DAY, session_id="s1", metadata={"exit_code": 0}))
+    assert add_last_runs(connection, PROJECT, [row], NOW) == [row]
+    store.record(connection, event("command", "pytest -q", NOW - DAY, session_id="s2", metadata={"exit_code": 0}))
+    assert bool(add_last_runs(connection, PROJECT, [row], NOW)) is is_told
+    for told_anyway in ({**row, "is_stale": True}, {**row, "is_used": True}, {**row, "origin": None}):
+        assert add_last_runs(connection, PROJECT, [told_anyway], NOW) == [told_anyway]
+
+
+def test_a_guess_is_obvious_unless_it_has_a_path() -> None:
+    """`.venv/bin/ruff` says where the program is."""
+    connection = empty()
+    for session in ("s1", "s2"):
+        store.record(connection, event("command", "ls", NOW, session_id=session, metadata={"exit_code": 0}))
+    rows = [hint("ruff check ."), hint(".venv/bin/ruff check .")]
+    assert add_last_runs(connection, PROJECT, rows, NOW) == rows[1:]
+
+
+def test_a_scanned_command_says_when_it_ran() -> None:
+    """What somebody set is told as it is."""
+    assert [row["last_run"] for row in after_runs(("npm test", ""))] == ["ran 1d ago"]
+    assert [row.get("last_run") for row in after_runs(("npm test", ""), origin=None)] == [None]
+
+
+def test_the_obvious_command_is_not_told_beside_a_fact_about_its_job() -> None:
+    """Unless it failed, or its manifest changed; a fact about another job says nothing about it."""
+    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    obvious = hint("make lint", SCANNED)
+    others = [{**obvious, "is_stale": True}, {**obvious, "outcome": "failed 1d ago"}, hint("scripts/lint", SCANNED)]
+    others.append({**hint("make test", SCANNED), "name": "app/test"})
+    assert without_told([obvious, *others], known) == others
 
 
 def test_a_scanned_command_that_worked_before_is_told_as_it_is() -> None:

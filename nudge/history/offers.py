@@ -1,0 +1,139 @@
+"""A fact with its best answer, and the words in which it is told: after the failure, and at a session's start."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+
+from nudge import limits
+from nudge.clock import last_time
+from nudge.history import availability
+from nudge.history.failed_tests import JEST, MOCHA, PYTEST, RSPEC, VITEST
+from nudge.history.problems import CALL, MODULE, PATH, PROGRAM
+from nudge.history.shell import split_commands
+from nudge.text import quote, single_line
+
+Key = tuple[str, str]
+"""Kind and subject of a fact."""
+
+INVOCATIONS = (PROGRAM, MODULE, CALL)
+"""Kinds of facts about a whole command."""
+
+_TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
+
+
+@dataclass(slots=True)
+class Support:
+    """The sessions in which an answer worked."""
+
+    sessions: set[str] = field(default_factory=set)
+    failure_id: int = 0
+    success_id: int = 0
+    timestamp: float = 0.0
+
+    def add(self, session: str, failure_id: int, success_id: int, timestamp: float) -> None:
+        self.sessions.add(session)
+        if timestamp >= self.timestamp:
+            self.failure_id, self.success_id, self.timestamp = failure_id, success_id, timestamp
+
+
+@dataclass(slots=True)
+class Fact:
+    """Something that does not work in a project, and the answers to it."""
+
+    kind: str
+    subject: str
+    tool: str
+    error: str
+    answers: dict[str, Support] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        return self.kind, self.subject
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A fact with its best answer, as it is told."""
+
+    fact: Fact
+    answer: str
+    support: Support
+    also: tuple[str, ...] = ()
+    """Other subjects that have the same answer."""
+    ran: tuple[int, float] = (0, 0.0)
+    """In how many sessions the answer ran, whether or not something failed before it, and when last."""
+
+    def text(self, now: float) -> str:
+        """The answer to a failure in one line, without a command that is cut: a longer offer is told without its error,
+        or not at all."""
+        if self._is_too_long:
+            return ""
+        worked = f"what worked in {_sessions(len(self.support.sessions))}, {last_time(now - self.support.timestamp)}"
+        worked += f": {quote(self.answer, limits.MAX_TOLD_COMMAND)}{self._reference}"
+        whole = f"{self._failed(' here')}{self._error}; {worked}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed(' here')}; {worked}"
+
+    def start_text(self, now: float) -> str:
+        """The same for a session that did not fail: what works comes first."""
+        if self._is_too_long:
+            return ""
+        number, last = max(len(self.support.sessions), self.ran[0]), max(self.support.timestamp, self.ran[1])
+        works = f"{quote(self.answer, limits.MAX_TOLD_COMMAND)} {self._verb} here"
+        seen = f" (in {_sessions(number)}, {last_time(now - last)}{self._reference})"
+        whole = f"{works}{seen}; {self._failed()}{self._error}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{works}{seen}; {self._failed()}"
+
+    @property
+    def _is_too_long(self) -> bool:
+        return max(len(self.fact.subject), len(self.answer)) > limits.MAX_TOLD_COMMAND
+
+    @property
+    def _verb(self) -> str:
+        """What the answer does; an install is run before what fails, not in its place."""
+        if self.fact.kind == PATH:
+            return "exists"
+        if not any(command.tool == self.fact.tool for command in split_commands(self.answer)):
+            return "helped"
+        return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in _TEST_RUNNERS else "works"
+
+    @property
+    def _reference(self) -> str:
+        return f" #{self.support.success_id}" if self.support.success_id else ""
+
+    @property
+    def _error(self) -> str:
+        return "" if self.fact.kind == PATH else f" ({single_line(self.fact.error, limits.MAX_TOLD_ERROR)})"
+
+    def _failed(self, here: str = "") -> str:
+        subjects = [quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also)]
+        verbs = ("do not exist", "fail") if self.also else ("does not exist", "fails")
+        return f"{' and '.join(subjects)} {verbs[self.fact.kind != PATH]}{here}"
+
+    def joined(self, other: Offer) -> Offer:
+        """This offer with the subject of another that has the same answer, if there is room for it."""
+        both = (*self.also, other.fact.subject)
+        if sum(map(len, (self.fact.subject, *both))) > limits.MAX_TOLD_COMMAND:
+            return self
+        newest = max(self.support, other.support, key=lambda support: support.timestamp)
+        sessions = self.support.sessions | other.support.sessions
+        return replace(self, support=replace(newest, sessions=sessions), also=both, ran=max(self.ran, other.ran))
+
+
+def _sessions(number: int) -> str:
+    return "1 session" if number == 1 else f"{number} sessions"
+
+
+def is_usable(offer: Offer, cwd: str | None) -> bool:
+    """Whether the answer exists here, and what it replaces does not."""
+    if cwd is None or not availability.is_known(cwd):
+        return True
+    if offer.fact.kind == PATH:
+        return os.path.exists(os.path.join(cwd, offer.answer)) and not os.path.exists(
+            os.path.join(cwd, offer.fact.subject)
+        )
+    if offer.fact.kind == MODULE and any(
+        availability.has_module(command.program, command.tool, cwd) for command in split_commands(offer.fact.subject)
+    ):
+        return False
+    return availability.can_run(offer.answer, cwd)
