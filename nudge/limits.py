@@ -59,6 +59,12 @@ MAX_IMPORT_REASONS = 100  # skipped hints that one import explains
 # seconds that a worker thread keeps the interpreter while the event loop waits for it; Python's own are 5 ms, and a
 # turn of the loop asks several times
 SWITCH_INTERVAL = 0.001
+# seconds of a worker thread's work on thousands of hints, after which it waits for a turn of the event loop.
+# SWITCH_INTERVAL is not enough: a thread that makes a short system call more often than that has the interpreter back
+# before the loop has woken up, and the loop's wait starts anew each time (150 ms and more, on two idle cores).
+WORKER_SLICE = 0.002
+LOOP_TURN_TIMEOUT = 1.0  # seconds that it waits; a loop that ends may never turn again
+STAGED_READ_BYTES = MIB  # read at once from the file in which an import in pages waits
 HINTS_PER_SLICE = 500  # hints handled before the event loop gets its turn
 CHARS_PER_SLICE = 8 * KIB  # or so much text of theirs
 FIRST_REGEX_BLOCK, REGEX_BLOCK = 32, 512  # hints whose texts a regex searches at once
@@ -116,7 +122,9 @@ MAX_ANSWERS = 5_000  # by request id, for a repeated request; older ones go firs
 COMPACT_AT_BYTES = 4 * MIB  # and at least COMPACT_RATIO times what the last compaction left
 COMPACT_RATIO = 4
 MAX_LOG_RECORD_BYTES = 64 * MIB
-LOG_PIECE_BYTES = 32 * KIB  # written at once while a whole log is written
+LOG_PIECE_BYTES = (
+    MIB  # written at once while a whole log is written: many short writes would keep the event loop waiting
+)
 
 # Recording: what a hook reads, sends and keeps for later
 MAX_HOOK_BYTES = 8 * MIB  # of an event that is parsed whole

@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
@@ -167,9 +167,9 @@ class HintStore:
         incoming = import_export.read_payload(payload, now, self._admission)
         return self.decide_incoming(now, incoming, chosen)
 
-    def read_page(self, now: float, components: object, seen: set[Identity]) -> list[Incoming]:
+    def read_page(self, now: float, components: object, seen: set[Identity]) -> Iterator[Incoming]:
         """The hints of one page of an import, checked. Reads nothing of the store but its rules."""
-        return list(import_export.read_components(components, now, self._admission, seen))
+        return import_export.read_components(components, now, self._admission, seen)
 
     def decide_incoming(self, now: float, incoming: Iterable[Incoming], mode: str) -> Decision:
         return import_export.decide_import(self._index, self._admission, now, incoming, mode)

@@ -357,7 +357,7 @@ class Rewrite:
         self.abandoned = False
 
     def write(self, records: Iterable[Record]) -> None:
-        """Write the snapshot; blocks, so it runs on a worker thread. Each system call lets the other threads run."""
+        """Write the snapshot; blocks, so it runs on a worker thread."""
         descriptor = -1
         try:
             descriptor = _open_new(self.path)

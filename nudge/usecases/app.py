@@ -7,9 +7,10 @@ import json
 import logging
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import chain
@@ -144,12 +145,14 @@ class App:
 
         rewrite = log.begin_rewrite(self.session.header())
         try:
-            await asyncio.to_thread(rewrite.write, records())
+            await asyncio.to_thread(rewrite.write, with_loop_turns(records()))
             self.confirm_role()
             log.finish_rewrite(rewrite)
         except LogGone:
             log.close()
-            self.session.log = await asyncio.to_thread(ChangeLog.create, log.path, self.session.header(), records())
+            self.session.log = await asyncio.to_thread(
+                ChangeLog.create, log.path, self.session.header(), with_loop_turns(records())
+            )
         except BaseException:
             log.abandon_rewrite(rewrite)
             raise
@@ -293,7 +296,7 @@ class App:
     async def _compact(self, log: ChangeLog) -> None:
         rewrite = log.begin_rewrite(self.session.header())
         try:
-            await asyncio.to_thread(rewrite.write, self.session.records())
+            await asyncio.to_thread(rewrite.write, with_loop_turns(self.session.records()))
             async with self._writing:
                 if self.session.log is log and not rewrite.abandoned:
                     log.finish_rewrite(rewrite)
@@ -306,6 +309,29 @@ class App:
 
 async def _nothing_to_drain() -> int:
     return 0
+
+
+def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
+    """What a worker thread goes through, with a turn of the event loop after each WORKER_SLICE of its work. Call it on
+    the event loop."""
+    loop = asyncio.get_running_loop()
+
+    def go_through() -> Iterator[_T]:
+        began = time.perf_counter()
+        for item in items:
+            yield item
+            if time.perf_counter() - began > limits.WORKER_SLICE:
+                _wait_for_turn(loop)
+                began = time.perf_counter()
+
+    return go_through()
+
+
+def _wait_for_turn(loop: asyncio.AbstractEventLoop) -> None:
+    turned = threading.Event()
+    with suppress(RuntimeError):  # it is closed
+        loop.call_soon_threadsafe(turned.set)
+        turned.wait(limits.LOOP_TURN_TIMEOUT)
 
 
 def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:

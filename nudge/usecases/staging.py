@@ -119,7 +119,9 @@ class Transfers:
         import tempfile  # late: 7 ms, and few servers see an import in pages
 
         try:
-            file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed with its import
+            file = tempfile.TemporaryFile(  # noqa: SIM115 - closed with its import
+                dir=self._directory, buffering=limits.STAGED_READ_BYTES
+            )
         except OSError as error:
             raise StorageFailed(f"the import cannot be staged: {error.strerror}; nothing was imported") from None
         staged = StagedImport(mode, file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -12,8 +13,9 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import Invalid, QuotaExceeded
 from nudge.hints import import_export
-from nudge.hints.model import Decision, Hint
-from nudge.usecases.app import App
+from nudge.hints.import_export import Incoming
+from nudge.hints.model import Hint
+from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
 from nudge.usecases.staging import StagedImport
@@ -153,7 +155,8 @@ async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
     async with staged.lock:
         if params.page == staged.pages:
             try:
-                await asyncio.to_thread(_stage, app, staged, params.components)
+                hints = app.session.store.read_page(app.now(), params.components, staged.seen)
+                await asyncio.to_thread(_stage, staged, with_loop_turns(hints))
             except BaseException:
                 app.transfers.drop(params.transfer)  # half a page may be in it
                 raise
@@ -162,8 +165,8 @@ async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
         return {"pages": staged.pages, "hints": staged.hints}
 
 
-def _stage(app: App, staged: StagedImport, components: dict[str, Any]) -> None:
-    incoming = app.session.store.read_page(app.now(), components, staged.seen)
+def _stage(staged: StagedImport, hints: Iterator[Incoming]) -> None:
+    incoming = list(hints)
     if len(staged.seen) > limits.MAX_STAGED_HINTS:
         raise QuotaExceeded(
             f"an import has at most {limits.MAX_STAGED_HINTS} hints", limit="staged hints", max=limits.MAX_STAGED_HINTS
@@ -179,11 +182,8 @@ async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
     """Decide against the store of this moment; `App.once` keeps every other write out until the answer."""
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
-        decision = await asyncio.to_thread(_decide, app, staged)
+        incoming = with_loop_turns(staged.read())
+        decision = await asyncio.to_thread(app.session.store.decide_incoming, app.now(), incoming, staged.mode)
         result = await app.commit_large(decision, call)
     app.transfers.drop(params.transfer)
     return result
-
-
-def _decide(app: App, staged: StagedImport) -> Decision:
-    return app.session.store.decide_incoming(app.now(), staged.read(), staged.mode)

@@ -358,10 +358,10 @@ def test_reasons_are_bounded() -> None:
 def test_pages_are_read_one_by_one_and_decided_together() -> None:
     """A variant that was in an earlier page is refused in a later one; what is written meanwhile counts as there."""
     store, seen = new_store(), set[Identity]()
-    first = store.read_page(NOW, payload_with({"a": {"value": "theirs", "updated_at": OLD}})["components"], seen)
-    second = store.read_page(NOW, payload_with({"b": {"value": "theirs"}})["components"], seen)
+    first = [*store.read_page(NOW, payload_with({"a": {"value": "theirs", "updated_at": OLD}})["components"], seen)]
+    second = [*store.read_page(NOW, payload_with({"b": {"value": "theirs"}})["components"], seen)]
     with pytest.raises(Invalid) as refused:
-        store.read_page(NOW, payload_with({"a": {"value": "again"}})["components"], seen)
+        list(store.read_page(NOW, payload_with({"a": {"value": "again"}})["components"], seen))
     assert refused.value.field == "payload.components.api.hints.a"
     put(store, "api", "a", "mine")
     staged = [Incoming.from_record(json.loads(json.dumps(one.to_record()))) for one in (*first, *second)]
@@ -375,5 +375,5 @@ def test_a_hint_that_expires_before_the_commit_is_skipped() -> None:
     """The commit decides, not the page."""
     store = new_store()
     hints = {"a": {"value": "x", "meta": {"ttl": "PT1M"}}}
-    staged = store.read_page(NOW, payload_with(hints)["components"], set())
+    staged = [*store.read_page(NOW, payload_with(hints)["components"], set())]
     assert store.decide_incoming(NOW + 61, staged, "merge").result["reasons"][0]["reason"] == "expired"

@@ -522,7 +522,8 @@ class TestCompaction:
         log.close()
 
     def test_pieces(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A long log is written by many system calls, each of which lets the other threads run."""
+        """A long log is written piece by piece: it is never in memory as a whole."""
+        monkeypatch.setattr(limits, "LOG_PIECE_BYTES", 32 * limits.KIB)
         sizes: list[int] = []
         genuine = os.write
 
