@@ -17,7 +17,7 @@ LINES = {
     "an error": ("get", "nowhere", "x"),
     "a usage error": ("get", "--nonsense"),
     "help": ("memory", "--help"),
-    "text from stdin": ("set", "api", "test", "-", "--json", "--if-version", "7"),
+    "text from stdin": ("import", "-"),
     "text that is not ASCII": ("get", "api", "grüße"),
     "bytes that are no text": ("get", "api", "\udcff"),
     "a hook": ("record",),
