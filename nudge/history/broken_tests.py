@@ -6,12 +6,13 @@ for a session when it was not edited in it before it failed, and is forgotten on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.clock import last_time
 from nudge.history.failed_tests import FailedTest, covers, find_failed, is_edited
-from nudge.text import quote
+from nudge.text import quote, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nudge.history.shell import Simple
 
 TEST = "test"
+_UNTOLD = re.compile(r"^Assertion|^assert\b|\[REDACTED")
 _NAMED = 2  # in one line
 _LEAST_SESSIONS = 2  # earlier ones in which it failed, before it is told
 
@@ -32,6 +34,9 @@ class BrokenTest:
     id: str
     runner: str
     sessions: dict[str, tuple[float, int]] = field(default_factory=dict)
+    reason: str = ""
+    """Of the latest failure; empty for an assertion, which says nothing without its values, and for what was
+    redacted."""
 
     @property
     def latest(self) -> tuple[float, int]:
@@ -39,9 +44,8 @@ class BrokenTest:
 
     def before(self, session: str) -> BrokenTest:
         """The same without what this session saw of it."""
-        return BrokenTest(
-            self.id, self.runner, {name: failure for name, failure in self.sessions.items() if name != session}
-        )
+        others = {name: failure for name, failure in self.sessions.items() if name != session}
+        return replace(self, sessions=others)
 
     def text(self, now: float) -> str:
         """One line, or nothing when the test's name is too long to be told whole."""
@@ -69,6 +73,7 @@ class BrokenTests:
             if session not in test.sessions:
                 added.append(test)
             test.sessions[session] = (timestamp, outcome.id)
+            test.reason = "" if _UNTOLD.search(failed.reason) else single_line(failed.reason, limits.MAX_TOLD_ERROR)
         while len(tests) > limits.MAX_BROKEN_TESTS:
             del tests[min(tests, key=lambda name: tests[name].latest)]
         return added
@@ -111,18 +116,22 @@ class BrokenTests:
                 told.append(test)
         return {runner: told for runner, told in runners.items() if told}
 
-    def add_row(self, project: str, name: str, runner: str, session: str, failure_id: int, timestamp: float) -> None:
+    def add_row(
+        self, project: str, name: str, runner: str, reason: str, session: str, failure_id: int, timestamp: float
+    ) -> None:
         test = self._projects.setdefault(project, {}).setdefault(name, BrokenTest(name, runner))
+        if (timestamp, failure_id) >= test.latest:
+            test.reason = reason
         test.sessions[session] = (timestamp, failure_id)
 
 
 def start_text(tests: Sequence[BrokenTest], now: float) -> str:
     """One line about tests that failed in the same number of sessions; nothing when their names are too long."""
-    variants: dict[str, list[str]] = {}
+    variants: dict[str, list[BrokenTest]] = {}
     for test in tests:
-        variants.setdefault(test.id.partition("[")[0], []).append(test.id)
-    names = [ids[0] if len(ids) == 1 else f"{name}[...]" for name, ids in variants.items()]
-    told = [quote(name, limits.MAX_TOLD_COMMAND) for name in names if len(name) <= limits.MAX_TOLD_COMMAND]
+        variants.setdefault(test.id.partition("[")[0], []).append(test)
+    names = [(same[0].id if len(same) == 1 else f"{name}[...]", same[0].reason) for name, same in variants.items()]
+    told = [_named(name, reason) for name, reason in names if len(name) <= limits.MAX_TOLD_COMMAND]
     if not told:
         return ""
     left = len(names) - len(told[:_NAMED])
@@ -130,6 +139,10 @@ def start_text(tests: Sequence[BrokenTest], now: float) -> str:
     timestamp, failure_id = max(test.latest for test in tests)
     failed = f"failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
     return f"{failed}: {' and '.join(told[:_NAMED])}{others} #{failure_id}"
+
+
+def _named(name: str, reason: str) -> str:
+    return quote(name, limits.MAX_TOLD_COMMAND) + (f" ({quote(reason, limits.MAX_TOLD_ERROR)})" if reason else "")
 
 
 def edited_files(commands: list[Simple]) -> Iterator[str]:

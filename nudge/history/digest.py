@@ -211,6 +211,7 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
     for hint in hints:
         value, reason = hint["value"], single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
         reason = "; ".join(filter(None, (reason, hint.get("last_run"), hint.get("outcome"))))
+        instead = hint.get("instead") or ""
         if value is None:
             told = "[secret]"
         elif len(value) > limits.INJECTED_VALUE_CHARS or "\n" in value.strip():
@@ -218,8 +219,10 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
             told = f"long; read it with: nudge get {_name(component)} {_name(key)}"
         else:
             told = quote(value, limits.INJECTED_VALUE_CHARS)
+            if instead:
+                told = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {told} failed"
         text = f"{_name(hint['name'])}: {told}" + (f" ({reason})" if reason else "")
-        uses = ((COMMAND, value or ""), (IDENTITY, hint["name"]))
+        uses = ((COMMAND, instead or value or ""), (IDENTITY, hint["name"]))
         reasons = "; ".join(hint["reasons"])
         yield _Line(text, hint["name"], "hint", hint["score"], reasons, name=hint["name"], uses=uses)
 

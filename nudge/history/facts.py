@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from nudge import limits
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
-from nudge.history.offers import INVOCATIONS, Fact, Key, Offer, Support, is_usable
+from nudge.history.offers import INVOCATIONS, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
 from nudge.history.shell import Simple, split_commands
 
@@ -55,8 +55,8 @@ class Facts:
     def __init__(self) -> None:
         self._projects: dict[str, dict[Key, Fact]] = {}
         self._invocations: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-        """Sessions in which an invocation of a tool ran, and when, by project and tool; only of tools that a fact is
-        about."""
+        """Sessions in which an invocation of a tool ran, and when, by project and tool; only of test runners and of
+        tools that a fact is about."""
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self.tests = BrokenTests()
 
@@ -104,7 +104,7 @@ class Facts:
             return
         edited = self._session(session).edited
         for test in self.tests.observe(project, session, outcome, edited, timestamp):
-            row = (project, TEST, test.id, test.runner, "", "", session, outcome.id, 0, int(timestamp))
+            row = (project, TEST, test.id, test.runner, test.reason, "", session, outcome.id, 0, int(timestamp))
             learned.tests.append(row)
 
     def _session(self, session: str) -> _Session:
@@ -143,7 +143,8 @@ class Facts:
         timestamp: int,
         learned: Learned,
     ) -> None:
-        tools = {fact.tool for fact in self._projects.get(project, {}).values() if fact.kind in _LEAST_SESSIONS}
+        facts = self._projects.get(project, {}).values()
+        tools = TEST_RUNNERS.union(fact.tool for fact in facts if fact.kind in _LEAST_SESSIONS)
         for command in commands:
             if command.tool not in tools or (problem is not None and problem.head == command.head):
                 continue
@@ -245,7 +246,7 @@ class Facts:
     def add_row(self, row: Iterable[Any]) -> None:
         project, kind, subject, tool, error, answer, session, failure_id, success_id, timestamp = row
         if kind == TEST:
-            self.tests.add_row(project, subject, tool, session, failure_id, timestamp)
+            self.tests.add_row(project, subject, tool, error, session, failure_id, timestamp)
             return
         fact = self._projects.setdefault(project, {}).setdefault((kind, subject), Fact(kind, subject, tool, error))
         fact.answers.setdefault(answer, Support()).add(session, failure_id, success_id, timestamp)

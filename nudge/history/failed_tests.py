@@ -8,7 +8,7 @@ file, package or target is not known is left out, since two tests may have it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ _SCRIPT = r"[\w@.+/-]+\.[cm]?[jt]sx?"  # a JavaScript or TypeScript file
 @dataclass(frozen=True, slots=True)
 class FailedTest:
     """`id` names it as its runner does. `file` is the end of the paths whose edit makes the failure the session's
-    own."""
+    own. `reason` is empty where the runner gives none in the same line."""
 
     id: str
     runner: str
     file: str
+    reason: str = field(default="", compare=False)
 
 
 def find_failed(output: str) -> list[FailedTest]:
@@ -68,8 +69,8 @@ def _is_of_repo(path: str) -> bool:
 def _read_pytest(lines: list[str]) -> Iterator[FailedTest]:
     """`FAILED tests/a.py::test_b - AssertionError`"""
     for line in lines:
-        if (match := re.match(r"FAILED ((\S+?\.py)::\S+)", line)) and _is_of_repo(match[2]):
-            yield FailedTest(match[1], PYTEST, match[2])
+        if (match := re.match(r"FAILED ((\S+?\.py)::\S+)(?: - (.+))?", line)) and _is_of_repo(match[2]):
+            yield FailedTest(match[1], PYTEST, match[2], match[3] or "")
 
 
 def _read_jest(lines: list[str]) -> Iterator[FailedTest]:

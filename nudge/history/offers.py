@@ -19,7 +19,7 @@ Key = tuple[str, str]
 INVOCATIONS = (PROGRAM, MODULE, CALL)
 """Kinds of facts about a whole command."""
 
-_TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
+TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Offer:
             return "exists"
         if not any(command.tool == self.fact.tool for command in split_commands(self.answer)):
             return "helped"
-        return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in _TEST_RUNNERS else "works"
+        return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in TEST_RUNNERS else "works"
 
     @property
     def _reference(self) -> str:

@@ -18,7 +18,6 @@ from nudge.history.offers import is_usable
 from nudge.history.problems import MODULE, PATH, PROGRAM
 from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
-from nudge.text import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +130,8 @@ def _command_here(hint: dict[str, Any], offers: Sequence[Offer], cwd: str | None
 def add_last_runs(
     connection: Connection, project: str, hints: Sequence[dict[str, Any]], now: float
 ) -> list[dict[str, Any]]:
-    """The hints, those whose last run failed behind the others and with an `outcome` that says so. Failed tests are
+    """The hints, those whose last run failed behind the others and with an `outcome` that says so; `instead` is what
+    worked after it. Failed tests are
     what a command for tests is run for: they are no failure of it. What scan made is told as it is when it worked
     before, and not at all when its only run failed, or when it is obvious and several sessions ran other commands."""
     runs = _Runs(connection, project, [hint["value"] for hint in hints if hint["value"]])
@@ -150,8 +150,7 @@ def _with_outcome(connection: Connection, hint: dict[str, Any], all_runs: _Runs,
     has_worked = hint.get("is_used") or not all(run.failed for run in runs)
     if not has_worked and len(runs) > 1:
         instead = _worked_instead(connection, _job(hint), runs)
-        worked = f"; what worked after it: {quote(instead, limits.MAX_TOLD_COMMAND)}" if instead else ""
-        return {**hint, "outcome": f"has only failed here, {last_time(age)}{worked}"}
+        return {**hint, "outcome": f"has only failed here, {last_time(age)}", "instead": instead}
     if _is_scanned(hint):
         return hint if has_worked else None
     return {**hint, "outcome": f"failed {ago(age)}"}

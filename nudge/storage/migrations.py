@@ -148,7 +148,7 @@ _FACTS = (
         DELETE FROM facts WHERE failure_id = old.id;
         DELETE FROM facts WHERE success_id = old.id;
     END""",
-    # In which sessions an invocation of a tool ran, of tools that a fact is about.
+    # In which sessions an invocation of a tool ran, of test runners and of tools that a fact is about.
     """CREATE TABLE invocations (
         project TEXT NOT NULL, tool TEXT NOT NULL, head TEXT NOT NULL, session_id TEXT NOT NULL,
         timestamp INTEGER NOT NULL, PRIMARY KEY (project, tool, head, session_id)

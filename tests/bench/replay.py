@@ -48,7 +48,7 @@ _FACTS = (
         r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist)(?= \(|;|$)'
     ),
 )
-_BROKEN_TESTS = re.compile(r'failed in \d+ earlier sessions, [^:"]+: "(?P<tests>[^"]+(?:" and "[^"]+)?)"')
+_BROKEN_TESTS = re.compile(r'failed in \d+ earlier sessions, [^:"]+: (.+)')
 
 Failure = tuple[str, int]
 """The name of a run, and the number of its command."""
@@ -168,7 +168,7 @@ def _facts_in(text: str) -> Iterator[tuple[str, str]]:
 
 def _broken_tests_in(text: str) -> list[str]:
     """The tests that a start names, without the parameters that it leaves out."""
-    names = [name for match in _BROKEN_TESTS.finditer(text) for name in match["tests"].split('" and "')]
+    names = [name for tests in _BROKEN_TESTS.findall(text) for name in re.findall(r'"([^" ]+::[^"]+)"', tests)]
     return [name.removesuffix("[...]") for name in names]
 
 

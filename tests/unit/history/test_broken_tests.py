@@ -17,8 +17,10 @@ PROJECT = "github.com/x/api"
 NAME = "tests/test_io.py::test_symlinks[True]"
 
 
-def failed(command: str = "pytest tests", name: str = NAME, identity: int = 7) -> Outcome:
-    return Outcome(command, f"Exit code 1\nFAILED {name} - AssertionError\n1 failed, 40 passed", identity)
+def failed(
+    command: str = "pytest tests", name: str = NAME, identity: int = 7, reason: str = "AssertionError"
+) -> Outcome:
+    return Outcome(command, f"Exit code 1\nFAILED {name} - {reason}\n1 failed, 40 passed", identity)
 
 
 def told(known: Facts, session: str, outcome: Outcome, now: float = NOW) -> str | None:
@@ -59,6 +61,22 @@ def test_told_at_the_start_after_two_sessions() -> None:
     names = '"tests/a.py::test_a[...]" and "tests/b.py::test_b" and 1 more'
     assert at_start(known) == [f"failed in 3 earlier sessions, just now: {names} #9"]
     assert at_start(known, NOW + 90 * DAY + 1) == []
+
+
+def test_the_latest_reason_is_told_at_the_start_unless_it_is_an_assertion() -> None:
+    """It is quoted, and the tables keep it."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection)
+    known = broken_in("s1")
+    reason = 'OSError: no "route"'
+    facts.store(connection, known.observe(PROJECT, "s2", failed(identity=8, reason="KeyError: 1"), NOW - DAY))
+    facts.store(connection, known.observe(PROJECT, "s3", failed(identity=9, reason=reason), NOW))
+    told = rf'"{NAME}" ("OSError: no \"route\"") #9'
+    assert at_start(known) == [f"failed in 3 earlier sessions, just now: {told}"]
+    assert at_start(facts.load(connection)) == [f"failed in 2 earlier sessions, just now: {told}"]
+    for reason in ("AssertionError: a", "assert 1 == 2", "ValueError: [REDACTED:token]"):
+        known.observe(PROJECT, "s4", failed(identity=10, reason=reason), NOW)
+        assert at_start(known) == [f'failed in 4 earlier sessions, just now: "{NAME}" #10']
 
 
 def test_a_test_whose_name_is_too_long_is_not_told_at_the_start() -> None:

@@ -207,6 +207,17 @@ def test_a_hint_whose_last_run_failed_is_told_as_such(history: History) -> None:
     ]
 
 
+def test_what_worked_instead_comes_first(history: History) -> None:
+    """The command that only failed stands behind it, with its reason."""
+    for age in (3 * DAY, 2 * DAY):
+        history.add("command_error", "make test", age=age, error="Exit code 2")
+    history.add("command", "pytest -q", age=DAY)
+    row = {**HINT, "value": "make test", "reason": "Makefile:3", "origin": "scanned"}
+    assert lines(history.digest(hints=[row])) == [
+        '- api/test: "pytest -q" worked here where "make test" failed (Makefile:3; has only failed here, last 2d ago)'
+    ]
+
+
 def test_a_long_failing_command_is_not_cut(history: History) -> None:
     """It is told by its id."""
     prompt = history.prompt("go")
