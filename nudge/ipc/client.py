@@ -125,7 +125,8 @@ class Client:
             except TimedOut:
                 from nudge.ipc import spawn
 
-                raise spawn.no_answer(link.endpoint) from None
+                if timeout > limits.CALL_TIMEOUT or not spawn.is_settling(self._directory, link.endpoint):
+                    raise spawn.no_answer(link.endpoint) from None
             finally:
                 link.close()
             if boot_seconds() > give_up:

@@ -99,6 +99,16 @@ def no_answer(published: Endpoint) -> Unavailable:
     )
 
 
+def is_settling(directory: str, published: Endpoint) -> bool:
+    """Whether a server that did not answer in time came up moments ago and is at work: on a busy machine its first
+    calls may take longer, and whoever waited for its start waits for them too."""
+    try:
+        age = time.time() - os.stat(os.path.join(directory, paths.ENDPOINT)).st_mtime
+    except OSError:
+        return False
+    return 0.0 <= age < limits.START_TIMEOUT and not holder.is_suspended(published.pid)
+
+
 def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *, starting: bool) -> None:
     starting = starting or published is None or published.state != endpoint.READY
     if waited < (timeout if starting else min(timeout, limits.CALL_TIMEOUT)):

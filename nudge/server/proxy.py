@@ -304,9 +304,10 @@ class Proxy:
             return
         first = next(iter(self._pending.values()))
         if first.sent and first.request.deadline <= boot_seconds():
-            error = spawn.no_answer(self._link.endpoint)
+            published = self._link.endpoint
             self._drop_link()
-            self._fail_all(error)
+            if not spawn.is_settling(self._directory, published):  # else everything is sent again, with more time
+                self._fail_all(spawn.no_answer(published))
 
     def _fail_all(self, error: NudgeError) -> None:
         failed, self._pending = self._pending, {}
