@@ -270,6 +270,7 @@ SHORT_NOTE_EXTENSION, MID_NOTE_EXTENSION = 3_600.0, 86_400.0  # seconds that a r
 PROMOTION_RECALLS = 5  # that make a `mid` note `long`
 EXPIRING_SOON = 86_400.0  # seconds
 DEFAULT_RECALL_LIMIT, MAX_NOTES_LISTED = 10, 200
+MAX_EXPLAINED_IDS = 200  # notes that one explanation names
 MAX_EXPLAINED_NAMES = 20  # hints that one call explains
 MAX_INJECTED_SESSIONS = 20  # sessions that an explanation lists
 MAX_BUDGET_TOKENS = 1_000_000

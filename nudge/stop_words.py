@@ -15,11 +15,16 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"\w+")
 
 
+def distinct_words(text: str) -> list[str]:
+    """Return all words of a text in lower case, each once, in order."""
+    return list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
+
+
 def telling_words(text: str) -> list[str]:
     """Return the words to search for, each once, in order; stop words only where there is nothing else.
 
     A single letter is mostly what an apostrophe cut off.
     """
-    words = list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
+    words = distinct_words(text)
     telling = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isalpha())]
     return telling or words

@@ -4,8 +4,8 @@ A second retriever would stand beside it: `best_matches` returns ids with text s
 schema know about FTS5.
 
 bm25 takes up to 15 us a row, and an ordinary word is in one of fifty notes. So in a large store the notes with a rare
-word of the query are scored, and those with two of its frequent words; only when these are few, the newest of those
-with any word.
+word of the query are scored, and those with two of its frequent words; only when these are few, those with the words
+in their titles and the newest of those with any word.
 """
 
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
@@ -28,6 +28,7 @@ _LARGE = 1_000  # notes
 _MOST_SCORED = 200  # notes of a large store that one query scores
 _MOST_COUNTED = 1_000  # notes with a word; of two that are more frequent, either may be the rarer one
 _FEW = 30  # scored notes, of which the best need not be the best of all
+_MOST_TITLED = 30  # notes with the words in their titles that are scored
 _MOST_ALIKE = 50  # titles that are compared
 _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
 
@@ -54,11 +55,16 @@ def best_matches(connection: Connection, words: Words, condition: Condition, *, 
     if not _is_large(connection, condition.namespaces):
         return _meeting(connection, _scored(connection, whole), condition, limit)
     found: list[Found] = []
-    if not words.all_needed and (telling := _telling(connection, scope, words)):
+    if words.all_needed:
+        if _count(connection, whole.expression, _MOST_COUNTED) < _MOST_COUNTED:
+            return _meeting(connection, _scored(connection, whole), condition, limit)
+    elif telling := _telling(connection, scope, words):
         found = _meeting(connection, _scored(connection, telling), condition, limit)
     if len(found) < max(needed, _FEW):
-        newest = _meeting(connection, _scored(connection, _newest(connection, whole)), condition, limit)
-        found = list({match[0]: match for match in (*found, *newest)}.values())
+        scored = dict(_scored(connection, _newest(connection, whole)))
+        scored |= text_scores(connection, words, _titled_so(connection, scope, words))
+        others = _meeting(connection, scored.items(), condition, limit)
+        found = list({match[0]: match for match in (*found, *others)}.values())
     if len(found) < needed:  # too few of what was scored meet the condition
         return _meeting(connection, _scored(connection, whole), condition, limit)
     return sorted(found, key=_best_first)[:limit]
@@ -86,10 +92,7 @@ def words_in(
 
 def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
     """How many notes have a word, counted up to `most`."""
-    found = connection.execute(
-        f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (f'{_scope(namespaces)}("{word}")', most)
-    )
-    return int(found.fetchone()[0])
+    return _count(connection, f'{_scope(namespaces)}("{word}")', most)
 
 
 def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -> list[int]:
@@ -186,10 +189,11 @@ def _best_first(match: tuple[int, float] | Found) -> tuple[float, int]:
 
 
 def _scope(namespaces: tuple[str, ...] | None) -> str:
-    """A namespace is indexed as one word, its bytes in hex; bm25 gives that column no weight."""
+    """A namespace is indexed as one word, its bytes in hex behind a character that no other word has; bm25 gives that
+    column no weight."""
     if namespaces is None:
         return ""
-    keys = " OR ".join(f'"{namespace.encode().hex()}"' for namespace in namespaces)
+    keys = " OR ".join(f'"\ue000{namespace.encode().hex()}"' for namespace in namespaces)
     return f"({keys}) AND "
 
 
@@ -198,6 +202,24 @@ def _is_large(connection: Connection, namespaces: tuple[str, ...] | None) -> boo
     where = "" if namespaces is None else f"WHERE namespace IN ({marks})"
     beyond = f"SELECT 1 FROM notes {where} LIMIT 1 OFFSET {_LARGE}"
     return connection.execute(beyond, namespaces or ()).fetchone() is not None
+
+
+def _count(connection: Connection, expression: str, most: int) -> int:
+    """How many notes match, counted up to `most`."""
+    rows = connection.execute(f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (expression, most))
+    return int(rows.fetchone()[0])
+
+
+def _titled_so(connection: Connection, scope: str, words: Words) -> list[int]:
+    """The newest notes that have all the words in their titles; without any, those that have one of them."""
+    for operator in (" AND ", " OR "):
+        rows = connection.execute(
+            f"SELECT rowid {_MATCHING} ORDER BY rowid DESC LIMIT {_MOST_TITLED}",
+            (f"{scope}title : ({operator.join(words.terms())})",),
+        ).fetchall()
+        if rows or words.all_needed:
+            break
+    return [note_id for (note_id,) in rows]
 
 
 def _newest(connection: Connection, query: _Query) -> _Query:
@@ -211,16 +233,11 @@ def _newest(connection: Connection, query: _Query) -> _Query:
 def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
     """The query for notes with a rare word, or with two frequent ones. No word is in it twice: bm25 would count it
     twice."""
-
-    def count(expression: str, most: int = _MOST_COUNTED) -> int:
-        found = connection.execute(f"SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT ?)", (expression, most))
-        return int(found.fetchone()[0])
-
-    counts = {term: count(term) for term in words.terms()}
+    counts = {term: _count(connection, term, _MOST_COUNTED) for term in words.terms()}
     # To look at one namespace only costs as much as a frequent word: words that are rare everywhere do without.
     frequent = [term for term, number in counts.items() if number > _MOST_SCORED // 2]
     scope = scope if frequent else ""
-    counts |= {term: count(f"{scope}({term})") for term in frequent if scope}
+    counts |= {term: _count(connection, f"{scope}({term})", _MOST_COUNTED) for term in frequent if scope}
     rare, frequent, room = [], [], _MOST_SCORED
     for term in sorted(counts, key=counts.__getitem__):
         if counts[term] <= room // 2:
@@ -228,7 +245,8 @@ def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
             room -= counts[term]
         else:
             frequent.append(term)
-    together = next((pairs for pairs in _pairs(frequent) if count(f"{scope}({pairs})", room + 1) <= room), None)
+    pairs = (pairs for pairs in _pairs(frequent) if _count(connection, f"{scope}({pairs})", room + 1) <= room)
+    together = next(pairs, None)
     parts = [*rare, *([together] if together else [])]
     return _Query(f"{scope}({' OR '.join(parts)})") if parts else None
 

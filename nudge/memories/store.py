@@ -313,18 +313,25 @@ def recall(connection: Connection, text: str, where: Filter, limit: int, now: fl
     return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
 
 
-def score_of(connection: Connection, text: str | None, note: Note, matches: Sequence[Match], now: float) -> Score:
-    """Return the score that recall would give a note beside `matches`, the results of the same query."""
+def scores_of(
+    connection: Connection, text: str | None, notes: Sequence[Note], matches: Sequence[Match], now: float
+) -> dict[int, Score]:
+    """Return the scores that recall would give to notes beside `matches`, the results of the same query."""
     if text is None:
-        return score(Factors.of(note), now, text=None)
+        return {note.id: score(Factors.of(note), now, text=None) for note in notes}
     words = Words.parse(text, all_needed=False)
-    found = text_scores(connection, words, [note.id]).get(note.id, 0.0)
-    best = found
-    if found and matches:
+    texts = text_scores(connection, words, [note.id for note in notes])
+    best = 0.0
+    if texts and matches:
         first = matches[0]
         raw = text_scores(connection, words, [first.note.id])[first.note.id]
         best = raw * BASE / (first.score.components["base"] or BASE)
-    return score(Factors.of(note), now, text=found / best if best else 0.0)
+
+    def relative(note: Note) -> float:
+        raw = texts.get(note.id, 0.0)
+        return min(raw / (best or raw), 1.0) if raw else 0.0
+
+    return {note.id: score(Factors.of(note), now, text=relative(note)) for note in notes}
 
 
 def matched_words(connection: Connection, text: str | None, ids: Collection[int]) -> dict[int, list[str]]:

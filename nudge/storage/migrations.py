@@ -85,7 +85,7 @@ _MEMORIES = (
         confidence REAL NOT NULL, source TEXT NOT NULL, access_count INTEGER NOT NULL DEFAULT 0,
         created_at REAL NOT NULL, updated_at REAL NOT NULL, last_accessed_at REAL, expires_at REAL,
         metadata TEXT NOT NULL, origin TEXT NOT NULL,
-        namespace_key TEXT GENERATED ALWAYS AS (hex(namespace)) VIRTUAL
+        namespace_key TEXT GENERATED ALWAYS AS (char(57344) || hex(namespace)) VIRTUAL
     )""",
     # Several attempts may have one goal, which is their title.
     "CREATE UNIQUE INDEX notes_title ON notes(title, namespace) WHERE kind <> 'attempt'",
@@ -107,7 +107,8 @@ _MEMORIES = (
     )""",
     "CREATE INDEX archived_notes_namespace ON archived_notes(namespace, archived_at)",
     "CREATE INDEX archived_notes_time ON archived_notes(archived_at)",
-    # `namespace_key` is one word whatever the namespace is: a search in one repo reads only that repo's entries.
+    # `namespace_key` is one word whatever the namespace is: a search in one repo reads only that repo's entries. It
+    # begins with a private-use character, which no word of a query has: "6462" must not find the namespace `db`.
     f"""CREATE VIRTUAL TABLE notes_fts USING fts5(
         title, content, tags, namespace_key, content='notes', content_rowid='id', tokenize='{TOKENIZER}'
     )""",
@@ -115,17 +116,17 @@ _MEMORIES = (
     "INSERT INTO notes_fts(notes_fts, rank) VALUES ('rank', 'bm25(1.0, 1.0, 1.0, 0.0)')",
     """CREATE TRIGGER notes_inserted AFTER INSERT ON notes BEGIN
         INSERT INTO notes_fts(rowid, title, content, tags, namespace_key)
-        VALUES (new.id, new.title, new.content, new.tags, hex(new.namespace));
+        VALUES (new.id, new.title, new.content, new.tags, char(57344) || hex(new.namespace));
     END""",
     """CREATE TRIGGER notes_deleted AFTER DELETE ON notes BEGIN
         INSERT INTO notes_fts(notes_fts, rowid, title, content, tags, namespace_key)
-        VALUES ('delete', old.id, old.title, old.content, old.tags, hex(old.namespace));
+        VALUES ('delete', old.id, old.title, old.content, old.tags, char(57344) || hex(old.namespace));
     END""",
     """CREATE TRIGGER notes_updated AFTER UPDATE OF title, content, tags, namespace ON notes BEGIN
         INSERT INTO notes_fts(notes_fts, rowid, title, content, tags, namespace_key)
-        VALUES ('delete', old.id, old.title, old.content, old.tags, hex(old.namespace));
+        VALUES ('delete', old.id, old.title, old.content, old.tags, char(57344) || hex(old.namespace));
         INSERT INTO notes_fts(rowid, title, content, tags, namespace_key)
-        VALUES (new.id, new.title, new.content, new.tags, hex(new.namespace));
+        VALUES (new.id, new.title, new.content, new.tags, char(57344) || hex(new.namespace));
     END""",
     # Results of recent writes by their `once` key, in the transaction of the write: a repeated call gets the same.
     """CREATE TABLE answers (

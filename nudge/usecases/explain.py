@@ -36,7 +36,14 @@ _NOTHING_ASKED = "at least one of query or ids is required"
 
 _Ids = Annotated[
     list[NoteId] | None,
-    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]}}),
+    Field(max_length=limits.MAX_EXPLAINED_IDS),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+            "maxItems": limits.MAX_EXPLAINED_IDS,
+        }
+    ),
 ]
 
 
@@ -131,6 +138,8 @@ class _Asked:
         found = [
             Explained(match.note, match.score, words[match.note.id], rank) for rank, match in enumerate(matches, 1)
         ]
+        others = [note for note_id, note in known.items() if note_id not in ranked]
+        scores = notes.scores_of(connection, query, others, matches, now)
         for note_id in self.ids:
             note = known.get(note_id)
             if note is None:
@@ -138,8 +147,7 @@ class _Asked:
             elif self.project is not None and note.draft.namespace != self.project:
                 self._miss(note_id, explaining.other_project(note))
             elif note_id not in ranked:
-                score = notes.score_of(connection, query, note, matches, now)
-                found.append(Explained(note, score, words[note_id]))
+                found.append(Explained(note, scores[note_id], words[note_id]))
         return found
 
     def _miss(self, note_id: int, reason: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nudge import limits
 from nudge.history.store import store_injection
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
@@ -226,6 +227,14 @@ def test_the_total_is_the_score_that_ranked_for_a_thousand_queries(notes: Notes)
             parts = [part for part in item["score"]["components"].values() if part is not None]
             assert math.isclose(sum(parts), item["score"]["total"])
             assert abs(item["score"]["total"] - note["score"]) < 0.001
+
+
+def test_more_ids_than_an_answer_takes_are_refused(notes: Notes) -> None:
+    """Each is scored: thousands would take longer than a caller waits."""
+    most = limits.MAX_EXPLAINED_IDS
+    assert len(notes.explain(ids=list(range(1, most + 1)))["missing_ids"]) == most
+    error = notes.call("nudge.memory_explain", {"ids": list(range(1, most + 2))})["error"]
+    assert error["data"] == {"reason": "E_INVALID", "field": "ids"}
 
 
 # Injections and hints

@@ -139,3 +139,46 @@ def test_a_note_that_answers_is_found_in_a_large_store(notes: sqlite3.Connection
         add(notes, f"Note {number}", text, tier=chance.choice(TIERS), priority=chance.randint(1, 10))
     missed = [query for query, answer in zip(queries, answers, strict=True) if answer not in found(notes, query)]
     assert not missed
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("text", ["deploy", "deploy staging", "staging deploys"])
+def test_a_title_is_found_among_many_that_mention_its_words(notes: sqlite3.Connection, text: str) -> None:
+    """An old note that is called by the words of a query stands before newer ones that have them in passing."""
+    titled = [add(notes, "Deploy", "how it is done", namespace=HERE), add(notes, "Deploy staging", namespace=HERE)]
+    for number in range(200):
+        content = f"number {number} was done after the staging deploy of a day on which a lot of other things happened"
+        add(notes, f"Number {number}", content, namespace=HERE)
+    for where in (Filter(), Filter(namespaces=(HERE,))):
+        assert found(notes, text, where)[0] == titled[1]
+    assert set(found(notes, "deploy")[:2]) == set(titled)
+
+
+@pytest.mark.usefixtures("bounded")
+def test_no_note_explains_better_than_the_best_match(notes: sqlite3.Connection) -> None:
+    """The text score of the best match is the highest there is, also for a note that a large store did not rank."""
+    for number in range(200):
+        add(notes, f"Number {number}", "the deploy of a day on which a lot of other things happened")
+    matches = store.recall(notes, "deploy", Filter(tier="mid"), 3, NOW)
+    other = store.get(notes, add(notes, "Deploy deploy", "deploy", tier="long"), NOW)
+    scores = store.scores_of(notes, "deploy", [other], matches, NOW)
+    assert scores[other.id].components["base"] == scoring.BASE
+
+
+@pytest.mark.parametrize("number", ["6462", "issue 6462", "DB6462", "\ue0006462"])
+def test_the_index_of_namespaces_is_not_searched_by_words(notes: sqlite3.Connection, number: str) -> None:
+    """The key of the namespace `db` is made of the digits 6462."""
+    add(notes, "Vacuum", "postgres vacuum", namespace="db")
+    assert found(notes, number) == []
+    assert store.search(notes, number, Filter(), 10, NOW) == []
+    assert store.matching(notes, Filter(), number, NOW) == []
+
+
+def test_all_words_are_all_words(notes: sqlite3.Connection) -> None:
+    """What forgets or searches by all words leaves none out: without `c` or `not` it would match more."""
+    wanted = add(notes, "Vitamin c dosage")
+    add(notes, "Vitamin b dosage")
+    assert [match.note.id for match in store.search(notes, "vitamin c", Filter(), 10, NOW)] == [wanted]
+    assert [note.id for note in store.matching(notes, Filter(), "vitamin c", NOW)] == [wanted]
+    with pytest.raises(Invalid, match="at most 64 different words"):
+        store.search(notes, " ".join(f"w{number}" for number in range(65)), Filter(), 10, NOW)
