@@ -318,7 +318,7 @@ def load(environ: Mapping[str, str] = os.environ, flags: Mapping[str, str] | Non
 
 def from_variables(environ: Mapping[str, str]) -> Settings:
     """What variables alone say: those of another process, whose `config.toml` is not ours to read."""
-    return Settings({setting.name: _parse(setting, text, source) for setting, text, source in _told(environ, {})})
+    return Settings({setting.name: _parse(setting, text, source) for setting, text, source in _overrides(environ, {})})
 
 
 def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, str | None]:
@@ -335,7 +335,7 @@ def _load_what_parses(environ: Mapping[str, str]) -> Settings:
         stored = read_stored(paths.runtime_dir(environ))
     except SettingInvalid:
         stored = None
-    texts = stored.values if stored else {setting.name: text for setting, text, _ in _told(environ, {})}
+    texts = stored.values if stored else {setting.name: text for setting, text, _ in _overrides(environ, {})}
     values = {}
     for setting in SETTINGS:
         try:
@@ -346,7 +346,7 @@ def _load_what_parses(environ: Mapping[str, str]) -> Settings:
     return Settings(values)
 
 
-def _told(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[Setting, str, str]]:
+def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[Setting, str, str]]:
     """Each setting that a flag or a variable sets: its text, and the flag or variable; a flag wins."""
     for setting in SETTINGS:
         if setting.name in flags:
@@ -355,13 +355,13 @@ def _told(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tupl
             yield setting, environ[setting.variable], setting.variable
 
 
-def as_flags(told: Mapping[str, str]) -> list[str]:
-    """The arguments by which `nudge serve` is told the same; `told` is text by name, as `Sources.told` has it."""
+def as_flags(overrides: Mapping[str, str]) -> list[str]:
+    """The arguments that give `nudge serve` the same settings; `overrides` is text by name, as `Sources` has it."""
     arguments = []
     for setting in SETTINGS:
-        if setting.name not in told:
+        if setting.name not in overrides:
             continue
-        text = told[setting.name]
+        text = overrides[setting.name]
         if not setting.is_switch:
             arguments.append(f"{setting.flag}={text}")
         elif setting.parse(text) != setting.default:
@@ -458,9 +458,9 @@ class Sources:
         paths.check_path_variables(environ)
         self.directory, self._continues = directory, continues
         self._config_file = paths.config_file(environ)
-        told = list(_told(environ, flags or {}))
-        self._parsed = {setting.name: _parse(setting, text, source) for setting, text, source in told}
-        self.told = {setting.name: text for setting, text, _ in told if setting.used_by == SERVER}
+        overrides = list(_overrides(environ, flags or {}))
+        self._parsed = {setting.name: _parse(setting, text, source) for setting, text, source in overrides}
+        self.overrides = {setting.name: text for setting, text, _ in overrides if setting.used_by == SERVER}
         """The server's settings among flags and variables, as text by name."""
         self.stored = read_stored(directory)
 
@@ -475,7 +475,7 @@ class Sources:
         if stored is not None and self._continues:
             texts = stored.values
         else:
-            texts = {**_kept(stored.values if stored else {}), **self.told}
+            texts = {**_kept(stored.values if stored else {}), **self.overrides}
         file = _read_toml(self._config_file)
         values = {}
         for setting in SETTINGS:
@@ -514,7 +514,7 @@ def differences(
     flags = flags or {}
     in_force = load(environ)
     lines = []
-    for setting, text, source in _told(environ, flags):
+    for setting, text, source in _overrides(environ, flags):
         listens_there = setting.name == "port" and str(port) == text.strip()
         if setting.used_by != SERVER or listens_there or setting.parse(text) == getattr(in_force, setting.name):
             continue

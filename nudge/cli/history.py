@@ -303,8 +303,8 @@ def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
     console = invocation.console
     rows = _fetch(invocation.client(), ids)
     console.result(rows, (line for row in rows for line in observations.full_lines(console.pen, row)))
-    known = {row["id"] for row in rows}
-    if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in known]:
+    row_ids = {row["id"] for row in rows}
+    if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:
         console.note(f"not found: {', '.join(missing)}")
     return EXIT_OK if rows else EXIT_NOT_FOUND
 

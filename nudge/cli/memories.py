@@ -290,8 +290,8 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
     fields = {"source_id": source, "target_id": target, **params.given(relation=relation)}
     console, result = invocation.console, call(invocation, "link", fields)
     word = (relation or RELATIONS[0]).replace("_", " ")
-    known = "" if result["new"] else " (it already was)"
-    line = f"{notes.note_name(source)} {word} {notes.note_name(target)}{known}"
+    suffix = "" if result["new"] else " (it already was)"
+    line = f"{notes.note_name(source)} {word} {notes.note_name(target)}{suffix}"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 

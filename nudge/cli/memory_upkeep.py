@@ -32,14 +32,14 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
     """A note goes that fits every filter; at least one is needed. What goes is shown first, and can be restored."""
     console, fields = invocation.console, filters(**given)
     preview = call(invocation, "forget", {**fields, "dry_run": True})
-    found = output.count(preview["deleted"], "note")
+    count = output.count(preview["deleted"], "note")
     if dry_run:
         console.result(preview, notes.forget_lines(console, preview))
-        console.note(f"nothing was changed (--dry-run): {found} would go to the archive")
+        console.note(f"nothing was changed (--dry-run): {count} would go to the archive")
         return EXIT_OK
     if preview["deleted"] and not yes and not console.as_json:
         console.show(notes.forget_lines(console, preview))
-    if preview["deleted"] and not ask(f"move {found} to the archive?", yes=yes):
+    if preview["deleted"] and not ask(f"move {count} to the archive?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
     result = call(invocation, "forget", fields)

@@ -235,13 +235,11 @@ def _members_text(answer: Status) -> str:
     pids: dict[str, set[int]] = {}
     for member in answer["members"]:
         pids.setdefault(_text(member.get("client")), set()).add(member.get("pid"))
-    return (
-        "; ".join(
-            f"{client}: {len(found)} (pid{'' if len(found) == 1 else 's'} {', '.join(map(_text, sorted(found)))})"
-            for client, found in sorted(pids.items())
-        )
-        or "-"
-    )
+    texts = []
+    for client, client_pids in sorted(pids.items()):
+        plural = "" if len(client_pids) == 1 else "s"
+        texts.append(f"{client}: {len(client_pids)} (pid{plural} {', '.join(map(_text, sorted(client_pids)))})")
+    return "; ".join(texts) or "-"
 
 
 def _history_text(answer: Status) -> str:

@@ -61,13 +61,13 @@ def parse_list(raw: object, field: str, most: int, parse: Callable[[object, str]
     return list(dict.fromkeys(parse(item, f"{field}[{index}]") for index, item in enumerate(raw)))
 
 
-def parse_object(raw: object, field: str, known: Collection[str]) -> Mapping[str, Any]:
+def parse_object(raw: object, field: str, names: Collection[str]) -> Mapping[str, Any]:
     """An object whose every field is known: a misspelt one must not be lost in silence."""
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field=field)
     for name in raw:
-        if name not in known:
-            raise Invalid(f"is not a known field; known: {', '.join(known)}", field=f"{field}.{printable(name)}")
+        if name not in names:
+            raise Invalid(f"is not a known field; known: {', '.join(names)}", field=f"{field}.{printable(name)}")
     return raw
 
 

@@ -58,15 +58,15 @@ class Filters:
         return (hint for hint in live if self._accepts(hint, index, worded))
 
     def partial_candidates(
-        self, text: TextQuery, index: HintIndex, now: float, found: Set[Identity]
+        self, text: TextQuery, index: HintIndex, now: float, skip: Set[Identity]
     ) -> Generator[None, None, Iterator[Hint]]:
-        """Live hints that have some of the words of a question, were not `found` already and pass the other filters;
+        """Live hints that have some of the words of a question, are not in `skip` and pass the other filters;
         those with the most and rarest words first."""
         hints = yield from index.with_some_words(text.any_of, now)
         return (
             hint
             for hint in hints
-            if hint.identity not in found
+            if hint.identity not in skip
             and hint.live_at(now)
             and self._accepts_names(hint)
             and (index.is_indexed(hint) or text.words_in(hint.texts))
@@ -154,8 +154,8 @@ def search(
     matches, refused = yield from _select(candidates, filters.regex, context, limit + 1)
     whole = len(matches)
     if whole <= limit and filters.question is not None:
-        found = {hint.identity for hint, _ in matches}
-        some = yield from filters.partial_candidates(filters.question, index, now, found)
+        identities = {hint.identity for hint, _ in matches}
+        some = yield from filters.partial_candidates(filters.question, index, now, identities)
         matches += (yield from _select(some, None, context, limit + 1 - whole))[0]
     has_more, matches = len(matches) > limit, matches[:limit]
     entries = []

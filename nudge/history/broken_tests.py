@@ -91,12 +91,14 @@ class BrokenTests:
     def find(self, project: str, session: str, outcome: Outcome, edited: set[str], now: float) -> list[BrokenTest]:
         """The tests of a failure that failed in enough earlier sessions, those of most sessions first."""
         tests = self._projects.get(project, {})
-        found = [tests[failed.id].before(session) for failed in _failed_tests(outcome, edited) if failed.id in tests]
-        recent = [test for test in found if now - test.latest[0] <= limits.FACT_SECONDS]
-        known = [test for test in recent if len(test.sessions) >= _LEAST_SESSIONS]
-        return sorted(known, key=lambda test: -len(test.sessions))
+        candidates = [
+            tests[failed.id].before(session) for failed in _failed_tests(outcome, edited) if failed.id in tests
+        ]
+        recent = [test for test in candidates if now - test.latest[0] <= limits.FACT_SECONDS]
+        frequent = [test for test in recent if len(test.sessions) >= _LEAST_SESSIONS]
+        return sorted(frequent, key=lambda test: -len(test.sessions))
 
-    def known(self) -> list[tuple[str, BrokenTest]]:
+    def list_frequent(self) -> list[tuple[str, BrokenTest]]:
         """Those that failed in several sessions, each with its project."""
         return [
             (project, test)
@@ -111,10 +113,10 @@ class BrokenTests:
         recent = [test for test in tests if now - test.latest[0] <= limits.FACT_SECONDS]
         runners: dict[str, list[BrokenTest]] = {}
         for test in sorted(recent, key=lambda test: -len(test.sessions)):
-            told = runners.setdefault(test.runner, [])
-            if len(test.sessions) >= max(_LEAST_SESSIONS, len(told[0].sessions) if told else 0):
-                told.append(test)
-        return {runner: told for runner, told in runners.items() if told}
+            worst = runners.setdefault(test.runner, [])
+            if len(test.sessions) >= max(_LEAST_SESSIONS, len(worst[0].sessions) if worst else 0):
+                worst.append(test)
+        return {runner: worst for runner, worst in runners.items() if worst}
 
     def add_row(
         self, project: str, name: str, runner: str, reason: str, session: str, failure_id: int, timestamp: float
@@ -131,14 +133,14 @@ def start_text(tests: Sequence[BrokenTest], now: float) -> str:
     for test in tests:
         variants.setdefault(test.id.partition("[")[0], []).append(test)
     names = [(same[0].id if len(same) == 1 else f"{name}[...]", same[0].reason) for name, same in variants.items()]
-    told = [_named(name, reason) for name, reason in names if len(name) <= limits.MAX_TOLD_COMMAND]
-    if not told:
+    labels = [_named(name, reason) for name, reason in names if len(name) <= limits.MAX_TOLD_COMMAND]
+    if not labels:
         return ""
-    left = len(names) - len(told[:_NAMED])
+    left = len(names) - len(labels[:_NAMED])
     others = f" and {left} more" if left else ""
     timestamp, failure_id = max(test.latest for test in tests)
     failed = f"failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
-    return f"{failed}: {' and '.join(told[:_NAMED])}{others} #{failure_id}"
+    return f"{failed}: {' and '.join(labels[:_NAMED])}{others} #{failure_id}"
 
 
 def _named(name: str, reason: str) -> str:

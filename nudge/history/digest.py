@@ -108,23 +108,26 @@ def build(
         with suppress(Invalid):  # a name that several projects have: there are no rows of it
             project = projects.find(connection, project)
         if project is not None:
-            known = facts.load(connection, project)
-            learned, broken = known.at_start(project, now, place.cwd), known.tests.at_start(project, now)
-            hints = told_hints.runnable(hints, known.invocations(project, now), place.cwd)
+            project_facts = facts.load(connection, project)
+            learned, broken = (
+                project_facts.at_start(project, now, place.cwd),
+                project_facts.tests.at_start(project, now),
+            )
+            hints = told_hints.runnable(hints, project_facts.invocations(project, now), place.cwd)
             hints = told_hints.add_last_runs(connection, project, hints, now)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
     choose = _Choice(connection, session_id)
-    known_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
-    told = {line.entry.name for line in known_lines}
-    hints = told_hints.without_told(hints, [offer for offer in learned if _fact_name(offer) in told])
+    fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
+    fact_names = {line.entry.name for line in fact_lines}
+    hints = told_hints.without_told(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
     sections = [
         *_attempt_sections(choose, attempts, now),
         *(section for section in history if section.title == _OWN),
         _Section(
             "Known here",
-            [*known_lines, *choose.best(list(_hint_lines(hints)), limits.INJECTED_HINTS)],
+            [*fact_lines, *choose.best(list(_hint_lines(hints)), limits.INJECTED_HINTS)],
         ),
         _Section(
             "Decisions and lessons here", choose.best(list(_note_lines(notes, now, place)), limits.INJECTED_NOTES)
@@ -213,15 +216,15 @@ def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:
         reason = "; ".join(filter(None, (reason, hint.get("last_run"), hint.get("outcome"))))
         instead = hint.get("instead") or ""
         if value is None:
-            told = "[secret]"
+            value_text = "[secret]"
         elif len(value) > limits.INJECTED_VALUE_CHARS or "\n" in value.strip():
             component, _, key = hint["name"].partition("/")
-            told = f"long; read it with: nudge get {_name(component)} {_name(key)}"
+            value_text = f"long; read it with: nudge get {_name(component)} {_name(key)}"
         else:
-            told = quote(value, limits.INJECTED_VALUE_CHARS)
+            value_text = quote(value, limits.INJECTED_VALUE_CHARS)
             if instead:
-                told = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {told} failed"
-        text = f"{_name(hint['name'])}: {told}" + (f" ({reason})" if reason else "")
+                value_text = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {value_text} failed"
+        text = f"{_name(hint['name'])}: {value_text}" + (f" ({reason})" if reason else "")
         uses = ((COMMAND, instead or value or ""), (IDENTITY, hint["name"]))
         reasons = "; ".join(hint["reasons"])
         yield _Line(text, hint["name"], "hint", hint["score"], reasons, name=hint["name"], uses=uses)
@@ -233,10 +236,10 @@ def _note_lines(notes: Sequence[dict[str, Any]], now: float, place: Place) -> It
             continue
         age = ago(now - note["updated_at"])
         title, content = note["title"].strip(), note["content"].strip()
-        told = quote(content, limits.INJECTED_NOTE_CHARS)
+        body = quote(content, limits.INJECTED_NOTE_CHARS)
         if not content.startswith(title.removesuffix("...").rstrip()):
-            told = f"{quote(title, limits.MAX_TOLD_COMMAND)}: {told}"
-        text = f"m{note['id']} {note['kind']}, {age}: {told}"
+            body = f"{quote(title, limits.MAX_TOLD_COMMAND)}: {body}"
+        text = f"m{note['id']} {note['kind']}, {age}: {body}"
         name, reason = f"m{note['id']}", f"a {note['kind']} of this repo"
         score = half_life(now - note["updated_at"])
         yield _Line(text, name, "note", score, reason, name=name, uses=((IDENTITY, name),))
@@ -292,20 +295,20 @@ def _session_sections(
     rows = latest_sessions(connection, project, now, excluded=session_id)
     live = [row for row in rows if row.is_live(now) and (row.intent or row.files)]
     ended = [row for row in rows if not row.is_live(now) and row.is_worth_telling]
-    told = _choose_ended(ended, place)
-    near = _choose_live(live, place, told)
+    latest = _choose_ended(ended, place)
+    near = _choose_live(live, place, latest)
     return [
         *sections,
         _Section("At work here now", (_live_line(row, now, place) for row in near[: limits.INJECTED_LIVE])),
-        _Section("Latest sessions here", (_ended_line(row, now, place) for row in told)),
+        _Section("Latest sessions here", (_ended_line(row, now, place) for row in latest)),
     ]
 
 
-def _choose_live(live: list[SessionRow], place: Place, told: list[SessionRow]) -> list[SessionRow]:
+def _choose_live(live: list[SessionRow], place: Place, latest: list[SessionRow]) -> list[SessionRow]:
     """Those whose work this one can meet: in its clone, on its branch, or in files that these or unfinished sessions
     changed. Of any other it is told when it edits a file of theirs."""
     near = [row for row in live if _is_in_clone(row, place) or _is_on_branch(row, place)]
-    unfinished = [row for row in told if row.is_unfinished]
+    unfinished = [row for row in latest if row.is_unfinished]
     files = {row.relative(path) for row in (*near, *unfinished) for path in row.files}
     near += [row for row in live if row not in near and not files.isdisjoint(map(row.relative, row.files))]
     return sorted(near, key=lambda row: not (_is_on_branch(row, place) and _is_in_clone(row, place)))
@@ -375,8 +378,8 @@ def _outcome(row: SessionRow) -> Iterator[str]:
     if row.failing is not None:
         command = row.failing.content
         is_short = len(command) <= limits.MAX_TOLD_COMMAND and "\n" not in command
-        told = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
-        yield f"left failing: {told}#{row.failing.id}"
+        command_text = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
+        yield f"left failing: {command_text}#{row.failing.id}"
     if row.last_words:
         most = limits.INJECTED_UNFINISHED_CHARS if row.is_unfinished else limits.INJECTED_NOTE_CHARS
         yield f"last words: {quote(cut_at_sentence(row.last_words, most), most)}"

@@ -65,8 +65,8 @@ class Edits:
         self._files.move_to_end(file)
         if len(self._files) > limits.EDITED_FILES:
             self._files.popitem(last=False)
-        known = edits.get(edit.session)
-        if known is None or known.timestamp <= edit.timestamp:
+        previous = edits.get(edit.session)
+        if previous is None or previous.timestamp <= edit.timestamp:
             edits[edit.session] = edit
         others = [
             other

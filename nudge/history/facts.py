@@ -45,7 +45,7 @@ class Learned:
 @dataclass(slots=True)
 class _Session:
     trail: Trail = field(default_factory=Trail)
-    told: set[Key] = field(default_factory=set)
+    offered_keys: set[Key] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
 
 
@@ -160,21 +160,21 @@ class Facts:
         if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
             return None
         fact = self._fact_about(project, outcome)
-        told = self._session(session).told
-        if fact is None or fact.key in told:
+        offered_keys = self._session(session).offered_keys
+        if fact is None or fact.key in offered_keys:
             return None
         offer = self._best(project, fact, now)
         if offer is None or not is_usable(offer, cwd):
             return None
-        told.add(fact.key)
+        offered_keys.add(fact.key)
         return offer
 
     def broken_test(self, project: str, session: str, outcome: Outcome, now: float) -> BrokenTest | None:
         """A test of this failure that failed in earlier sessions, too; each once in a session."""
         watched = self._session(session)
         for test in self.tests.find(project, session, outcome, watched.edited, now):
-            if (TEST, test.id) not in watched.told:
-                watched.told.add((TEST, test.id))
+            if (TEST, test.id) not in watched.offered_keys:
+                watched.offered_keys.add((TEST, test.id))
                 return test
         return None
 
@@ -209,8 +209,8 @@ class Facts:
         enough = [offer for offer in offers if len(offer.support.sessions) >= _LEAST_SESSIONS.get(offer.fact.kind, 2)]
         return sorted(enough, key=lambda offer: -len(offer.support.sessions))
 
-    def known(self, project: str | None, now: float) -> list[tuple[str, Offer]]:
-        """Everything that is known, for people: of one project, or of all."""
+    def list_offers(self, project: str | None, now: float) -> list[tuple[str, Offer]]:
+        """Every fact, for people: of one project, or of all."""
         names = [project] if project is not None else sorted(self._projects)
         return [
             (name, offer)

@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class _Told:
+class _SessionLines:
     is_loaded: bool = False
     names: set[str] = field(default_factory=set)
     unused: dict[int, Uses] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Ledger:
     """PRIMARY's memory of what the sessions that are at work were told."""
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[str, _Told] = OrderedDict()
+        self._sessions: OrderedDict[str, _SessionLines] = OrderedDict()
         self.banned: set[str] | None = None
         """None until they are read."""
 
@@ -75,12 +75,12 @@ class Ledger:
         self, session: str, rows: Iterable[tuple[int, str, str, int | None]], *, is_shadow: bool | None = None
     ) -> None:
         """Take in what is stored of a session: its coin, and rows of id, name, uses and time of use."""
-        told = self._session(session)
-        told.is_loaded, told.is_shadow = True, is_shadow
+        session_lines = self._session(session)
+        session_lines.is_loaded, session_lines.is_shadow = True, is_shadow
         for row_id, name, uses, used_at in rows:
-            told.names.add(name)
+            session_lines.names.add(name)
             if used_at is None:
-                told.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
+                session_lines.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
 
     def is_shadow(self, setting: str, session: str) -> bool:
         """Whether lines are only logged in this session: by its coin, whatever the share was when it was tossed."""
@@ -95,17 +95,17 @@ class Ledger:
     def claim(self, session: str, lines: Sequence[Line], *, again: bool = False) -> list[Line]:
         """Those of the lines that nobody banned and the session was not told yet, or may be told again; they count as
         told from now on."""
-        told = self._session(session)
+        session_lines = self._session(session)
         allowed = [line for line in lines if line.name not in (self.banned or ())]
-        new = [line for line in allowed if again or line.name not in told.names]
-        told.names.update(line.name for line in new)
+        new = [line for line in allowed if again or line.name not in session_lines.names]
+        session_lines.names.update(line.name for line in new)
         return new
 
     def add_rows(self, session: str, ids: Iterable[int], lines: Iterable[Line]) -> None:
         """Watch for the use of lines that were stored."""
-        told = self._session(session)
-        told.unused.update((row_id, line.uses) for row_id, line in zip(ids, lines, strict=True))
-        told.names.update(line.name for line in lines)
+        session_lines = self._session(session)
+        session_lines.unused.update((row_id, line.uses) for row_id, line in zip(ids, lines, strict=True))
+        session_lines.names.update(line.name for line in lines)
 
     def take_used(self, session: str, event: Mapping[str, Any]) -> list[int]:
         """The ids of rows that an event shows to be used, each once."""
@@ -115,12 +115,12 @@ class Ledger:
             del unused[row_id]
         return used
 
-    def _session(self, session: str) -> _Told:
-        told = self._sessions.setdefault(session, _Told())
+    def _session(self, session: str) -> _SessionLines:
+        session_lines = self._sessions.setdefault(session, _SessionLines())
         self._sessions.move_to_end(session)
         if len(self._sessions) > limits.WATCHED_SESSIONS:
             self._sessions.popitem(last=False)
-        return told
+        return session_lines
 
 
 # Whether to tell
@@ -238,10 +238,10 @@ def stored_side(connection: Connection, setting: str, session: str) -> bool:
 
 def ban(connection: Connection, name: str, timestamp: float) -> bool:
     """Never tell a line again; False when it was never told, nor is one that is banned already."""
-    known = connection.execute("SELECT 1 FROM told WHERE name = ? LIMIT 1", (name,)).fetchone() is not None
-    if known:
+    was_told = connection.execute("SELECT 1 FROM told WHERE name = ? LIMIT 1", (name,)).fetchone() is not None
+    if was_told:
         connection.execute("INSERT OR REPLACE INTO banned_lines VALUES (?, ?)", (name, int(timestamp)))
-    return known
+    return was_told
 
 
 def unban(connection: Connection, name: str) -> bool:
@@ -256,12 +256,12 @@ def never_used(connection: Connection, names: Iterable[str]) -> set[str]:
     """Those of the lines that were told at several starts lately, and used after none."""
     unused = set()
     for name in names:
-        told, used = connection.execute(
+        told_count, used_count = connection.execute(
             "SELECT count(*), count(used_at) FROM (SELECT used_at FROM told WHERE name = ? AND moment = ?"
             " AND is_shadow = 0 ORDER BY timestamp DESC LIMIT ?)",
             (name, START, limits.JUDGED_TELLINGS),
         ).fetchone()
-        if told >= limits.SINKING_TELLINGS and not used:
+        if told_count >= limits.SINKING_TELLINGS and not used_count:
             unused.add(name)
     return unused
 

@@ -136,8 +136,8 @@ class Trail:
             answer = _same_call(failed, commands)
             if answer and _REDACTED not in answer + failure.command:
                 error = next((line for line in failure.error.splitlines()[1:] if line.strip()), failure.error)
-                found = Problem(CALL, call_of(failed), failed.head, failed.tool, error.strip())
-                lessons.append(Lesson(found, answer, failure.id, outcome.id))
+                call_problem = Problem(CALL, call_of(failed), failed.head, failed.tool, error.strip())
+                lessons.append(Lesson(call_problem, answer, failure.id, outcome.id))
                 self._failed.remove(entry)
         return lessons
 

@@ -78,18 +78,18 @@ class Selection:
     """What a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, lines of the ledger,
     and sessions of which nothing would be left. `changed_sessions` need a new summary."""
 
-    __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions", "told")
+    __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions", "told_lines")
 
     def __init__(self, connection: Connection, conditions: Conditions, match: MatchTexts) -> None:
         self.observations = _select_observations(connection, conditions)
         self.prompts = {row[3] for row in self.observations if row[2] == "user_prompt" and row[3] is not None}
         self.injections = _injections_naming(connection, {row[0] for row in self.observations})
-        self.told = _told_naming(connection, {row[0] for row in self.observations})
+        self.told_lines = _told_lines_naming(connection, {row[0] for row in self.observations})
         self.changed_sessions = {row[1] for row in self.observations}
         if conditions.match is not None and not conditions.names_observations:
             self.prompts |= _matching_copies(connection, conditions, match, "prompts", "content")
             self.injections |= _matching_copies(connection, conditions, match, "injections", "text")
-            self.told |= _matching_copies(connection, conditions, match, "told", "text")
+            self.told_lines |= _matching_copies(connection, conditions, match, "told", "text")
             self.changed_sessions |= _sessions_of(connection, self.prompts)
             self.changed_sessions |= _matching_summaries(connection, conditions.match, match)
         self.sessions = _emptied_sessions(connection, Counter(row[1] for row in self.observations))
@@ -118,7 +118,7 @@ def purge_observations(connection: Connection, conditions: Conditions, now: floa
     _delete(connection, "observations", [row[0] for row in selection.observations])
     _delete(connection, "prompts", list(selection.prompts))
     _delete(connection, "injections", list(selection.injections))
-    _delete(connection, "told", list(selection.told))
+    _delete(connection, "told", list(selection.told_lines))
     _delete(connection, "sessions", list(selection.sessions))
     _summarize_again(connection, selection.changed_sessions - selection.sessions, now)
     projects.remove_unused(connection)
@@ -170,7 +170,7 @@ def _injections_naming(connection: Connection, observations: set[int]) -> set[in
     return {row[0] for row in rows if not observations.isdisjoint(_named_ids(row[1], row[2]))}
 
 
-def _told_naming(connection: Connection, observations: set[int]) -> set[int]:
+def _told_lines_naming(connection: Connection, observations: set[int]) -> set[int]:
     """The lines of the ledger that name any of these observations."""
     rows = connection.execute("SELECT id, text FROM told WHERE text LIKE '%#%'")
     return {row[0] for row in rows if not observations.isdisjoint(_named_ids("[]", row[1]))}

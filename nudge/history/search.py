@@ -156,14 +156,14 @@ def explain_observations(
 
 
 def _words_in(connection: Connection, words: Sequence[str], identity: int) -> list[str]:
-    found = "SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? AND rowid = ?"
-    return [word for word in words if connection.execute(found, (f'"{word}"', identity)).fetchone()]
+    sql = "SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? AND rowid = ?"
+    return [word for word in words if connection.execute(sql, (f'"{word}"', identity)).fetchone()]
 
 
 def _preview(row: Sequence[Any]) -> dict[str, Any]:
     """Branch and clone only where they are known."""
-    known = {name: value for name, value in zip(("branch", "clone"), row[-2:], strict=True) if value}
-    return {**dict(zip(_INDEX_NAMES, row, strict=False)), **known}
+    location = {name: value for name, value in zip(("branch", "clone"), row[-2:], strict=True) if value}
+    return {**dict(zip(_INDEX_NAMES, row, strict=False)), **location}
 
 
 def _best_first(scores: Mapping[int, Mapping[str, float]]) -> list[int]:
@@ -390,12 +390,12 @@ class _Parser:
         if self._takes("("):
             inner = self._or()
             self._need(")")
-            found = f"({inner})" if inner else ""
+            expression = f"({inner})" if inner else ""
         elif self._kind() == "near":
-            found = self._near()
+            expression = self._near()
         else:
-            found = self._words()
-        return f"{selected.sql} {found}" if selected and found else found
+            expression = self._words()
+        return f"{selected.sql} {expression}" if selected and expression else expression
 
     def _words(self) -> str:
         first = "^ " if self._takes("^") else ""

@@ -103,8 +103,8 @@ def without_told(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
 def runnable(hints: Iterable[dict[str, Any]], offers: Iterable[Offer], cwd: str | None) -> list[dict[str, Any]]:
     """The hints that can be run in a directory; `offers` say what fails there, and what to run in its place."""
     usable = [offer for offer in offers if offer.fact.kind in (PROGRAM, MODULE) and is_usable(offer, cwd)]
-    told = ((hint, _command_here(hint, usable, cwd)) for hint in hints)
-    return [{**hint, "value": value} for hint, value in told if value is not None or hint["value"] is None]
+    pairs = ((hint, _command_here(hint, usable, cwd)) for hint in hints)
+    return [{**hint, "value": value} for hint, value in pairs if value is not None or hint["value"] is None]
 
 
 def _command_here(hint: dict[str, Any], offers: Sequence[Offer], cwd: str | None) -> str | None:
@@ -135,8 +135,8 @@ def add_last_runs(
     what a command for tests is run for: they are no failure of it. What scan made is told as it is when it worked
     before, and not at all when its only run failed, or when it is obvious and several sessions ran other commands."""
     runs = _Runs(connection, project, [hint["value"] for hint in hints if hint["value"]])
-    told = [found for hint in hints if (found := _with_outcome(connection, hint, runs, now))]
-    return sorted(told, key=lambda hint: "outcome" in hint)
+    rows = [row for hint in hints if (row := _with_outcome(connection, hint, runs, now))]
+    return sorted(rows, key=lambda hint: "outcome" in hint)
 
 
 def _with_outcome(connection: Connection, hint: dict[str, Any], all_runs: _Runs, now: float) -> dict[str, Any] | None:
@@ -208,8 +208,8 @@ def _worked_instead(connection: Connection, job: str, runs: Sequence[_Run]) -> s
         )
         for content, metadata in rows.fetchall():
             outcome = outcome_of({"type": "command", "content": content, "metadata": json.loads(metadata)}, 0)
-            if outcome is not None and not outcome.error and (found := _invocation_for(job, content)):
-                return found
+            if outcome is not None and not outcome.error and (invocation := _invocation_for(job, content)):
+                return invocation
     return None
 
 

@@ -179,10 +179,10 @@ def job_invocation(cmd: str) -> tuple[str, str] | None:
     if directory and (len(directory) != 2 or directory[0] != "cd" or directory[1].startswith(("/", "~"))):
         return None
     start = next((at for at, word in enumerate(words) if not _VARIABLE.match(word)), len(words))
-    found = _shortest_invocation(words[start:])
-    if found is None:
+    match = _shortest_invocation(words[start:])
+    if match is None:
         return None
-    job, invocation = found
+    job, invocation = match
     kept = [word for word in words[start + len(invocation) :] if word in _WHOLE_REPO]
     variables = [f"{name}={shlex.quote(value)}" for name, _, value in (word.partition("=") for word in words[:start])]
     return job, prefix + separator + " ".join([*variables, *map(shlex.quote, invocation), *kept])

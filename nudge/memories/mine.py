@@ -121,8 +121,8 @@ def claude(exported: object) -> Iterator[Conversation | None]:
         if not isinstance(record, Mapping) or not isinstance(messages, list) or not _identity(record.get("uuid")):
             yield None
             continue
-        said = filter(_is_object, messages)
-        lines = [(_speaker(message.get("sender")), _claude_text(message)) for message in said]
+        objects = filter(_is_object, messages)
+        lines = [(_speaker(message.get("sender")), _claude_text(message)) for message in objects]
         times = _when(record.get("created_at")), _when(record.get("updated_at"))
         yield Conversation(record["uuid"], _text(record.get("name")), _spoken(lines), *times)
 
@@ -192,8 +192,8 @@ def slack(channel: str, day: str, messages: object, users: Mapping[str, str]) ->
     """One day of a channel. `users` are names by id, from `users.json`."""
     if not isinstance(messages, list) or not all(_is_object(message) for message in messages):
         return None
-    said = [message for message in messages if _text(message.get("subtype")) not in _SLACK_NOISE]
-    lines = [(_slack_name(message, users), _text(message.get("text"))) for message in said]
+    posts = [message for message in messages if _text(message.get("subtype")) not in _SLACK_NOISE]
+    lines = [(_slack_name(message, users), _text(message.get("text"))) for message in posts]
     times = sorted(filter(None, (_when(message.get("ts")) for message in messages)))
     began, ended = (times[0], times[-1]) if times else (None, None)
     metadata = {"channel": channel, "day": day}
@@ -202,14 +202,14 @@ def slack(channel: str, day: str, messages: object, users: Mapping[str, str]) ->
 
 def slack_users(exported: object) -> dict[str, str]:
     """Names by id."""
-    found: dict[str, str] = {}
+    users: dict[str, str] = {}
     for user in exported if isinstance(exported, list) else ():
         if _is_object(user) and isinstance(user.get("id"), str):
             profile = user.get("profile")
             shown = profile.get("display_name") if _is_object(profile) else None
             names = (shown, user.get("real_name"), user.get("name"))
-            found[user["id"]] = next((name for name in map(_text, names) if name), user["id"])
-    return found
+            users[user["id"]] = next((name for name in map(_text, names) if name), user["id"])
+    return users
 
 
 def _slack_name(message: Mapping[str, Any], users: Mapping[str, str]) -> str:

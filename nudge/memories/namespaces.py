@@ -17,24 +17,24 @@ from nudge.memories.store import LIVE, Connection, marks
 def names(connection: Connection) -> list[str]:
     """Every namespace that has notes, archived ones too. One step in an index for each: a scan would read every note's
     entry."""
-    found: set[str] = set()
+    namespaces: set[str] = set()
     for table in ("notes", "archived_notes"):
         rows = connection.execute(
             f"WITH RECURSIVE names(name) AS (SELECT min(namespace) FROM {table} UNION ALL"
             f" SELECT (SELECT min(namespace) FROM {table} WHERE namespace > name) FROM names WHERE name IS NOT NULL)"
             " SELECT name FROM names WHERE name IS NOT NULL"
         )
-        found.update(row[0] for row in rows)
-    return sorted(found)
+        namespaces.update(row[0] for row in rows)
+    return sorted(namespaces)
 
 
 def find(connection: Connection, name: str) -> str:
     """The namespace that a user's name stands for: itself, or the one repo that is called so. Raises Invalid with the
     candidates when there are several; a name that no namespace has is returned as it is."""
-    known = names(connection)
-    if name in known:
+    namespaces = names(connection)
+    if name in namespaces:
         return name
-    alike = [namespace for namespace in known if is_project(namespace.casefold(), name.casefold())]
+    alike = [namespace for namespace in namespaces if is_project(namespace.casefold(), name.casefold())]
     if len(alike) > 1:
         raise Invalid(f"{name} is {len(alike)} namespaces; name one of {', '.join(alike[:20])}", field="namespace")
     return alike[0] if alike else name

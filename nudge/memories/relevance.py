@@ -61,12 +61,12 @@ def relevant_notes(connection: Connection, prompt: str, where: Filter, limit: in
     best: dict[int, RelevantNote] = {}
     for words, least_words, threshold in _parts(prompt):
         for match in store.recall(connection, " ".join(words), where, _CANDIDATES, now):
-            found = weigh.relevance(match.note, words)
-            if found.score < threshold or len(found.words) < least_words:
+            candidate = weigh.relevance(match.note, words)
+            if candidate.score < threshold or len(candidate.words) < least_words:
                 continue
-            if match.note.id not in best or best[match.note.id].score < found.score:
-                best[match.note.id] = found
-    return sorted(best.values(), key=lambda found: (-found.score, found.note.id))[:limit]
+            if match.note.id not in best or best[match.note.id].score < candidate.score:
+                best[match.note.id] = candidate
+    return sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.note.id))[:limit]
 
 
 def subject_words(text: str) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class _Weights:
     def __init__(self, connection: Connection, namespaces: tuple[str, ...] | None) -> None:
         self._connection, self._namespaces = connection, namespaces
         self._notes = count_notes(connection, namespaces, _MOST_COUNTED) + _OTHER_NOTES
-        self._known: dict[str, float] = {}
+        self._word_weights: dict[str, float] = {}
 
     def relevance(self, note: Note, words: tuple[str, ...]) -> RelevantNote:
         """The weight of the words that the note has, times their share of the prompt's."""
@@ -100,14 +100,14 @@ class _Weights:
         matched = words_in(self._connection, query, [note.id])[note.id]
         in_title = words_in(self._connection, query, [note.id], column="title")[note.id]
         whole = sum(map(self._weight, words))
-        found = sum(self._weight(word) * (1 + _TITLE * (word in in_title)) for word in matched)
-        share = min(found / whole, 1.0)
+        weight = sum(self._weight(word) * (1 + _TITLE * (word in in_title)) for word in matched)
+        share = min(weight / whole, 1.0)
         length = max(len(note.draft.content.split()), _SHORTEST)
-        score = found * share * (_USUAL_LENGTH / length) ** 0.25 if share >= _LEAST_SHARE else 0.0
+        score = weight * share * (_USUAL_LENGTH / length) ** 0.25 if share >= _LEAST_SHARE else 0.0
         return RelevantNote(note, score, tuple(matched))
 
     def _weight(self, word: str) -> float:
-        if word not in self._known:
+        if word not in self._word_weights:
             count = count_matches(self._connection, word, self._namespaces, _MOST_COUNTED)
-            self._known[word] = math.log(1 + (self._notes - count + 0.5) / (count + 0.5))
-        return self._known[word]
+            self._word_weights[word] = math.log(1 + (self._notes - count + 0.5) / (count + 0.5))
+        return self._word_weights[word]

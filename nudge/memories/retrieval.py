@@ -54,20 +54,20 @@ def best_matches(connection: Connection, words: Words, condition: Condition, *, 
     whole = _Query(f"{scope}({words.expression()})")
     if not _is_large(connection, condition.namespaces):
         return _meeting(connection, _scored(connection, whole), condition, limit)
-    found: list[Found] = []
+    matches: list[Found] = []
     if words.all_needed:
         if _count(connection, whole.expression, _MOST_COUNTED) < _MOST_COUNTED:
             return _meeting(connection, _scored(connection, whole), condition, limit)
     elif telling := _telling(connection, scope, words):
-        found = _meeting(connection, _scored(connection, telling), condition, limit)
-    if len(found) < max(needed, _FEW):
+        matches = _meeting(connection, _scored(connection, telling), condition, limit)
+    if len(matches) < max(needed, _FEW):
         scored = dict(_scored(connection, _newest(connection, whole)))
         scored |= text_scores(connection, words, _titled_so(connection, scope, words))
         others = _meeting(connection, scored.items(), condition, limit)
-        found = list({match[0]: match for match in (*found, *others)}.values())
-    if len(found) < needed:  # too few of what was scored meet the condition
+        matches = list({match[0]: match for match in (*matches, *others)}.values())
+    if len(matches) < needed:  # too few of what was scored meet the condition
         return _meeting(connection, _scored(connection, whole), condition, limit)
-    return sorted(found, key=_best_first)[:limit]
+    return sorted(matches, key=_best_first)[:limit]
 
 
 def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dict[int, float]:
@@ -83,11 +83,11 @@ def words_in(
     # The plus keeps FTS5 from a search for each id, which takes as long as a look at hundreds of matches.
     having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
     among = (min(ids, default=0), max(ids, default=0), json.dumps(list(ids)))
-    found: dict[int, list[str]] = {note_id: [] for note_id in ids}
+    words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
     for word, term in zip(words.words, words.terms(), strict=True):
         for (note_id,) in connection.execute(having, (prefix + term, *among)):
-            found[note_id].append(word)
-    return found
+            words_by_note[note_id].append(word)
+    return words_by_note
 
 
 def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
@@ -144,8 +144,8 @@ def count_notes(connection: Connection, namespaces: tuple[str, ...] | None, most
 
 
 def _one(connection: Connection, columns: str, expression: str, note_id: int) -> tuple[Any, ...] | None:
-    found = connection.execute(f"SELECT {columns} {_MATCHING} AND rowid = ?", (expression, note_id))
-    row: tuple[Any, ...] | None = found.fetchone()
+    cursor = connection.execute(f"SELECT {columns} {_MATCHING} AND rowid = ?", (expression, note_id))
+    row: tuple[Any, ...] | None = cursor.fetchone()
     return row
 
 
@@ -173,15 +173,15 @@ def _meeting(
         f"SELECT n.id, {', '.join(condition.columns)} FROM notes n"
         f" WHERE n.id IN (SELECT value FROM json_each(?)) AND {' AND '.join(condition.sql)}"
     )
-    found: list[Found] = []
+    matches: list[Found] = []
     start, size = 0, limit
-    while start < len(best) and len(found) < limit:
+    while start < len(best) and len(matches) < limit:
         part = best[start : start + size]
         rows = connection.execute(meet, (json.dumps([note_id for note_id, _ in part]), *condition.values))
         columns = {row[0]: row[1:] for row in rows}
-        found += [(note_id, text, columns[note_id]) for note_id, text in part if note_id in columns]
+        matches += [(note_id, text, columns[note_id]) for note_id, text in part if note_id in columns]
         start, size = start + size, 4 * size
-    return found[:limit]
+    return matches[:limit]
 
 
 def _best_first(match: tuple[int, float] | Found) -> tuple[float, int]:

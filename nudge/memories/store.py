@@ -360,11 +360,11 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
 
 def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now: float) -> list[Match]:
     condition = Condition(*where.where(now), where.namespaces, columns=_FACTORS)
-    found = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
-    if not found:
+    matches = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
+    if not matches:
         return []
-    best = found[0][1] or 1.0
-    candidates = {note_id: (text / best, Factors(*columns)) for note_id, text, columns in found}
+    best = matches[0][1] or 1.0
+    candidates = {note_id: (text / best, Factors(*columns)) for note_id, text, columns in matches}
     with_tier = not words.all_needed
     order = {
         note_id: (-total(factors, now, text=text, with_tier=with_tier), -factors.updated_at, note_id)

@@ -223,8 +223,8 @@ class Merge:
         return held.id, UPDATED
 
     def _was_forgotten(self, uid: str) -> bool:
-        found = "SELECT 1 FROM archived_notes WHERE uid = ? AND archive_reason IN ('forgotten', 'consolidated')"
-        return self.connection.execute(found, (uid,)).fetchone() is not None
+        sql = "SELECT 1 FROM archived_notes WHERE uid = ? AND archive_reason IN ('forgotten', 'consolidated')"
+        return self.connection.execute(sql, (uid,)).fetchone() is not None
 
     def _insert(self, one: Incoming) -> int:
         note = store.insert(

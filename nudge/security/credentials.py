@@ -132,8 +132,8 @@ def _is_token(match: re.Match[str]) -> bool:
 def may_be_password(match: re.Match[str]) -> bool:
     """Any word except well-known ones; numbers with colons are ports."""
     value = match["secret"]
-    known = value.lower().rstrip("0123456789") in _WELL_KNOWN
-    return len(value) >= 4 and not known and not _matches(r"[\d.]*:[\d.:]*\Z", value) and is_literal(match)
+    is_well_known = value.lower().rstrip("0123456789") in _WELL_KNOWN
+    return len(value) >= 4 and not is_well_known and not _matches(r"[\d.]*:[\d.:]*\Z", value) and is_literal(match)
 
 
 def is_spoken_password(match: re.Match[str]) -> bool:

@@ -232,9 +232,9 @@ def answer_handshake(message: Any, tools: str) -> Message | None:
 
 
 def _initialize(params: Message, _tools: str) -> Message | None:
-    known = {"protocolVersion", "capabilities", "clientInfo"}
+    fields = {"protocolVersion", "capabilities", "clientInfo"}
     version = params.get("protocolVersion")
-    if params.keys() != known or not isinstance(version, str):
+    if params.keys() != fields or not isinstance(version, str):
         return None
     if not _knows_capabilities(params["capabilities"]) or not _knows_client(params["clientInfo"]):
         return None

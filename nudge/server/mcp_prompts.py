@@ -44,8 +44,8 @@ def prompt_text(name: str, arguments: Mapping[str, str]) -> types.GetPromptResul
         raise Invalid(
             f"there is no {name[:100]!a}; prompts: {', '.join(prompt.name for prompt in PROMPTS)}", field="name"
         )
-    known = {argument.name for argument in prompt.arguments or ()}
-    if unknown := sorted(arguments.keys() - known):
+    names = {argument.name for argument in prompt.arguments or ()}
+    if unknown := sorted(arguments.keys() - names):
         raise Invalid("is not an argument of this prompt", field=unknown[0][:100])
     text = _rules(arguments.get("namespace")) if prompt is RECALL_FIRST else _reference()
     message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))

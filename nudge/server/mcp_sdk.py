@@ -202,9 +202,9 @@ def _connection(method: str, params: dict[str, Any] | None, caller: McpCaller) -
     """Which era a message belongs to is written on the message; a handshake client's version was told with it."""
     meta = (params or {}).get("_meta")
     if method == "initialize" or not isinstance(meta, dict) or mcp.PROTOCOL_META not in meta:
-        known = caller.protocol in HANDSHAKE_PROTOCOL_VERSIONS
+        is_handshake = caller.protocol in HANDSHAKE_PROTOCOL_VERSIONS
         return Connection.from_envelope(
-            caller.protocol if known and caller.protocol else LATEST_HANDSHAKE_VERSION, None, None
+            caller.protocol if is_handshake and caller.protocol else LATEST_HANDSHAKE_VERSION, None, None
         )
     route = classify_inbound_request({"method": method, "params": params})
     if isinstance(route, InboundLadderRejection):

@@ -172,8 +172,8 @@ _HEALTH = {
     "security": [],
     "parameters": [],
     "responses": {
-        status: _response(meaning, {"type": "object", "properties": {"status": {"type": "string", "const": said}}})
-        for status, meaning, said in (("200", "they can", "ok"), ("503", "they cannot", "error"))
+        status: _response(meaning, {"type": "object", "properties": {"status": {"type": "string", "const": value}}})
+        for status, meaning, value in (("200", "they can", "ok"), ("503", "they cannot", "error"))
     },
 }
 

@@ -87,7 +87,7 @@ def _start_in_background(directory: str, sources: config.Sources, options: Serve
     was_running = (link := _connect(directory)) is not None
     if link is not None:
         link.close()
-    link = spawn.ensure_primary(directory, arguments=config.as_flags(sources.told), wait_for_upgrade=True)
+    link = spawn.ensure_primary(directory, arguments=config.as_flags(sources.overrides), wait_for_upgrade=True)
     link.close()
     _report_differences(link.endpoint, options.flags)
     _print_endpoint(directory, "A Nudge server is already running" if was_running else "Nudge serves in the background")

@@ -267,8 +267,8 @@ def run_once(
     if row is not None:
         if request != row[0]:
             raise Invalid("was used for another call; make a new one for each", field="once")
-        known: T = json.loads(row[1])
-        return known
+        stored: T = json.loads(row[1])
+        return stored
     result = work(connection)
     connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?)", (once, now, request, json.dumps(result)))
     forget_answers(connection, now)

@@ -73,8 +73,8 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
     def read(connection: sqlite3.Connection) -> None:
         for kind in types:
             if kind in _KINDS:
-                found = notes_about(connection, params.query, namespace, _KINDS[kind], params.limit, now)
-                sections[kind] = [note_line(one, now) for one in found]
+                relevant = notes_about(connection, params.query, namespace, _KINDS[kind], params.limit, now)
+                sections[kind] = [note_line(one, now) for one in relevant]
             elif kind == "facts":
                 sections[kind] = _facts(connection, params.query, namespace, params.limit, now)
 
@@ -112,15 +112,15 @@ def notes_about(
     return relevant_notes(connection, prompt, where, limit, now)
 
 
-def note_line(found: RelevantNote, now: float) -> Line:
-    draft, name = found.note.draft, f"m{found.note.id}"
+def note_line(relevant: RelevantNote, now: float) -> Line:
+    draft, name = relevant.note.draft, f"m{relevant.note.id}"
     outcome = ""
     if draft.kind == ATTEMPT:
         outcome = f", {single_line(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
     title = quote(draft.title, limits.MAX_TOLD_COMMAND)
     rest = f": {quote(draft.content, limits.INJECTED_NOTE_CHARS)}" if draft.content.strip() != draft.title else ""
-    text = f"{name} {draft.kind}{outcome}, {ago(now - found.note.updated_at)}: {title}{rest}"
-    reason = f"the prompt has its words {', '.join(found.words[: limits.TOLD_WORDS])}"
+    text = f"{name} {draft.kind}{outcome}, {ago(now - relevant.note.updated_at)}: {title}{rest}"
+    reason = f"the prompt has its words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
     return Line(name, "note", text, reason, ((IDENTITY, name),))
 
 
@@ -139,8 +139,8 @@ async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
         value = "" if is_secret else search_text(hit["hint"]["value"])
         name, reason = f"{hit['component']}/{hit['key']}", str(meta.get("reason") or "")
         if _shares_words(params.query, f"{name} {value} {reason} {' '.join(meta.get('tags') or ())}"):
-            told = "[secret]" if is_secret else quote(value, limits.INJECTED_VALUE_CHARS)
-            text = f"{quote_name(name, limits.INJECTED_NAME_CHARS)}: {told}"
+            value_text = "[secret]" if is_secret else quote(value, limits.INJECTED_VALUE_CHARS)
+            text = f"{quote_name(name, limits.INJECTED_NAME_CHARS)}: {value_text}"
             text += f" ({single_line(reason, limits.INJECTED_REASON_CHARS)})" if reason else ""
             lines.append(Line(name, "hint", text, "it has most of the prompt's words"))
     return lines[: params.limit]
@@ -150,7 +150,7 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
     project = projects.find(connection, project)
     if project is None:
         return []
-    offers = [offer for _, offer in facts.load(connection, project).known(project, now)]
+    offers = [offer for _, offer in facts.load(connection, project).list_offers(project, now)]
     about = [offer for offer in offers if _shares_words(prompt, f"{offer.fact.subject} {offer.answer}")]
     return [
         Line(f"fact {offer.fact.subject}", "fact", text, "it has most of the prompt's words")

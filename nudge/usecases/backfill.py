@@ -221,8 +221,8 @@ class Backfill:
                     self._bytes += len(json.dumps(event))
 
     def _extract(self, hook_event: HookEvent) -> Event | None:
-        found = extract_event(hook_event, self._resolve)
-        return found[0] if found is not None and self._filter.accepts(*found) else None
+        result = extract_event(hook_event, self._resolve)
+        return result[0] if result is not None and self._filter.accepts(*result) else None
 
     def _is_recorded(self, event: Event) -> bool:
         """Whether a hook has recorded a session's start or end. Transcripts do not keep a hook's payload, so the event

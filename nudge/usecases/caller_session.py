@@ -41,8 +41,8 @@ class ClientProcesses:
     def current(self, session: str, process: int | None) -> str:
         """The session that the client is in now. It is found by the session that was in its environment or, when no
         hook reported that one to this server, by the process that started the caller."""
-        known = self._processes.get(session, process)
-        return session if known is None else self._sessions.get(known, session)
+        client_process = self._processes.get(session, process)
+        return session if client_process is None else self._sessions.get(client_process, session)
 
 
 def _put(table: OrderedDict[_K, _V], key: _K, value: _V) -> None:

@@ -27,8 +27,8 @@ async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
     if count < params.frequency:
         return {"should_check_in": False, "tool_count": count}
     attempts = await app.read(lambda connection: journal.open_in_session(connection, session))
-    found = {"id": attempts[0].id} if attempts else {}
-    return {"should_check_in": bool(attempts), "tool_count": count, **found}
+    open_attempt = {"id": attempts[0].id} if attempts else {}
+    return {"should_check_in": bool(attempts), "tool_count": count, **open_attempt}
 
 
 async def increment_tool_count(app: App, params: InSession, call: Call) -> Any:

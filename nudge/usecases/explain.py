@@ -73,13 +73,13 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
     visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
-        found: list[Explained] = []
+        explanations: list[Explained] = []
         if connection is not None and asked.settle_project(connection, visible):
-            found = asked.notes(connection)
+            explanations = asked.notes(connection)
         pack = connection if params.include_pack_context else None
         return asked.envelope(
             [
-                *(asked.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in found),
+                *(asked.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in explanations),
                 *(asked.hint_item(one, _pack_context(pack, one.name)) for one in variants),
             ]
         )
@@ -133,22 +133,22 @@ class _Asked:
         query, now = self.query, self.now
         matches = [] if query is None else notes.recall(connection, query, self._where, self._params.limit, now)
         ranked = {match.note.id for match in matches}
-        known = notes.get_many(connection, self.ids, now)
-        words = notes.matched_words(connection, query, ranked | known.keys())
-        found = [
+        by_id = notes.get_many(connection, self.ids, now)
+        words = notes.matched_words(connection, query, ranked | by_id.keys())
+        explanations = [
             Explained(match.note, match.score, words[match.note.id], rank) for rank, match in enumerate(matches, 1)
         ]
-        others = [note for note_id, note in known.items() if note_id not in ranked]
+        others = [note for note_id, note in by_id.items() if note_id not in ranked]
         scores = notes.scores_of(connection, query, others, matches, now)
         for note_id in self.ids:
-            note = known.get(note_id)
+            note = by_id.get(note_id)
             if note is None:
                 self._miss(note_id, explaining.not_found(note_id))
             elif self.project is not None and note.draft.namespace != self.project:
                 self._miss(note_id, explaining.other_project(note))
             elif note_id not in ranked:
-                found.append(Explained(note, scores[note_id], words[note_id]))
-        return found
+                explanations.append(Explained(note, scores[note_id], words[note_id]))
+        return explanations
 
     def _miss(self, note_id: int, reason: dict[str, str]) -> None:
         self.missing.append(note_id)
@@ -247,7 +247,7 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         options = search_options(connection, params, call, app)
-        found = explain_observations(connection, params.query, **options, limit=params.limit, now=now)
+        rows = explain_observations(connection, params.query, **options, limit=params.limit, now=now)
         pack = connection if params.include_pack_context else None
         items = [
             explaining.item_of(
@@ -262,7 +262,7 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
                 matches={"query_terms": words, "project_match": options["project"] and True},
                 pack_context=_pack_context(pack, row["id"]),
             )
-            for rank, (row, parts, words) in enumerate(found, params.offset + 1)
+            for rank, (row, parts, words) in enumerate(rows, params.offset + 1)
         ]
         return explaining.envelope(
             query=params.query,

@@ -61,8 +61,8 @@ class InContext(Params):
     def caller_project(self, call: Call) -> str | None:
         """Reads the directory of a caller that names nothing else."""
         context = self.caller_context(call)
-        known = context.project or (project_of(context.repo, None) if context.repo else None)
-        return known or (resolve(context.cwd).project if context.cwd else None)
+        project = context.project or (project_of(context.repo, None) if context.repo else None)
+        return project or (resolve(context.cwd).project if context.cwd else None)
 
 
 class Search(InContext):

@@ -124,11 +124,11 @@ async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
     if params.adopt is not None:
         return await _adopt(app, params.adopt, session, namespace, call, parallel=params.parallel)
     app.activity.see(session, app.now())
-    found = await app.read(lambda connection: _orphans_here(app, connection, namespace, session))
-    if not found:
+    orphans = await app.read(lambda connection: _orphans_here(app, connection, namespace, session))
+    if not orphans:
         return {"has_orphan": False}
-    others = {"others": [attempt.id for attempt in found[1:]]} if len(found) > 1 else {}
-    return {"has_orphan": True, **found[0].to_wire(), **others}
+    others = {"others": [attempt.id for attempt in orphans[1:]]} if len(orphans) > 1 else {}
+    return {"has_orphan": True, **orphans[0].to_wire(), **others}
 
 
 async def _adopt(app: App, attempt_id: int, session: str, namespace: str, call: Call, *, parallel: bool) -> Any:
@@ -158,9 +158,9 @@ async def list_entries(app: App, params: ListAttempts, call: Call) -> Any:
             {**attempt.to_summary(), **({"is_orphan": True} if attempt.id in orphaned else {})} for attempt in attempts
         ]
 
-    found = await app.read(read)
-    rows, cut = fitting(found[: params.limit])
-    more = cut or len(found) > params.limit
+    entries = await app.read(read)
+    rows, cut = fitting(entries[: params.limit])
+    more = cut or len(entries) > params.limit
     return {"entries": rows, "count": len(rows), **({"more": True} if more else {})}
 
 
@@ -194,8 +194,8 @@ async def _selection(
 
 def _orphans_here(app: App, connection: sqlite3.Connection, namespace: str, session: str) -> list[Attempt]:
     """The open attempts of a repo whose sessions are gone, the latest first."""
-    found = journal.open_in_namespace(connection, namespace)
-    return [attempt for attempt in found if attempt.session != session and is_gone(app, connection, attempt)]
+    attempts = journal.open_in_namespace(connection, namespace)
+    return [attempt for attempt in attempts if attempt.session != session and is_gone(app, connection, attempt)]
 
 
 def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
@@ -260,8 +260,8 @@ def _check_secrets(fields: Mapping[str, Any], prefix: str = "") -> None:
 
 
 def _with_session(draft: Draft, session: str) -> Draft:
-    known = {} if session == ANONYMOUS else {"session": session}
-    return replace(draft, origin={**draft.origin, **known})
+    session_field = {} if session == ANONYMOUS else {"session": session}
+    return replace(draft, origin={**draft.origin, **session_field})
 
 
 def _acknowledged(attempt: Attempt) -> dict[str, Any]:

@@ -45,9 +45,9 @@ async def update(app: App, invocations: Sequence[Offer], event: Mapping[str, Any
         await app.once(Call(), partial(_sync, app, repo, component, jobs, bases))
 
 
-async def remove_unlearned(app: App, known: Facts, project: str) -> None:
+async def remove_unlearned(app: App, learned_facts: Facts, project: str) -> None:
     """Remove the hints of a project that nothing stands for any more."""
-    jobs = await asyncio.to_thread(_find_jobs, known.invocations(project, app.now()))
+    jobs = await asyncio.to_thread(_find_jobs, learned_facts.invocations(project, app.now()))
     held: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
     for hint in filter(_is_learned, app.session.store.hints()):
         held.setdefault((hint.meta["scope"]["repo"], hint.component), {})[_command_of(hint)] = hint.basis or {}
@@ -64,7 +64,7 @@ def _look(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, 
     jobs = _find_jobs(invocations)
     if not isinstance(root, str) or not Path(root).is_dir():
         return jobs, name, {}
-    commands = (cmd for found in jobs.values() for cmd, _ in found)
+    commands = (cmd for pairs in jobs.values() for cmd, _ in pairs)
     bases = {cmd: digest_files(root, named_paths(cmd)) for cmd in commands}
     return jobs, root_component(Path(root), name), bases
 
@@ -84,7 +84,7 @@ def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
 async def _sync(app: App, repo: str, component: str, jobs: Jobs, bases: Mapping[str, dict[str, str]]) -> None:
     context = Context(repo=repo)
     held = [hint for hint in app.session.store.live_hints(app.now(), component) if _is_said(hint, context)]
-    chosen = {job: pair for job, found in jobs.items() if (pair := _first_allowed(job, found, held))}
+    chosen = {job: pair for job, pairs in jobs.items() if (pair := _first_allowed(job, pairs, held))}
     entries = [
         (component, job, {"type": "command", "cmd": cmd}, _meta(job, offer, repo))
         for job, (cmd, offer) in chosen.items()
@@ -110,7 +110,7 @@ def _is_said(hint: Hint, context: Context) -> bool:
     return not _is_learned(hint) and hint.scope.check(context).eligible
 
 
-def _first_allowed(job: str, found: list[tuple[str, Offer]], held: list[Hint]) -> tuple[str, Offer] | None:
+def _first_allowed(job: str, pairs: list[tuple[str, Offer]], held: list[Hint]) -> tuple[str, Offer] | None:
     """The best command that no hint of somebody else's comes before. A guess does only when it is about another tool:
     to have found `mypy` says nothing about `ruff check`."""
     from nudge.manifests import uses_same_tool
@@ -119,7 +119,7 @@ def _first_allowed(job: str, found: list[tuple[str, Offer]], held: list[Hint]) -
     if any(not is_guess(hint.meta) for hint in others):
         return None
     guessed = [_command_of(hint) for hint in others]
-    return next((pair for pair in found if all(uses_same_tool(cmd, pair[0]) for cmd in guessed)), None)
+    return next((pair for pair in pairs if all(uses_same_tool(cmd, pair[0]) for cmd in guessed)), None)
 
 
 def _command_of(hint: Hint) -> str:

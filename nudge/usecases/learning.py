@@ -45,19 +45,19 @@ async def learn(app: App, database: Database, event: Mapping[str, Any], observat
     """Take in the outcome of a command; return what is known about its failure, if that was not told yet."""
     outcome, project = facts.outcome_of(event, observation_id), event.get("project")
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
-        (await _known(app, database)).note_edit(str(event["session_id"]), path)
+        (await _load_facts(app, database)).note_edit(str(event["session_id"]), path)
     if outcome is None or not isinstance(project, str) or not project:
         return None
-    known = await _known(app, database)
+    all_facts = await _load_facts(app, database)
     project, session, now = project.casefold(), str(event["session_id"]), app.now()
     cwd = event.get("cwd")
-    offer = known.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
-    broken = known.broken_test(project, session, outcome, now) if offer is None else None
+    offer = all_facts.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
+    broken = all_facts.broken_test(project, session, outcome, now) if offer is None else None
     happened_at = min(float(event["timestamp"]), now)  # long ago, out of the spool
-    if learned := known.observe(project, session, outcome, happened_at):
+    if learned := all_facts.observe(project, session, outcome, happened_at):
         await _store(database, learned)
         if learned.rows or learned.withdrawn:
-            await learned_hints.update(app, known.invocations(project, now), event)
+            await learned_hints.update(app, all_facts.invocations(project, now), event)
     if broken is not None and (text := broken.text(now)):
         return Line(f"test {broken.id}", "test", text, "this test failed before", ((IDENTITY, f"#{broken.latest[1]}"),))
     if offer is None or not (text := offer.text(now)):
@@ -73,9 +73,9 @@ async def learned(app: App, params: Learned, call: Call) -> Any:
         project = projects.find(connection, params.project)
         names = projects.Names(connection)
         hidden = visible_to(call, app.session.settings).hidden_from(project or params.caller_project(call))
-        known = facts.load(connection, project)
-        rows = [(name, _fact_row(offer)) for name, offer in known.known(project, app.now())]
-        rows += [(name, _test_row(test)) for name, test in known.tests.known()]
+        all_facts = facts.load(connection, project)
+        rows = [(name, _fact_row(offer)) for name, offer in all_facts.list_offers(project, app.now())]
+        rows += [(name, _test_row(test)) for name, test in all_facts.tests.list_frequent()]
         return [
             {"project": names.name(name), **row}
             for name, row in rows
@@ -119,7 +119,7 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     return {"forgotten": result["forgotten"]}
 
 
-async def _known(app: App, database: Database) -> facts.Facts:
+async def _load_facts(app: App, database: Database) -> facts.Facts:
     if app.facts is None:
         loaded = await database.read(facts.load)
         app.facts = app.facts or loaded  # somebody may have been faster

@@ -106,9 +106,9 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     changes = parse_changes(params.model_dump(exclude={"id"}, exclude_none=True), now=now)
     if not changes:
         raise Invalid("name a field to change")
-    known = {name: changes.get(name, "") for name in ("title", "content")}
+    texts = {name: changes.get(name, "") for name in ("title", "content")}
     extra = {name: changes[name] for name in ("tags", "metadata") if name in changes}
-    await checked(app, [Draft(**known, **extra)])
+    await checked(app, [Draft(**texts, **extra)])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         return {"memory": notes.update(connection, params.id, changes, now, lifetimes).to_wire()}
@@ -183,9 +183,9 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[Note]:
         return notes.listed(connection, visible.filter(connection, params), params.limit + 1, now, params.offset)
 
-    found = await app.read(read)
-    rows, cut = fitting([note.to_row() for note in found[: params.limit]])
-    more = cut or len(found) > params.limit
+    matches = await app.read(read)
+    rows, cut = fitting([note.to_row() for note in matches[: params.limit]])
+    more = cut or len(matches) > params.limit
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
 
 
@@ -295,8 +295,8 @@ class Origin:
         """With client, session, prompt, repo and branch, as far as they are known."""
         prompt = views.latest_prompt(connection, self._session) if self._session else None
         agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
-        known = {**agent, "repo": self._here, "branch": self._branch}
-        return replace(draft, origin={name: value for name, value in known.items() if value})
+        origin = {**agent, "repo": self._here, "branch": self._branch}
+        return replace(draft, origin={name: value for name, value in origin.items() if value})
 
     def _source(self) -> str:
         client = (self._call.client or "").casefold()
@@ -311,11 +311,11 @@ async def caller_namespace(params: InContext, call: Call) -> str | None:
 async def caller_place(params: InContext, call: Call) -> tuple[str | None, str | None]:
     """The full identity of the repo where the caller is, and the branch."""
     context = Context.parse(params.context).merged(call.context)
-    known = context.project or (project_of(context.repo, None) if context.repo else None)
-    if known or not context.cwd:
-        return known, context.branch
-    found = await asyncio.to_thread(resolve, context.cwd)
-    return found.project, context.branch or found.branch
+    project = context.project or (project_of(context.repo, None) if context.repo else None)
+    if project or not context.cwd:
+        return project, context.branch
+    location = await asyncio.to_thread(resolve, context.cwd)
+    return location.project, context.branch or location.branch
 
 
 def lifetimes_of(app: App) -> Lifetimes:
@@ -334,6 +334,6 @@ async def checked(app: App, drafts: Sequence[Draft]) -> Sequence[Draft]:
 
 def refuse_secrets(drafts: Iterable[Draft]) -> None:
     for draft in drafts:
-        if (found := find_secret_in(draft)) is not None:
-            field, kind = found
+        if (secret := find_secret_in(draft)) is not None:
+            field, kind = secret
             raise SecretRejected(f"looks like a secret ({kind}); notes must not hold one", field=field, kind=kind)

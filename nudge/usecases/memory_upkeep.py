@@ -203,9 +203,9 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
         hidden = () if namespace else visible.hidden(connection)
         return archive.archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
 
-    found = await app.read(read)
-    rows, cut = fitting(found[: params.limit])
-    more = cut or len(found) > params.limit
+    entries = await app.read(read)
+    rows, cut = fitting(entries[: params.limit])
+    more = cut or len(entries) > params.limit
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
 
 

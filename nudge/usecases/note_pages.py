@@ -20,13 +20,13 @@ def send_notes(
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Return the result of the import. `fields` go with each page; `progress` gets the number of notes sent so far."""
-    known: dict[str, Any] = {}
+    transfer: dict[str, Any] = {}
     sent, number = 0, 0
     held: Page | None = None
     for page in _pages(memories, links):
         if held is not None:
-            known = {
-                "transfer": call("nudge.memory_import", {**held, **fields, **known, "page": number, "more": True})[
+            transfer = {
+                "transfer": call("nudge.memory_import", {**held, **fields, **transfer, "page": number, "more": True})[
                     "transfer"
                 ]
             }
@@ -34,7 +34,7 @@ def send_notes(
             progress(sent)
         held = page
     last = held or {"memories": [], "links": []}
-    result: dict[str, Any] = call("nudge.memory_import", {**last, **fields, **known, "page": number})
+    result: dict[str, Any] = call("nudge.memory_import", {**last, **fields, **transfer, "page": number})
     progress(sent + len(last["memories"]))
     return {name: value for name, value in result.items() if name != "transfer"}
 

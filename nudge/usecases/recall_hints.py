@@ -16,10 +16,10 @@ Call = Callable[[str, Mapping[str, Any]], Any]
 def recall_hints(call: Call, text: str, context: Mapping[str, Any], limit: int) -> list[dict[str, Any]]:
     """Return the hits of `nudge.query`, those with the most of the words first."""
     hits: dict[tuple[str, str], dict[str, Any]] = {}
-    found: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], int] = {}
     for word in telling_words(text)[:_MOST_WORDS]:
         for hit in call("nudge.query", {"text": word, "limit": limit, "context": context})["hints"]:
             name = hit["component"], hit["key"]
             hits.setdefault(name, hit)
-            found[name] = found.get(name, 0) + 1
-    return sorted(hits.values(), key=lambda hit: (-found[hit["component"], hit["key"]], -hit["score"]))[:limit]
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(hits.values(), key=lambda hit: (-counts[hit["component"], hit["key"]], -hit["score"]))[:limit]

@@ -84,13 +84,13 @@ async def drain(app: App, directory: str) -> int:
 
 async def _store_injection(app: App, event: dict[str, Any]) -> None:
     """What a hook injected by itself while there was no server."""
-    told = event["injection"]
+    injection = event["injection"]
     lines = [
         Line(name, kind, text, reason, tuple((use, what) for use, what in uses))
-        for name, kind, text, reason, uses in told["lines"]
+        for name, kind, text, reason, uses in injection["lines"]
     ]
-    digest = Digest(str(told["text"]), list(told["items"]), lines)
-    digest.is_shadow = told["is_shadow"] is True
+    digest = Digest(str(injection["text"]), list(injection["items"]), lines)
+    digest.is_shadow = injection["is_shadow"] is True
     await inject.store_injection(
         app,
         str(event["session_id"]),

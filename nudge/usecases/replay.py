@@ -20,7 +20,7 @@ SPARED, ANSWERED = "spared", "answered"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class KnownFailure:
     """A failure that a line would have spared or answered; `saved` are the commands until the session found it out."""
 
     kind: str
@@ -40,8 +40,8 @@ class _Session:
     """One session: what it would have been told at its start, and its failures that were known."""
 
     at_start: dict[Key, Offer]
-    known: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
-    found: dict[int, int] = field(default_factory=dict)
+    offers: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
+    answers: dict[int, int] = field(default_factory=dict)
     """The command that found an answer, by the number of the failure."""
 
 
@@ -68,29 +68,29 @@ class Replay:
         offer = self._facts.offer(project, name, outcome, now, None)
         if offer is not None:
             kind = SPARED if offer.fact.key in session.at_start else ANSWERED
-            session.known.append((kind, event, offer, outcome.id))
+            session.offers.append((kind, event, offer, outcome.id))
         for row in self._facts.observe(project, name, outcome, now).rows:
-            session.found.setdefault(row[7], row[8])
+            session.answers.setdefault(row[7], row[8])
 
     def result(self) -> dict[str, Any]:
-        told = [line for session in self._sessions.values() for line in _told(session)]
+        known_failures = [line for session in self._sessions.values() for line in _known_failures(session)]
         return {
             "sessions": len(self._sessions),
             "commands": self.commands,
             "failures": self.failures,
             "lines_at_start": self.lines_at_start,
-            "failures_spared": sum(line.kind == SPARED for line in told),
-            "failures_answered": sum(line.kind == ANSWERED for line in told),
-            "commands_saved": sum(line.saved for line in told),
-            "told": [line.to_wire() for line in sorted(told, key=lambda line: line.timestamp)],
+            "failures_spared": sum(line.kind == SPARED for line in known_failures),
+            "failures_answered": sum(line.kind == ANSWERED for line in known_failures),
+            "commands_saved": sum(line.saved for line in known_failures),
+            "told": [line.to_wire() for line in sorted(known_failures, key=lambda line: line.timestamp)],
         }
 
 
-def _told(session: _Session) -> Iterator[Told]:
-    for kind, event, offer, number in session.known:
-        found = session.found.get(number)
-        between = 0 if found is None else found - number - 1
-        yield Told(
+def _known_failures(session: _Session) -> Iterator[KnownFailure]:
+    for kind, event, offer, number in session.offers:
+        answer = session.answers.get(number)
+        between = 0 if answer is None else answer - number - 1
+        yield KnownFailure(
             kind,
             str(event["session_id"]),
             str(event["project"]),
@@ -124,6 +124,6 @@ def replay(files: list[File], progress: Callable[[int], None] = lambda _bytes: N
 
 def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) -> Iterator[Event]:
     for hook_event in hook_events:
-        found = extract_event(hook_event, resolve_once)
-        if found is not None and facts.outcome_of(found[0], 0) is not None:
-            yield found[0]
+        result = extract_event(hook_event, resolve_once)
+        if result is not None and facts.outcome_of(result[0], 0) is not None:
+            yield result[0]

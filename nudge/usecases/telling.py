@@ -92,11 +92,11 @@ async def _keep(
 
 async def session_ledger(app: App, database: Database, session: str) -> Ledger:
     """The ledger, with what the session was told before this server came."""
-    known = app.ledger
-    if known.banned is None:
+    app_ledger = app.ledger
+    if app_ledger.banned is None:
         banned = await database.read(ledger.load_banned)
-        known.banned = banned if known.banned is None else known.banned
-    if not known.is_loaded(session):
+        app_ledger.banned = banned if app_ledger.banned is None else app_ledger.banned
+    if not app_ledger.is_loaded(session):
         rows, coin = await database.read(
             lambda connection: (ledger.load_session(connection, session), ledger.kept_coin(connection, session))
         )
@@ -105,14 +105,14 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
             app.in_background(
                 database.write(lambda connection: ledger.keep_coin(connection, session, is_shadow, app.now()))
             )
-        known.add_session(session, rows, is_shadow=coin)
-    return known
+        app_ledger.add_session(session, rows, is_shadow=coin)
+    return app_ledger
 
 
 async def _take_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:
     """Mark lines that this event shows to be used."""
-    known = await session_ledger(app, database, session)
-    if used := known.take_used(session, event):
+    app_ledger = await session_ledger(app, database, session)
+    if used := app_ledger.take_used(session, event):
         await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
 
 
@@ -126,8 +126,8 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
 
     def read(connection: sqlite3.Connection) -> list[Line]:
         kinds = (*VALUES, *EXPERIENCES, *OTHERS)
-        found = notes_about(connection, prompt, namespace, kinds, limits.PROMPT_LINES, now)
-        return [note_line(one, now) for one in found]
+        relevant = notes_about(connection, prompt, namespace, kinds, limits.PROMPT_LINES, now)
+        return [note_line(one, now) for one in relevant]
 
     try:
         return await database.read(read, timeout=limits.PROMPT_TIMEOUT)

@@ -99,10 +99,10 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
         project, hidden = _scope(app, connection, params, call)
         weeks = ledger.weeks(connection, project, hidden, app.now())
         since = app.now() - DAY * _compared_days(app)
-        told, shadow = (
+        regular, shadow = (
             ledger.shadow_counts(connection, project, hidden, since, is_shadow=side) for side in (False, True)
         )
-        return {"weeks": weeks, "comparison": _compare(told, shadow) if told and shadow else None}
+        return {"weeks": weeks, "comparison": _compare(regular, shadow) if regular and shadow else None}
 
     return await app.read(read)
 
@@ -121,10 +121,10 @@ def _scope(
     return project, projects.hidden(connection, private, project, params.caller_project(call))
 
 
-def _compare(told: _Counts, shadow: _Counts) -> dict[str, Any]:
-    differences = map(_difference, _columns(told), _columns(shadow))
+def _compare(regular: _Counts, shadow: _Counts) -> dict[str, Any]:
+    differences = map(_difference, _columns(regular), _columns(shadow))
     difference = dict(zip(_COMPARED, differences, strict=True))
-    return {"told": _side(told), "shadow": _side(shadow), "difference": difference}
+    return {"told": _side(regular), "shadow": _side(shadow), "difference": difference}
 
 
 def _side(rows: _Counts) -> dict[str, Any]:
@@ -141,13 +141,13 @@ def _interval(values: Sequence[int]) -> dict[str, float | None]:
     return {**interval, "low": None if interval["low"] is None else max(interval["low"], 0.0)}
 
 
-def _difference(told: Sequence[int], shadow: Sequence[int]) -> dict[str, float | None]:
+def _difference(regular: Sequence[int], shadow: Sequence[int]) -> dict[str, float | None]:
     """Welch's interval of a difference of means: the two sides need not vary alike."""
-    errors = [_squared_error(values) for values in (told, shadow)]
-    least = min(len(told), len(shadow)) - 1
-    squares = sum(error**2 / max(len(values) - 1, 1) for error, values in zip(errors, (told, shadow), strict=True))
+    errors = [_squared_error(values) for values in (regular, shadow)]
+    least = min(len(regular), len(shadow)) - 1
+    squares = sum(error**2 / max(len(values) - 1, 1) for error, values in zip(errors, (regular, shadow), strict=True))
     freedom = int(sum(errors) ** 2 / squares + 1e-9) if squares and least else least
-    return _around(_mean(told) - _mean(shadow), sum(errors), freedom)
+    return _around(_mean(regular) - _mean(shadow), sum(errors), freedom)
 
 
 def _around(mean: float, squared_error: float, freedom: int) -> dict[str, float | None]:

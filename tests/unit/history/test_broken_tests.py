@@ -127,7 +127,7 @@ def test_old_failures_are_not_told() -> None:
 def test_it_is_no_fact_with_an_answer() -> None:
     """Nothing is recommended for it, at a session's start or on failure."""
     known = broken_in("s1", "s2", "s3")
-    assert known.at_start(PROJECT, NOW, None) == [] and known.known(PROJECT, NOW) == []
+    assert known.at_start(PROJECT, NOW, None) == [] and known.list_offers(PROJECT, NOW) == []
     assert known.offer(PROJECT, "s4", failed(), NOW, None) is None
 
 
@@ -140,10 +140,10 @@ def test_the_table_keeps_them() -> None:
         for identity in (3, 4):
             facts.store(connection, known.observe(PROJECT, session, failed(identity=identity), NOW))
     loaded = facts.load(connection)
-    assert [(project, len(test.sessions)) for project, test in loaded.tests.known()] == [(PROJECT, 2)]
+    assert [(project, len(test.sessions)) for project, test in loaded.tests.list_frequent()] == [(PROJECT, 2)]
     assert told(loaded, "s3", failed()) is not None
     facts.store(connection, known.observe(PROJECT, "s4", Outcome("pytest", "", 5), NOW))
-    assert facts.load(connection).tests.known() == []
+    assert facts.load(connection).tests.list_frequent() == []
     connection.close()
 
 

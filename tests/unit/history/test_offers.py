@@ -85,7 +85,7 @@ def test_hostile_text_stays_quoted() -> None:
         Outcome(f"pytest '{name}'", f"ERROR: file or directory not found: {name}", 1),
         Outcome("pytest 'tests/a  ignore all.py'", "", 2),
     )
-    for _, offer in known.known(PROJECT, NOW):
+    for _, offer in known.list_offers(PROJECT, NOW):
         for text in (offer.text(NOW), offer.start_text(NOW)):
             assert "\n" not in text and "</context>" not in text
 
