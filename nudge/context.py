@@ -218,7 +218,7 @@ def caller_cwd(environ: Mapping[str, str], explicit: str | None, meta: Mapping[s
     return _normalize(chosen) if chosen else None
 
 
-def told_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str | None]:
+def requested_env(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str | None]:
     """The values of these variables, fit to be sent: None when unset, cut when longer than any value that a scope may
     name, `?` for bytes that are not UTF-8."""
     values = {name: environ.get(name) for name in names}

@@ -20,11 +20,11 @@ def distinct_words(text: str) -> list[str]:
     return list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
 
 
-def telling_words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
     """Return the words to search for, each once, in order; stop words only where there is nothing else.
 
     A single letter is mostly what an apostrophe cut off.
     """
     words = distinct_words(text)
-    telling = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isalpha())]
-    return telling or words
+    content = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isalpha())]
+    return content or words

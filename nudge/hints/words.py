@@ -16,7 +16,7 @@ from typing import Self
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_text
-from nudge.stop_words import telling_words
+from nudge.stop_words import content_words
 
 _WORD = re.compile(r"[^\W_]+")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
@@ -114,7 +114,7 @@ class TextQuery:
 
 def _words_of_question(text: str) -> tuple[str, ...]:
     """The words that tell something, each once; two spellings of one stem are one word."""
-    words = {stem(word): word for telling in telling_words(text) for word in split_words(telling)}
+    words = {stem(word): word for part in content_words(text) for word in split_words(part)}
     return tuple(words.values())[: limits.MAX_QUESTION_WORDS]
 
 

@@ -13,7 +13,7 @@ from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.context import is_below, is_project
 from nudge.errors import Invalid
-from nudge.history import facts, ledger, projects, told_hints
+from nudge.history import facts, hint_selection, ledger, projects
 from nudge.history.broken_tests import start_text
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.offers import INVOCATIONS
@@ -99,7 +99,7 @@ def build(
     rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
     others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
-    hints = told_hints.worth_telling(hints)
+    hints = hint_selection.drop_unused(hints)
     learned: list[Offer] = []
     broken: dict[str, list[BrokenTest]] = {}
     history: list[_Section] = []
@@ -113,15 +113,15 @@ def build(
                 project_facts.at_start(project, now, place.cwd),
                 project_facts.tests.at_start(project, now),
             )
-            hints = told_hints.runnable(hints, project_facts.invocations(project, now), place.cwd)
-            hints = told_hints.add_last_runs(connection, project, hints, now)
+            hints = hint_selection.keep_runnable(hints, project_facts.invocations(project, now), place.cwd)
+            hints = hint_selection.add_last_runs(connection, project, hints, now)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
     choose = _Choice(connection, session_id)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
-    hints = told_hints.without_told(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
+    hints = hint_selection.drop_covered(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
     sections = [
         *_attempt_sections(choose, attempts, now),
         *(section for section in history if section.title == _OWN),
@@ -143,7 +143,7 @@ class _Choice:
 
     def __init__(self, connection: Connection | None, session_id: str | None) -> None:
         self._connection = connection
-        self._sinks = bool(ledger.coin(session_id or "") % 4)
+        self._sinks = bool(ledger.bucket(session_id or "") % 4)
         self._banned = ledger.load_banned(connection) if connection is not None else set()
 
     def allowed_tests(self, runners: dict[str, list[BrokenTest]]) -> dict[str, list[BrokenTest]]:

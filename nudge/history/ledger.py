@@ -56,7 +56,7 @@ class _SessionLines:
     unused: dict[int, Uses] = field(default_factory=dict)
     """Rows that were not used yet, with what would show it."""
     is_shadow: bool | None = None
-    """Its coin, as far as it was kept."""
+    """Its stored side of the comparison; None when none is stored."""
 
 
 class Ledger:
@@ -74,7 +74,7 @@ class Ledger:
     def add_session(
         self, session: str, rows: Iterable[tuple[int, str, str, int | None]], *, is_shadow: bool | None = None
     ) -> None:
-        """Take in what is stored of a session: its coin, and rows of id, name, uses and time of use."""
+        """Take in what is stored of a session: its side, and rows of id, name, uses and time of use."""
         session_lines = self._session(session)
         session_lines.is_loaded, session_lines.is_shadow = True, is_shadow
         for row_id, name, uses, used_at in rows:
@@ -83,7 +83,7 @@ class Ledger:
                 session_lines.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
 
     def is_shadow(self, setting: str, session: str) -> bool:
-        """Whether lines are only logged in this session: by its coin, whatever the share was when it was tossed."""
+        """Whether lines are only logged in this session: by its stored side, whatever the share is now."""
         kept = self._sessions[session].is_shadow if session in self._sessions else None
         return is_shadow(setting, session) if kept is None else kept and is_comparing(setting)
 
@@ -126,7 +126,7 @@ class Ledger:
 # Whether to tell
 
 
-def coin(session: str) -> int:
+def bucket(session: str) -> int:
     """A number from 0 to 99 that is always the same for a session."""
     return crc32(session.encode("utf-8", "replace")) % 100
 
@@ -141,9 +141,9 @@ def is_comparing(setting: str) -> bool:
 
 
 def is_shadow(setting: str, session: str) -> bool:
-    """Whether lines are only logged in a session that has no coin yet."""
+    """Whether lines are only logged in a session that has no stored side yet."""
     share = setting.removeprefix("shadow:").removesuffix("%")
-    return is_comparing(setting) and coin(f"shadow {session}") < int(share)
+    return is_comparing(setting) and bucket(f"shadow {session}") < int(share)
 
 
 # Use
@@ -219,20 +219,20 @@ def load_session(connection: Connection, session: str) -> list[tuple[int, str, s
     return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
-def keep_coin(connection: Connection, session: str, is_shadow: bool, timestamp: float) -> None:
+def store_side(connection: Connection, session: str, is_shadow: bool, timestamp: float) -> None:
     """Remember that the session takes part in the comparison, and on which side; a later change of the share leaves it
     there."""
     connection.execute("INSERT OR IGNORE INTO coins VALUES (?, ?, ?)", (session, int(is_shadow), int(timestamp)))
 
 
-def kept_coin(connection: Connection, session: str) -> bool | None:
+def load_side(connection: Connection, session: str) -> bool | None:
     row = connection.execute("SELECT is_shadow FROM coins WHERE session_id = ?", (session,)).fetchone()
     return None if row is None else bool(row[0])
 
 
-def stored_side(connection: Connection, setting: str, session: str) -> bool:
+def is_shadow_in_history(connection: Connection, setting: str, session: str) -> bool:
     """`Ledger.is_shadow` where there is no ledger in memory."""
-    kept = kept_coin(connection, session) if is_comparing(setting) else False
+    kept = load_side(connection, session) if is_comparing(setting) else False
     return is_shadow(setting, session) if kept is None else kept
 
 

@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.errors import Invalid
 from nudge.history.event import COLUMNS, check_type, marks, observation
 from nudge.scoring import half_life
-from nudge.stop_words import telling_words
+from nudge.stop_words import content_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _is_question(tokens: list[_Token]) -> bool:
 
 def _any_of(text: str) -> str:
     """Any of the words that tell something."""
-    return " OR ".join(f'"{word}"' for word in telling_words(text)[: limits.MAX_QUESTION_WORDS]) or '""'
+    return " OR ".join(f'"{word}"' for word in content_words(text)[: limits.MAX_QUESTION_WORDS]) or '""'
 
 
 def _scan(text: str) -> list[_Token]:

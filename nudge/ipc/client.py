@@ -11,7 +11,7 @@ from itertools import count
 
 from nudge import limits, paths
 from nudge.clock import boot_seconds
-from nudge.context import told_env
+from nudge.context import requested_env
 from nudge.errors import HandingOver, Invalid, RemoteError, Unavailable, WrongPort
 from nudge.ipc import endpoint, protocol
 from nudge.ipc.connection import Lost, TimedOut
@@ -55,7 +55,7 @@ class Request:
 
     def add_env(self, environ: Mapping[str, str], names: list[str]) -> None:
         """Answer `need_env`: only the names that a scope asks for ever leave this process."""
-        self.caller["env"] = {**self.caller.get("env", {}), **told_env(environ, names)}
+        self.caller["env"] = {**self.caller.get("env", {}), **requested_env(environ, names)}
 
 
 def exchange(link: Connection, request: Request, environ: Mapping[str, str], deadline: float) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from nudge.errors import Invalid
-from nudge.stop_words import distinct_words, telling_words
+from nudge.stop_words import content_words, distinct_words
 
 MAX_WORDS = 64
 
@@ -25,7 +25,7 @@ class Words:
     def parse(cls, text: str, *, all_needed: bool, field: str = "query") -> Self:
         """`field` is what an error calls the text. Where all words are needed, none is left out, not even a stop word:
         a shorter query would match more."""
-        words = distinct_words(text) if all_needed else telling_words(text)[:MAX_WORDS]
+        words = distinct_words(text) if all_needed else content_words(text)[:MAX_WORDS]
         if not words:
             raise Invalid("must contain a word", field=field)
         if len(words) > MAX_WORDS:

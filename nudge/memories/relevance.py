@@ -17,7 +17,7 @@ from nudge.memories.note import Note
 from nudge.memories.query import Words
 from nudge.memories.retrieval import count_matches, count_notes, words_in
 from nudge.memories.store import Connection, Filter
-from nudge.stop_words import STOP_WORDS, telling_words
+from nudge.stop_words import STOP_WORDS, content_words
 
 THRESHOLD = 10.0
 _SENTENCE_THRESHOLD = 1.25 * THRESHOLD  # for one sentence of a longer prompt, which has fewer words to disagree
@@ -42,7 +42,7 @@ spend spent start started still suggest suggested suggestion suggestions sure ta
 things think thinking thought three time times tip tips told took total try two use used using ve want wanted way week
 weeks while work working works write wrong year years yes
 """
-_NOT_TELLING = STOP_WORDS | frozenset(_ASKING.split())
+_GENERIC_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -71,7 +71,7 @@ def relevant_notes(connection: Connection, prompt: str, where: Filter, limit: in
 
 def subject_words(text: str) -> tuple[str, ...]:
     """The words of a text that say what it is about."""
-    words = (word for word in telling_words(text) if word not in _NOT_TELLING)
+    words = (word for word in content_words(text) if word not in _GENERIC_WORDS)
     return tuple(word for word in words if not (word.isdecimal() and len(word) < 3))[:_MOST_WORDS]
 
 

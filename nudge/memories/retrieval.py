@@ -44,22 +44,22 @@ class Condition:
     columns: Sequence[str]
 
 
-Found = tuple[int, float, tuple[Any, ...]]
+ScoredRow = tuple[int, float, tuple[Any, ...]]
 """The id of a match, its text score and its columns."""
 
 
-def best_matches(connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int) -> list[Found]:
+def best_matches(connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int) -> list[ScoredRow]:
     """Return at most `limit` best matches, best first."""
     scope = _scope(condition.namespaces)
     whole = _Query(f"{scope}({words.expression()})")
     if not _is_large(connection, condition.namespaces):
         return _meeting(connection, _scored(connection, whole), condition, limit)
-    matches: list[Found] = []
+    matches: list[ScoredRow] = []
     if words.all_needed:
         if _count(connection, whole.expression, _MOST_COUNTED) < _MOST_COUNTED:
             return _meeting(connection, _scored(connection, whole), condition, limit)
-    elif telling := _telling(connection, scope, words):
-        matches = _meeting(connection, _scored(connection, telling), condition, limit)
+    elif selective := _selective_query(connection, scope, words):
+        matches = _meeting(connection, _scored(connection, selective), condition, limit)
     if len(matches) < max(needed, _FEW):
         scored = dict(_scored(connection, _newest(connection, whole)))
         scored |= text_scores(connection, words, _titled_so(connection, scope, words))
@@ -166,14 +166,14 @@ def _scored(connection: Connection, query: _Query) -> list[tuple[int, float]]:
 
 def _meeting(
     connection: Connection, scored: Iterable[tuple[int, float]], condition: Condition, limit: int
-) -> list[Found]:
+) -> list[ScoredRow]:
     """Those of the notes that meet the condition, best first, `limit` at most. Rows are read until there are enough."""
     best = sorted(scored, key=_best_first)
     meet = (
         f"SELECT n.id, {', '.join(condition.columns)} FROM notes n"
         f" WHERE n.id IN (SELECT value FROM json_each(?)) AND {' AND '.join(condition.sql)}"
     )
-    matches: list[Found] = []
+    matches: list[ScoredRow] = []
     start, size = 0, limit
     while start < len(best) and len(matches) < limit:
         part = best[start : start + size]
@@ -184,7 +184,7 @@ def _meeting(
     return matches[:limit]
 
 
-def _best_first(match: tuple[int, float] | Found) -> tuple[float, int]:
+def _best_first(match: tuple[int, float] | ScoredRow) -> tuple[float, int]:
     return -match[1], -match[0]  # the newest of equal matches
 
 
@@ -230,7 +230,7 @@ def _newest(connection: Connection, query: _Query) -> _Query:
     return _Query(query.expression, oldest[0] if oldest else 0)
 
 
-def _telling(connection: Connection, scope: str, words: Words) -> _Query | None:
+def _selective_query(connection: Connection, scope: str, words: Words) -> _Query | None:
     """The query for notes with a rare word, or with two frequent ones. No word is in it twice: bm25 would count it
     twice."""
     counts = {term: _count(connection, term, _MOST_COUNTED) for term in words.terms()}

@@ -20,7 +20,7 @@ from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetim
 from nudge.memories.query import Words
 from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
 from nudge.memories.scoring import BASE, Factors, Score, score, total
-from nudge.stop_words import telling_words
+from nudge.stop_words import content_words
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "
@@ -344,7 +344,7 @@ def matched_words(connection: Connection, text: str | None, ids: Collection[int]
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
     """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first. The goal
     of an attempt contradicts nobody."""
-    words = telling_words(note.draft.title)
+    words = content_words(note.draft.title)
     if not words:
         return []
     alike = titles_alike(connection, words, note.draft.namespace)
@@ -354,7 +354,7 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
         f" AND n.kind <> '{ATTEMPT}' AND +n.namespace = ? ORDER BY n.id DESC",
         (*alike, now, note.id, note.draft.namespace),
     )
-    shared = ((len(set(words) & set(telling_words(title))), note_id) for note_id, title in titles)
+    shared = ((len(set(words) & set(content_words(title))), note_id) for note_id, title in titles)
     return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
 
 

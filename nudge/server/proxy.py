@@ -157,7 +157,7 @@ class Proxy:
             "door": "mcp",
             "client": self._client.name,
             "tools": self._client.tools,
-            "env": context.told_env(self._environ, sorted(self._env_names)),
+            "env": context.requested_env(self._environ, sorted(self._env_names)),
         }
         if self._client.protocol:
             caller["protocol"] = self._client.protocol

@@ -52,10 +52,10 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
 
 
 async def _is_shadow(app: App, setting: str, session: str) -> bool:
-    """Without a history that can be read, no coin was kept."""
+    """Without a history that can be read, the side of a session is not stored."""
     if app.history is not None and ledger.is_comparing(setting):
         with contextlib.suppress(NudgeError):
-            return await app.history.read(lambda connection: ledger.stored_side(connection, setting, session))
+            return await app.history.read(lambda connection: ledger.is_shadow_in_history(connection, setting, session))
     return ledger.is_shadow(setting, session)
 
 

@@ -15,12 +15,12 @@ from contextlib import closing, contextmanager
 from nudge import config, limits, paths
 from nudge.context import Context, project_of
 from nudge.errors import NudgeError, StorageFailed
-from nudge.history import digest, ledger, told_hints
+from nudge.history import digest, hint_selection, ledger
 from nudge.history.digest import Digest
 from nudge.history.sessions import Place
 from nudge.memories.told import start_notes
 from nudge.storage.sqlite import open_readonly
-from nudge.usecases.orphans import told_at_start
+from nudge.usecases.orphans import attempts_at_start
 from nudge.usecases.visibility import Visibility, visible_here
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def offline(
         with closing(open_readonly(config.database_file(environ))) as connection:
             _limit_time(connection)
             made = digest.build(connection, hints=hints, **stored_lines(connection, options), **options)
-            made.is_shadow = ledger.stored_side(connection, settings.tell, session_id or "")
+            made.is_shadow = ledger.is_shadow_in_history(connection, settings.tell, session_id or "")
     except (sqlite3.Error, StorageFailed):
         made = digest.build(None, hints=hints, **options)
         made.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
@@ -85,7 +85,7 @@ def stored_lines(
     project, now = options["project"], options["now"]
     return {
         "notes": start_notes(connection, project, now),
-        "attempts": told_at_start(connection, project, options["session_id"], options["source"], now, last_seen),
+        "attempts": attempts_at_start(connection, project, options["session_id"], options["source"], now, last_seen),
     }
 
 
@@ -95,7 +95,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
     from nudge.hints.value import search_text
 
-    origins = {SCANNED_BY: told_hints.SCANNED, LEARNED_BY: told_hints.LEARNED}
+    origins = {SCANNED_BY: hint_selection.SCANNED, LEARNED_BY: hint_selection.LEARNED}
     rows: dict[str, dict[str, Any]] = {}
     for hit in hits:
         hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
@@ -111,7 +111,7 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             "is_used": bool(hint.get("use_count")),
             "is_stale": bool(hit.get("stale")),
             "reasons": reasons,
-            "origin": told_hints.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
+            "origin": hint_selection.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
             "reason": "; ".join(filter(None, (hit.get("stale"), meta.get("reason")))),
         }
         rows.setdefault(name, row)

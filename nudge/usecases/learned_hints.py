@@ -83,7 +83,7 @@ def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
 
 async def _sync(app: App, repo: str, component: str, jobs: Jobs, bases: Mapping[str, dict[str, str]]) -> None:
     context = Context(repo=repo)
-    held = [hint for hint in app.session.store.live_hints(app.now(), component) if _is_said(hint, context)]
+    held = [hint for hint in app.session.store.live_hints(app.now(), component) if _is_from_others(hint, context)]
     chosen = {job: pair for job, pairs in jobs.items() if (pair := _first_allowed(job, pairs, held))}
     entries = [
         (component, job, {"type": "command", "cmd": cmd}, _meta(job, offer, repo))
@@ -105,8 +105,8 @@ def _is_learned(hint: Hint) -> bool:
     return hint.meta.get("added_by") == LEARNED_BY and "repo" in hint.meta.get("scope", {})
 
 
-def _is_said(hint: Hint, context: Context) -> bool:
-    """Whether somebody else says it for this repo."""
+def _is_from_others(hint: Hint, context: Context) -> bool:
+    """Whether somebody else set it, for this repo."""
     return not _is_learned(hint) and hint.scope.check(context).eligible
 
 

@@ -31,7 +31,7 @@ def is_gone(
     return now - max(updated_at, last or 0.0, last_seen or 0.0) > limits.ORPHANED_AFTER
 
 
-def told_at_start(
+def attempts_at_start(
     connection: sqlite3.Connection,
     namespace: str | None,
     session: str | None,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nudge.stop_words import telling_words
+from nudge.stop_words import content_words
 
 _MOST_WORDS = 8  # each is a query of its own
 
@@ -17,7 +17,7 @@ def recall_hints(call: Call, text: str, context: Mapping[str, Any], limit: int) 
     """Return the hits of `nudge.query`, those with the most of the words first."""
     hits: dict[tuple[str, str], dict[str, Any]] = {}
     counts: dict[tuple[str, str], int] = {}
-    for word in telling_words(text)[:_MOST_WORDS]:
+    for word in content_words(text)[:_MOST_WORDS]:
         for hit in call("nudge.query", {"text": word, "limit": limit, "context": context})["hints"]:
             name = hit["component"], hit["key"]
             hits.setdefault(name, hit)

@@ -14,7 +14,7 @@ from nudge.history.digest import Digest
 from nudge.history.ledger import Line
 from nudge.history.summary import settle
 from nudge.storage import spool
-from nudge.usecases import credit, history, inject, telling
+from nudge.usecases import credit, history, hook_answers, inject
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Params, Result
@@ -44,7 +44,7 @@ async def record(app: App, params: history.Record, call: Call) -> Any:
         app.clients.observe(call.client_process, session)
     if result["id"] is not None and app.history is not None:
         await credit.credit(app, app.history, params.event, context)
-        text = await telling.answer(app, app.history, params.event, result["id"], call)
+        text = await hook_answers.answer(app, app.history, params.event, result["id"], call)
         return {**result, "tell": text} if text else result
     return result
 

@@ -14,7 +14,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nudge import limits
-from nudge.context import Context, caller_cwd, is_project, is_same_repo, normalise_repo, project_of, resolve, told_env
+from nudge.context import (
+    Context,
+    caller_cwd,
+    is_project,
+    is_same_repo,
+    normalise_repo,
+    project_of,
+    requested_env,
+    resolve,
+)
 from nudge.errors import Invalid
 
 GIT_ENVIRONMENT = {
@@ -654,11 +663,11 @@ SILENT_TURNS: list[Any] = [None, 3, [], "not json", "[" * 100_000, "3"]
 SILENT_WORKSPACES: list[Any] = [None, 3, [], {}, ["relative"], [[[[["/too/deep"]]]]]]
 
 
-def test_told_env() -> None:
+def test_requested_env() -> None:
     """What a scope asks for and nothing else; whatever a variable holds can be sent."""
     environ = {"CI": "1", "LONG": "x" * 5_000, "ODD": "a\udcffb", "SECRET": "s"}
-    assert told_env(environ, ["CI", "NONE", "ODD"]) == {"CI": "1", "NONE": None, "ODD": "a?b"}
-    assert len(told_env(environ, ["LONG"])["LONG"] or "") == limits.MAX_ENV_VALUE_CHARS + 1
+    assert requested_env(environ, ["CI", "NONE", "ODD"]) == {"CI": "1", "NONE": None, "ODD": "a?b"}
+    assert len(requested_env(environ, ["LONG"])["LONG"] or "") == limits.MAX_ENV_VALUE_CHARS + 1
 
 
 class TestCallerCwd:

@@ -72,7 +72,7 @@ def test_lines_told_often_and_never_used_are_known(connection: sqlite3.Connectio
     assert ledger.never_used(connection, [LINE.name]) == set()
 
 
-def test_the_coin_of_a_session_is_always_the_same() -> None:
+def test_the_side_of_a_session_is_always_the_same() -> None:
     """And about as often as the share says."""
     shadows = sum(ledger.is_shadow("shadow:20%", f"session {number}") for number in range(2_000))
     assert 300 < shadows < 500
@@ -80,25 +80,25 @@ def test_the_coin_of_a_session_is_always_the_same() -> None:
     assert ledger.is_shadow("shadow:100%", "s")
 
 
-def test_a_kept_coin_decides_while_there_is_a_comparison(connection: sqlite3.Connection) -> None:
+def test_a_stored_side_decides_while_there_is_a_comparison(connection: sqlite3.Connection) -> None:
     """In memory and from the table; without one the share does, and without a comparison every session is told."""
     kept = next(f"s{number}" for number in range(1_000) if not ledger.is_shadow("shadow:50%", f"s{number}"))
-    ledger.keep_coin(connection, kept, True, NOW)
-    ledger.keep_coin(connection, kept, False, NOW)
+    ledger.store_side(connection, kept, True, NOW)
+    ledger.store_side(connection, kept, False, NOW)
     known = Ledger()
-    known.add_session(kept, [], is_shadow=ledger.kept_coin(connection, kept))
-    for is_shadow in (known.is_shadow, lambda setting, name: ledger.stored_side(connection, setting, name)):
+    known.add_session(kept, [], is_shadow=ledger.load_side(connection, kept))
+    for is_shadow in (known.is_shadow, lambda setting, name: ledger.is_shadow_in_history(connection, setting, name)):
         assert is_shadow("shadow:50%", kept) and is_shadow("shadow:1%", kept)
         assert not is_shadow("1", kept)
         assert is_shadow("shadow:100%", "new") and not is_shadow("shadow:0%", "new")
 
 
 def test_sessions_that_may_have_lost_commands_are_not_compared(connection: sqlite3.Connection) -> None:
-    """Those whose coin is older than commands are kept."""
+    """Those whose side is older than commands are kept."""
     for name, timestamp in (("old", NOW - 100), ("new", NOW)):
         event = {"event_id": name, "session_id": name, "type": "command", "content": "ls", "timestamp": int(timestamp)}
         store.record(connection, event)
-        ledger.keep_coin(connection, name, True, timestamp)
+        ledger.store_side(connection, name, True, timestamp)
     assert ledger.shadow_counts(connection, None, (), NOW - 200, is_shadow=True) == [(0, 1), (0, 1)]
     assert ledger.shadow_counts(connection, None, (), NOW - 50, is_shadow=True) == [(0, 1)]
 

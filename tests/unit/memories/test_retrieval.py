@@ -14,7 +14,7 @@ from nudge.memories import retrieval, scoring, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
 from nudge.memories.query import Words
 from nudge.memories.store import Filter
-from nudge.stop_words import telling_words
+from nudge.stop_words import content_words
 from nudge.storage import migrations
 
 NOW = 1_800_000_000.0
@@ -56,7 +56,7 @@ def found(notes: sqlite3.Connection, text: str, where: Filter | None = None, lim
 )
 def test_the_words_of_a_query(text: str, words: list[str]) -> None:
     """Stop words and letters that an apostrophe cut off are left out, unless there is nothing else; syntax is words."""
-    assert telling_words(text) == words
+    assert content_words(text) == words
 
 
 def test_a_query_without_words_is_refused() -> None:

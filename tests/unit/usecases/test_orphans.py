@@ -13,7 +13,7 @@ from nudge.history import store
 from nudge.memories import journal
 from nudge.memories.attempts import Plan
 from nudge.memories.note import Draft
-from nudge.usecases.orphans import told_at_start
+from nudge.usecases.orphans import attempts_at_start
 from tests.unit.history.stored import NOW, empty, event
 
 REPO = "github.com/acme/api"
@@ -36,7 +36,7 @@ class Attempts:
         return attempt.id
 
     def told(self, session: str = "new", source: str = "startup", **seen: float) -> list[dict[str, Any]]:
-        return told_at_start(self.connection, REPO, session, source, NOW + 2, seen.get)
+        return attempts_at_start(self.connection, REPO, session, source, NOW + 2, seen.get)
 
 
 @pytest.fixture

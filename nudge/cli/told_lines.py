@@ -24,7 +24,7 @@ _BAR = 30  # characters
 @params.limit_option(limits.DEFAULT_TOLD_LISTED)
 @option("--never", metavar="LINE", help="Never tell this line again; its number or name.")
 @option("--allow", metavar="LINE", help="Let it be told again.")
-def told(
+def list_told_lines(
     invocation: Invocation,
     project: str | None,
     all_projects: bool,

@@ -97,15 +97,15 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
         banned = await database.read(ledger.load_banned)
         app_ledger.banned = banned if app_ledger.banned is None else app_ledger.banned
     if not app_ledger.is_loaded(session):
-        rows, coin = await database.read(
-            lambda connection: (ledger.load_session(connection, session), ledger.kept_coin(connection, session))
+        rows, side = await database.read(
+            lambda connection: (ledger.load_session(connection, session), ledger.load_side(connection, session))
         )
-        if coin is None and ledger.is_comparing(setting := app.session.settings.tell):
-            coin = is_shadow = ledger.is_shadow(setting, session)
+        if side is None and ledger.is_comparing(setting := app.session.settings.tell):
+            side = is_shadow = ledger.is_shadow(setting, session)
             app.in_background(
-                database.write(lambda connection: ledger.keep_coin(connection, session, is_shadow, app.now()))
+                database.write(lambda connection: ledger.store_side(connection, session, is_shadow, app.now()))
             )
-        app_ledger.add_session(session, rows, is_shadow=coin)
+        app_ledger.add_session(session, rows, is_shadow=side)
     return app_ledger
 
 

@@ -56,7 +56,7 @@ _PASSED_OVER = 2  # sessions that ran commands and not the obvious one, after wh
 # Which
 
 
-def worth_telling(hints: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def drop_unused(hints: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Without what scan made and nobody used, unless it is for tests, builds or lint: the rest is looked up when it is
     needed."""
     return [hint for hint in hints if not _is_scanned(hint) or hint.get("is_used") or _job(hint) in _JOB_WORDS]
@@ -82,7 +82,7 @@ def _is_obvious(hint: dict[str, Any]) -> bool:
     return first in _TASK_RUNNERS and set(others) <= {"run", _job(hint), "./..."}
 
 
-def without_told(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> list[dict[str, Any]]:
+def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> list[dict[str, Any]]:
     """Without what the offers tell already: their answers, guesses about a program that they name, and the obvious
     command of a manifest for a job that they are about."""
     answers = {offer.answer for offer in offers}
@@ -90,17 +90,17 @@ def without_told(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
     lines = [line for offer in programs for line in (offer.fact.subject, *offer.also, offer.answer)]
     tools = {command.tool for line in lines for command in split_commands(line)}
 
-    def is_told(hint: dict[str, Any]) -> bool:
+    def is_covered(hint: dict[str, Any]) -> bool:
         if hint.get("origin") == GUESSED:
             about = frozenset(command.tool for command in split_commands(hint["value"] or ""))
         else:
             about = _JOB_WORDS.get(_job(hint), frozenset()) if _is_obvious(hint) else frozenset()
         return hint["value"] in answers or not tools.isdisjoint(about)
 
-    return [hint for hint in hints if not is_told(hint)]
+    return [hint for hint in hints if not is_covered(hint)]
 
 
-def runnable(hints: Iterable[dict[str, Any]], offers: Iterable[Offer], cwd: str | None) -> list[dict[str, Any]]:
+def keep_runnable(hints: Iterable[dict[str, Any]], offers: Iterable[Offer], cwd: str | None) -> list[dict[str, Any]]:
     """The hints that can be run in a directory; `offers` say what fails there, and what to run in its place."""
     usable = [offer for offer in offers if offer.fact.kind in (PROGRAM, MODULE) and is_usable(offer, cwd)]
     pairs = ((hint, _command_here(hint, usable, cwd)) for hint in hints)

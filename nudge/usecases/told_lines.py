@@ -32,7 +32,7 @@ _Counts = Sequence[tuple[int, int]]
 """Failures and commands of each session."""
 
 
-class Told(InContext):
+class ListToldLines(InContext):
     project: Project = None
     limit: Annotated[int, Field(ge=1, le=limits.MAX_TOLD_LISTED)] = limits.DEFAULT_TOLD_LISTED
 
@@ -47,7 +47,7 @@ class NeverTell(Params):
     never: Annotated[bool, Field(description="false: it may be told again")] = True
 
 
-class NeverTold(Result):
+class NeverTellResult(Result):
     line: str
     never: bool
 
@@ -65,7 +65,7 @@ class StatsResult(Result):
     comparison: dict[str, Any] | None
 
 
-async def told(app: App, params: Told, call: Call) -> Any:
+async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
     """The latest lines, newest first, of one project or of all that the caller may see."""
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def _compared_days(app: App) -> int:
 
 
 def _scope(
-    app: App, connection: sqlite3.Connection, params: Told | Stats, call: Call
+    app: App, connection: sqlite3.Connection, params: ListToldLines | Stats, call: Call
 ) -> tuple[str | None, frozenset[str]]:
     project = projects.find(connection, params.project)
     private = visible_to(call, app.session.settings).private

@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from nudge.history import store, told_hints
+from nudge.history import hint_selection, store
 from nudge.history.facts import Facts
+from nudge.history.hint_selection import (
+    GUESSED,
+    LEARNED,
+    SCANNED,
+    add_last_runs,
+    drop_covered,
+    drop_unused,
+    keep_runnable,
+)
 from nudge.history.offers import Offer
 from nudge.history.problems import Outcome
-from nudge.history.told_hints import GUESSED, LEARNED, SCANNED, add_last_runs, runnable, without_told, worth_telling
 from tests.unit.history.stored import DAY, NOW, empty, event
 
 PROJECT = "app"
@@ -31,7 +39,7 @@ def offers(*outcomes: Outcome) -> list[Offer]:
 
 
 def told(hints: list[dict[str, Any]], known: list[Offer] | None = None, cwd: str | None = None) -> list[str | None]:
-    return [hint["value"] for hint in runnable(hints, known or [], cwd)]
+    return [hint["value"] for hint in keep_runnable(hints, known or [], cwd)]
 
 
 NO_RUFF = Outcome("ruff check", "bash: line 1: ruff: command not found", 1)
@@ -112,7 +120,7 @@ def test_hints_that_failed_come_last() -> None:
     connection = empty()
     store.record(connection, event("command_error", "make lint", NOW - DAY, metadata={"error": "Exit code 2"}))
     hints = [hint(value, None) for value in ("make lint", "make test", "make build")]
-    found = [row["value"] for row in told_hints.add_last_runs(connection, PROJECT, hints, NOW)]
+    found = [row["value"] for row in hint_selection.add_last_runs(connection, PROJECT, hints, NOW)]
     assert found == ["make test", "make build", "make lint"]
 
 
@@ -139,18 +147,18 @@ def test_an_unused_hint_of_scan_is_told_for_tests_builds_and_lint_only(key: str)
     is_told = key in ("test", "build", "lint")
     for origin in (SCANNED, GUESSED):
         row = {**hint("make x", origin), "name": f"app/{key}"}
-        assert bool(worth_telling([row])) is is_told
-        assert worth_telling([{**row, "is_used": True}])
+        assert bool(drop_unused([row])) is is_told
+        assert drop_unused([{**row, "is_used": True}])
     for other in (LEARNED, None):
-        assert worth_telling([{**hint("make x", other), "name": f"app/{key}"}])
+        assert drop_unused([{**hint("make x", other), "name": f"app/{key}"}])
 
 
 def test_a_guess_whose_program_a_told_fact_names_is_not_told() -> None:
     """The fact says it already. A guess about another program, and what the repo says itself, is told."""
     known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
     hints = [hint(".venv/bin/ruff check ."), hint("mypy ."), hint(".venv/bin/ruff check .", SCANNED), hint(None)]
-    assert without_told(hints, known) == hints[1:]
-    assert without_told(hints, []) == hints
+    assert drop_covered(hints, known) == hints[1:]
+    assert drop_covered(hints, []) == hints
 
 
 @pytest.mark.parametrize(
@@ -200,7 +208,7 @@ def test_the_obvious_command_is_not_told_beside_a_fact_about_its_job() -> None:
     obvious = hint("make lint", SCANNED)
     others = [{**obvious, "is_stale": True}, {**obvious, "outcome": "failed 1d ago"}, hint("scripts/lint", SCANNED)]
     others.append({**hint("make test", SCANNED), "name": "app/test"})
-    assert without_told([obvious, *others], known) == others
+    assert drop_covered([obvious, *others], known) == others
 
 
 def test_a_scanned_command_that_worked_before_is_told_as_it_is() -> None:
