@@ -88,7 +88,7 @@ class WrongPort(Unavailable):
 
 
 class HandingOver(Unavailable):
-    """This server is no longer PRIMARY; doors ask the client to send the call again instead of failing it."""
+    """This server is no longer PRIMARY; interfaces ask the client to send the call again instead of failing it."""
 
 
 class StorageFailed(NudgeError):

@@ -200,7 +200,7 @@ MAX_WIRE_CONNECTIONS = 512
 MAX_UNPROVEN_CONNECTIONS = 16  # over TCP, before they have shown that they know the token
 PROOF_TIMEOUT = 2.0  # seconds to show it
 
-# The public door
+# The HTTP server
 MAX_CONNECTIONS = 512  # at most half of the process's descriptors
 MAX_UNAUTHENTICATED_CONNECTIONS = 64  # that have not shown the token; at most a quarter of the descriptors
 TOKEN_TIMEOUT = 5.0  # seconds that a connection has to show the token

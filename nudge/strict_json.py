@@ -1,4 +1,4 @@
-"""Strict JSON in, compact JSON out, for every door that takes bytes from outside. Standard library only, to decode.
+"""Strict JSON in, compact JSON out, for every interface that reads bytes. Standard library only, to decode.
 
 Refused beyond what the JSON standard refuses: duplicate keys, NaN and Infinity, numbers that a reader would round, half
 of a surrogate pair, more than `limits.MAX_JSON_DEPTH` levels. Two readers could understand each of them in two ways.

@@ -191,7 +191,7 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
     """● marks what applies here, ○ what does not: components, or a component's hints with the reason."""
     console, client = invocation.console, invocation.client(env)
     if component is None:
-        # With --json the answer is what a call without a context gets through every other door.
+        # With --json the answer is what a call without a context gets through every other interface.
         marks = not console.as_json or any(where.values())
         result = client.call("nudge.list_components", {"context": plain.context_params(**where)} if marks else {})
         console.result(result, _component_lines(console.pen, result["components"]))

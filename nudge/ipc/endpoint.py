@@ -1,7 +1,7 @@
 """The endpoint file, where PRIMARY publishes how it is reached, and the token. It is a hint, never a proof: only the
 lock proves that a server lives.
 
-A PRIMARY publishes in two steps. `ready` means that the private socket answers; `port` is null until the public door is
+A PRIMARY publishes in two steps. `ready` means that the private socket answers; `port` is null until the HTTP server is
 open as well.
 """
 

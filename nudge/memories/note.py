@@ -95,7 +95,7 @@ class Note:
     expires_at: float | None
 
     def to_wire(self, score: float | None = None) -> dict[str, Any]:
-        """What every door shows. Fields without a value are left out, since a list of notes is read by a model."""
+        """What every interface shows. Fields without a value are left out, since a list of notes is read by a model."""
         draft = self.draft
         optional = {
             "last_accessed_at": rfc3339(self.last_accessed_at),

@@ -1,4 +1,4 @@
-"""The public door: JSON-RPC, MCP and REST over HTTP on 127.0.0.1, with the bearer token. aiohttp speaks the protocol.
+"""The HTTP server: JSON-RPC, MCP and REST over HTTP on 127.0.0.1, with the bearer token. aiohttp speaks the protocol.
 
 aiohttp takes 150 ms to import: PRIMARY loads this module when the first connection comes (public_port).
 """
@@ -57,7 +57,7 @@ class _Refused(Exception):
         self.response: web.StreamResponse = plain(status, text, **headers)
 
 
-class PublicDoor:
+class HttpServer:
     """HTTP for one PRIMARY. `token` returns the token in force, which is the one on disk.
 
     While `refusing`, every call is answered with 503 and a header that says when to try again; `pace` is a pause in
@@ -81,7 +81,7 @@ class PublicDoor:
         self.on_call: Callable[[], None] = lambda: None
 
     def open(self, listening: socket.socket) -> None:
-        """Accept connections on a socket that listens; it is closed with the door."""
+        """Accept connections on a socket that listens; it is closed with the server."""
         self._listener = Listener(self._handle, listening)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Connections of the public door: how many there may be, and for how long without the token. aiohttp speaks HTTP on
+"""Connections of the HTTP server: how many there may be, and for how long without the token. aiohttp speaks HTTP on
 them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0: single requests, notifications and batches, for `POST /` of the public door."""
+"""JSON-RPC 2.0: single requests, notifications and batches, for `POST /` of the HTTP server."""
 
 from __future__ import annotations
 

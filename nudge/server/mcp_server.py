@@ -1,4 +1,4 @@
-"""MCP for PRIMARY's doors: without the SDK where that is possible, and through it where not."""
+"""MCP for every interface of PRIMARY: without the SDK where that is possible, and through it where not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class McpServer:
         self._loading: asyncio.Task[SdkServer] | None = None
 
     async def answer(self, message: object, caller: McpCaller) -> dict[str, Any] | None:
-        """The JSON-RPC response; None for a notification. Raises EnvNeeded and HandingOver, for the door to handle."""
+        """The JSON-RPC response; None for a notification. Raises EnvNeeded and HandingOver."""
         if mcp.is_notification(message):
             return None
         if (answer := mcp.answer_handshake(message, caller.tools)) is not None:

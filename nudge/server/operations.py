@@ -36,7 +36,7 @@ GROUPS: tuple[Group, ...] = ("hints", "history", "memories", "journal", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation as every door offers it.
+    """One operation as every interface offers it.
 
     `tool` is its name in MCP and `group` what `--tools` may choose it by; `effect` gives the annotations and says
     whether a closed connection cancels it (only a read); `listed` puts it on the default list of tools. `as_text` makes

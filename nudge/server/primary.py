@@ -22,9 +22,9 @@ from nudge.ipc.lock import Flock, OwnerLock, is_free
 from nudge.ipc.server import WireServer
 from nudge.security import globs
 from nudge.server.gc_tuning import freeze_gc
+from nudge.server.ipc_handler import IpcHandler
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
-from nudge.server.private_door import PrivateDoor
 from nudge.server.public_port import PublicPort, listen
 from nudge.server.self_report import SelfReport
 from nudge.server.stdio import EarlyReader
@@ -34,7 +34,7 @@ from nudge.usecases.session import Session, discard_session, end_session
 from nudge.usecases.upkeep import Upkeep
 
 if TYPE_CHECKING:
-    from nudge.server.http import PublicDoor
+    from nudge.server.http import HttpServer
 
 _log = logging.getLogger(__name__)
 _WATCH = 1.0  # seconds between two looks at lock, endpoint, socket, parent and idleness
@@ -108,7 +108,7 @@ class Primary:
         self._upkeep = Upkeep(self._app, self._directory, self._settings) if self._lock is not None else None
         mcp = McpServer(self._app)
         self._wire = WireServer(
-            PrivateDoor(self._app, mcp, self._yield_role),
+            IpcHandler(self._app, mcp, self._yield_role),
             generation=self._announced.generation,
             token=self._token,
         )
@@ -119,7 +119,7 @@ class Primary:
         if self._reader is not None:
             self._serve_client(self._reader, mcp)
         if self._lock is not None:
-            await self._open_doors(mcp)
+            await self._open_servers(mcp)
             tasks.append(asyncio.create_task(asyncio.to_thread(_load_in_advance)))
         freeze_gc()
         tasks.append(asyncio.create_task(self._watch()))
@@ -152,7 +152,7 @@ class Primary:
 
     # Taking the role
 
-    async def _open_doors(self, mcp: McpServer) -> None:
+    async def _open_servers(self, mcp: McpServer) -> None:
         """Listen and publish: from here on CLI, hooks, PROXYs and HTTP are answered."""
         endpoint.ensure_token(self._directory)
         path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
@@ -170,15 +170,15 @@ class Primary:
     def _open_public_port(self, mcp: McpServer, last: int | None) -> int | None:
         """The port that is open now; None when none of those that may be used is free."""
 
-        def make_door(http: Any) -> PublicDoor:
-            door: PublicDoor = http.PublicDoor(self._app, mcp, self._token, auth=self._settings.auth)
-            door.on_call = self._note_call
-            return door
+        def make_server(http: Any) -> HttpServer:
+            server: HttpServer = http.HttpServer(self._app, mcp, self._token, auth=self._settings.auth)
+            server.on_call = self._note_call
+            return server
 
         listening = listen(self._ports(last))
         if listening is None:
             return None
-        self._public = PublicPort(listening, make_door)
+        self._public = PublicPort(listening, make_server)
         return self._public.number
 
     def _ports(self, last: int | None) -> Iterator[int]:
@@ -312,13 +312,13 @@ class Primary:
             and (self._wire.has_members or self._other_members_live())
         ):
             await self._hand_over()
-        for door in self._doors():
-            door.refusing = True
+        for server in self._servers():
+            server.refusing = True
         if self._stdio is not None:
             await self._stdio.finish(_DRAIN)
         await self._drain()
-        for door in self._doors():
-            await door.close()
+        for server in self._servers():
+            await server.close()
         self._release(handing_over=self._awaiting_successor or demoted)
         return demoted
 
@@ -341,8 +341,8 @@ class Primary:
         """It imports while we still serve; when it is ready it asks."""
         self._awaiting_successor = True
         self._starter.hold()  # until this process ends: a PROXY that finds the role free must not start another one
-        for door in self._doors():
-            door.pace = _LEAVING_PACE
+        for server in self._servers():
+            server.pace = _LEAVING_PACE
         try:
             await asyncio.to_thread(self._spawn_successor)
             await asyncio.wait_for(self._role_asked.wait(), _SUCCESSOR_TIMEOUT)
@@ -354,10 +354,10 @@ class Primary:
 
     async def _drain(self) -> None:
         until = boot_seconds() + _DRAIN
-        while any(door.in_flight for door in self._doors()) and boot_seconds() < until:
+        while any(server.in_flight for server in self._servers()) and boot_seconds() < until:
             await asyncio.sleep(0.002)
 
-    def _doors(self) -> list[WireServer | PublicPort]:
+    def _servers(self) -> list[WireServer | PublicPort]:
         return [self._wire] if self._public is None else [self._wire, self._public]
 
     def _release(self, *, handing_over: bool) -> None:

@@ -1,7 +1,7 @@
-"""The public door's port: open from the start; the door behind it is loaded when somebody comes.
+"""The HTTP server's port: open from the start; the server behind it is loaded at the first connection.
 
 aiohttp takes 200 ms of processor time and 14 MB, and most PRIMARYs never see an HTTP request. Until the first
-connection there is only a listening socket; whoever connects waits in the kernel's queue while the door is loaded.
+connection there is only a listening socket; whoever connects waits in the kernel's queue while the server is loaded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from nudge.server.gc_tuning import freeze_imports
 
 if TYPE_CHECKING:
-    from nudge.server.http import PublicDoor
+    from nudge.server.http import HttpServer
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 128  # connections that wait in the kernel
@@ -39,15 +39,15 @@ def _load_http() -> Any:
 
 
 class PublicPort:
-    """A public door that is made by `make_door` at the first connection.
+    """An HTTP server that is made by `make_server` at the first connection.
 
-    `refusing` and `pace` are the door's, and hold for one that is made later too.
+    `refusing` and `pace` are the server's, and hold for one that is made later too.
     """
 
-    def __init__(self, listening: socket.socket, make_door: Callable[[Any], PublicDoor]) -> None:
-        """`make_door` is given the module nudge.server.http."""
-        self._socket, self._make_door = listening, make_door
-        self._door: PublicDoor | None = None
+    def __init__(self, listening: socket.socket, make_server: Callable[[Any], HttpServer]) -> None:
+        """`make_server` is given the module nudge.server.http."""
+        self._socket, self._make_server = listening, make_server
+        self._server: HttpServer | None = None
         self._opening: asyncio.Task[None] | None = None
         self._refusing, self._pace = False, 0.0
         self._loop = asyncio.get_running_loop()
@@ -63,7 +63,7 @@ class PublicPort:
 
     @property
     def in_flight(self) -> int:
-        return 0 if self._door is None else self._door.in_flight
+        return 0 if self._server is None else self._server.in_flight
 
     @property
     def refusing(self) -> bool:
@@ -72,8 +72,8 @@ class PublicPort:
     @refusing.setter
     def refusing(self, refusing: bool) -> None:
         self._refusing = refusing
-        if self._door is not None:
-            self._door.refusing = refusing
+        if self._server is not None:
+            self._server.refusing = refusing
 
     @property
     def pace(self) -> float:
@@ -82,8 +82,8 @@ class PublicPort:
     @pace.setter
     def pace(self, pace: float) -> None:
         self._pace = pace
-        if self._door is not None:
-            self._door.pace = pace
+        if self._server is not None:
+            self._server.pace = pace
 
     def _first_connection(self) -> None:
         self._loop.remove_reader(self._socket)
@@ -94,22 +94,22 @@ class PublicPort:
         self._opening.add_done_callback(self._opened)
 
     def _opened(self, opening: asyncio.Task[None]) -> None:
-        """Whoever comes to a port without a door is refused: waiting would never end."""
+        """Whoever connects to a port without a server is refused: waiting would never end."""
         if not opening.cancelled() and (error := opening.exception()) is not None:
-            _log.error("the public door could not be opened", exc_info=error)
+            _log.error("the HTTP server could not be started", exc_info=error)
             self._socket.close()
 
     async def _open(self) -> None:
-        """Loaded in a thread: what its import takes is not taken from the calls of the private door."""
-        door = self._make_door(await asyncio.to_thread(_load_http))
-        door.refusing, door.pace = self._refusing, self._pace
-        door.open(self._socket)
-        self._door = door
+        """Loaded in a thread: what its import takes is not taken from the calls over the private socket."""
+        server = self._make_server(await asyncio.to_thread(_load_http))
+        server.refusing, server.pace = self._refusing, self._pace
+        server.open(self._socket)
+        self._server = server
 
     async def close(self) -> None:
         """Accept nobody else; calls in flight have a moment to be answered."""
-        if self._door is not None:
-            await self._door.close()
+        if self._server is not None:
+            await self._server.close()
             return
         if self._opening is not None:
             self._opening.cancel()

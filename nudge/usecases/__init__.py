@@ -1,4 +1,4 @@
-"""Use cases: what an operation does, across domains and storage. Doors come in through `app`.
+"""Use cases: what an operation does, across domains and storage. Interfaces call `app`.
 
 * `app` executes operations, `call` is who calls, `session` the hints' session, `visibility` which projects a caller
 sees.

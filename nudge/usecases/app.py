@@ -1,4 +1,4 @@
-"""The application: a table of operations on one session. Every door calls `App.execute` and nothing else."""
+"""The application: a table of operations on one session. Every interface calls `App.execute` and nothing else."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class App:
         self._background: set[asyncio.Task[None]] = set()
 
     async def execute(self, name: str, params: object, call: Call) -> Any:
-        """Run one operation and return its result; raises NudgeError, or EnvNeeded for the door to ask its caller."""
+        """Run one operation and return its result; raises NudgeError, or EnvNeeded for what to ask the caller for."""
         operation = self._operations.get(name)
         if operation is None:
             raise UnknownMethod(f"Method not found: {name[:100]}")

@@ -1,4 +1,4 @@
-"""What travels beside an operation's parameters: who calls, through which door, from where, until when."""
+"""What travels beside an operation's parameters: who calls, through which interface, from where, until when."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Door = Literal["cli", "mcp", "hook", "http"]
 
 
 class EnvNeeded(Exception):
-    """A scope names environment variables that the caller was not asked for yet; the door asks and calls again."""
+    """A scope names environment variables that the caller was not asked for yet; the interface asks and calls again."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Whose session a call belongs to, decided in one place for every door.
+"""Whose session a call belongs to, decided in one place for every interface.
 
 The first that is known: the argument `session_id`; the client's metadata of this one call (Codex sends them); the
 environment of the process that the client started (`CLAUDE_CODE_SESSION_ID`); the connection, which is a number that a

@@ -147,7 +147,7 @@ def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | No
 
 
 def _with_repo_scope(meta: dict[str, Any] | None, call: Call) -> tuple[dict[str, Any] | None, bool]:
-    """A hint without a scope belongs to the caller's repo, where the door has one; `scope: {}` means everywhere."""
+    """A hint without a scope belongs to the caller's repo, if it has one; `scope: {}` means everywhere."""
     repo = call.context.repo
     if not call.scopes_to_repo or repo is None or (meta is not None and meta.get("scope") is not None):
         return meta, False

@@ -327,7 +327,7 @@ async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
 
 def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, Any]] | dict[str, Any]:
     """At most `limit` of the rows, of which one more was read. An agent is told that there are more, in the object that
-    MCP puts around an array; other doors have the bare array."""
+    MCP puts around an array; other interfaces have the bare array."""
     if len(rows) <= limit:
         return rows
     return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]

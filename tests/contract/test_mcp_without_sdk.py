@@ -304,7 +304,7 @@ import asyncio, sys
 from nudge.config import Sources
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
-from nudge.server.private_door import PrivateDoor
+from nudge.server.ipc_handler import IpcHandler
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.session import open_session
@@ -313,7 +313,7 @@ import nudge.server.primary
 async def main():
     app = App(open_session(sys.argv[1], Sources(sys.argv[1])), OPERATIONS)
     server = McpServer(app)
-    door = PrivateDoor(app, server)
+    handler = IpcHandler(app, server)
     caller = McpCaller(Call(door="mcp"))
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     for method, params in (("initialize", hello), ("tools/list", {}), ("ping", {})):
@@ -336,7 +336,7 @@ async def main():
         answer = await server.answer({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, caller)
         assert not answer["result"]["isError"], answer
         params = {"component": "c", "key": "k"}
-        answer = await door.answer({"op": "nudge.get_hint", "params": params}, env_asked=False)
+        answer = await handler.answer({"op": "nudge.get_hint", "params": params}, env_asked=False)
         assert "result" in answer, answer
     assert not {"mcp", "mcp_types", "aiohttp"} & set(sys.modules)
 

@@ -25,7 +25,7 @@ from nudge.cli.verbs import VERBS
 from nudge.config import Settings
 from nudge.errors import NudgeError
 from nudge.ipc import endpoint
-from nudge.server.http import PublicDoor
+from nudge.server.http import HttpServer
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
 from nudge.server.public_port import listen
@@ -372,11 +372,11 @@ def served(database: Database | None = None) -> Iterator[Served]:
     app, token, loop = InProcess(database).app, secrets.token_hex(), asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    door = PublicDoor(app, McpServer(app), lambda: token)
+    server = HttpServer(app, McpServer(app), lambda: token)
     try:
-        yield Served(app, _wait(loop, _open(door)), token)
+        yield Served(app, _wait(loop, _open(server)), token)
     finally:
-        _wait(loop, door.close())
+        _wait(loop, server.close())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -386,11 +386,11 @@ def _wait(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run_coroutine_threadsafe(work, loop).result(TIMEOUT)
 
 
-async def _open(door: PublicDoor) -> int:
+async def _open(server: HttpServer) -> int:
     port = free_port()
     listening = listen([port])
     assert listening is not None
-    door.open(listening)
+    server.open(listening)
     return port
 
 

@@ -24,11 +24,11 @@ from nudge.ipc import endpoint
 from nudge.ipc.connection import Connection
 from nudge.ipc.endpoint import Endpoint
 from nudge.ipc.server import WireServer
-from nudge.server.http import PublicDoor
+from nudge.server.http import HttpServer
+from nudge.server.ipc_handler import IpcHandler
 from nudge.server.mcp import StdioClient
 from nudge.server.mcp_server import McpServer
 from nudge.server.operations import OPERATIONS
-from nudge.server.private_door import PrivateDoor
 from nudge.server.proxy import Proxy
 from nudge.server.public_port import listen
 from nudge.server.stdio import Pipe
@@ -60,13 +60,13 @@ class Served:
         self.app = App(open_session(self.directory, Sources(self.directory)), OPERATIONS)
         self.app.describe = lambda: {"role": "PRIMARY", "pid": os.getpid(), "members": self.wire.list_members()}
         self.mcp = McpServer(self.app)
-        self.wire = WireServer(PrivateDoor(self.app, self.mcp), generation="g", token=lambda: TOKEN)
+        self.wire = WireServer(IpcHandler(self.app, self.mcp), generation="g", token=lambda: TOKEN)
         await self.wire.listen_unix(self.socket)
-        self.door = PublicDoor(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
+        self.http_server = HttpServer(self.app, self.mcp, lambda: TOKEN, auth=self._auth)
         self.port = ports().take()
         listening = listen([self.port])
         assert listening is not None
-        self.door.open(listening)
+        self.http_server.open(listening)
         self.endpoint = Endpoint(os.getpid(), self.port, self.socket, "", "g", __version__, endpoint.READY)
         endpoint.publish(self.directory, self.endpoint)
 
@@ -109,7 +109,7 @@ class Served:
     def close(self) -> None:
         for line in self._lines:
             line.close()
-        self.run(self.door.close())
+        self.run(self.http_server.close())
         self.run(self.wire.close())
         if self.app.session.log is not None:
             self.app.session.log.close()

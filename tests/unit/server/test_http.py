@@ -1,4 +1,4 @@
-"""The public door's connections: order, ends, bodies, and who may stay, in front of an application that a test
+"""The HTTP server's connections: order, ends, bodies, and who may stay, in front of an application that a test
 controls."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
-from nudge.server.http import PublicDoor
+from nudge.server.http import HttpServer
 from nudge.server.http_connections import Listener
 from nudge.usecases.call import Call
 
@@ -71,19 +71,19 @@ class Client:
 
 
 class Opened:
-    """A door that is open, and what is behind it."""
+    """A server that listens, and the application behind it."""
 
     def __init__(self) -> None:
         self.app = Application()
         self.token = TOKEN
-        self.door = PublicDoor(self.app, self.app, lambda: self.token)  # type: ignore[arg-type]
+        self.server = HttpServer(self.app, self.app, lambda: self.token)  # type: ignore[arg-type]
         self.port = 0
         self.clients: list[Client] = []
 
     @property
     def listener(self) -> Listener:
-        assert self.door._listener is not None
-        return self.door._listener
+        assert self.server._listener is not None
+        return self.server._listener
 
     async def connect(self) -> Client:
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port)))
@@ -95,14 +95,14 @@ async def opened() -> AsyncIterator[Opened]:
     one, listening = Opened(), socket.create_server(("127.0.0.1", 0))
     listening.setblocking(False)
     one.port = listening.getsockname()[1]
-    one.door.open(listening)
+    one.server.open(listening)
     try:
         yield one
     finally:
         one.app.go.set()
         for client in one.clients:
             client.writer.close()
-        await one.door.close()
+        await one.server.close()
 
 
 def run(session: Callable[[Opened], Awaitable[Any]]) -> Any:
@@ -198,7 +198,7 @@ def test_while_refusing_a_call_may_come_back() -> None:
     """503 with the second after which to try again; what was called is not executed."""
 
     async def session(one: Opened) -> Any:
-        one.door.refusing = True
+        one.server.refusing = True
         client = await one.connect()
         client.send(call("echo"))
         status, headers, _ = await client.reply()
@@ -212,14 +212,14 @@ def test_a_call_in_flight_is_counted() -> None:
 
     async def session(one: Opened) -> Any:
         seen: list[int] = []
-        one.door.on_call = lambda: seen.append(one.door.in_flight)
+        one.server.on_call = lambda: seen.append(one.server.in_flight)
         client = await one.connect()
         client.send(call("wait"))
         await until(lambda: one.app.called)
-        during = one.door.in_flight
+        during = one.server.in_flight
         one.app.go.set()
         await client.status()
-        return seen, during, one.door.in_flight
+        return seen, during, one.server.in_flight
 
     assert run(session) == ([1], 1, 0)
 
@@ -296,7 +296,7 @@ def test_closing_waits_for_answers_under_way(monkeypatch: pytest.MonkeyPatch) ->
         await idle.status()
         busy.send(call("wait", n=1))
         await until(lambda: one.app.called)
-        closing = asyncio.ensure_future(one.door.close())
+        closing = asyncio.ensure_future(one.server.close())
         await asyncio.sleep(0)
         one.app.go.set()
         answered = await busy.result()
@@ -313,7 +313,7 @@ def test_closing_does_not_wait_for_ever() -> None:
         client = await one.connect()
         client.send(call("wait"))
         await until(lambda: one.app.called)
-        await one.door.close()
+        await one.server.close()
         return await client.closed(), one.app.finished
 
     assert run(session) == (True, [])

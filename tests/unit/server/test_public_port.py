@@ -1,4 +1,4 @@
-"""The public door's port is open before the door is loaded."""
+"""The HTTP port is open before its server is loaded."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from nudge.server import public_port
-from nudge.server.http import PublicDoor
+from nudge.server.http import HttpServer
 from nudge.server.public_port import PublicPort, listen
 from tests.harness import Machine, free_port
 
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def door(_http: Any) -> PublicDoor:
-    return PublicDoor(None, None, lambda: "token")  # type: ignore[arg-type]
+def make_http_server(_http: Any) -> HttpServer:
+    return HttpServer(None, None, lambda: "token")  # type: ignore[arg-type]
 
 
 def listening_socket() -> socket.socket:
@@ -39,10 +39,10 @@ async def status(port: int) -> bytes:
     return line.split()[1]
 
 
-def run(session: Callable[[PublicPort], Any], make_door: Callable[[Any], PublicDoor] = door) -> Any:
+def run(session: Callable[[PublicPort], Any], make_server: Callable[[Any], HttpServer] = make_http_server) -> Any:
     async def main() -> Any:
         listening = listening_socket()
-        port = PublicPort(listening, make_door)
+        port = PublicPort(listening, make_server)
         try:
             return await session(port)
         finally:
@@ -63,13 +63,13 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
         listening.close()
 
 
-def test_the_door_is_made_at_the_first_connection() -> None:
+def test_the_server_is_made_at_the_first_connection() -> None:
     """Once, for whoever came first and for everybody after; nobody is refused meanwhile."""
     made: list[Any] = []
 
-    def count(http: Any) -> PublicDoor:
+    def count(http: Any) -> HttpServer:
         made.append(http)
-        return door(http)
+        return make_http_server(http)
 
     async def session(port: PublicPort) -> tuple[int, list[bytes], bytes]:
         before = len(made)
@@ -80,7 +80,7 @@ def test_the_door_is_made_at_the_first_connection() -> None:
     assert len(made) == 1
 
 
-def test_what_was_set_before_holds_for_the_door_that_comes() -> None:
+def test_what_was_set_before_holds_for_the_server_that_is_made_later() -> None:
     """A server that is leaving refuses a first connection as it refuses every other."""
 
     async def session(port: PublicPort) -> tuple[bytes, int]:
@@ -90,7 +90,7 @@ def test_what_was_set_before_holds_for_the_door_that_comes() -> None:
     assert run(session) == (b"503", 0)
 
 
-def test_a_door_that_cannot_be_loaded_is_logged(
+def test_a_server_that_cannot_be_loaded_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whoever came is refused then, and not left to wait."""
@@ -111,10 +111,10 @@ def test_a_door_that_cannot_be_loaded_is_logged(
             await status(number)
 
     run(session)
-    assert "the public door could not be opened" in caplog.text
+    assert "the HTTP server could not be started" in caplog.text
 
 
-def test_where_a_socket_cannot_be_watched_the_door_is_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_socket_cannot_be_watched_the_server_is_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows' event loop has no readers."""
 
     def cannot(*_: Any) -> None:
@@ -122,7 +122,7 @@ def test_where_a_socket_cannot_be_watched_the_door_is_made_at_once(monkeypatch: 
 
     async def session(_port: PublicPort) -> bytes:
         monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", cannot, raising=False)
-        other = PublicPort(listening_socket(), door)
+        other = PublicPort(listening_socket(), make_http_server)
         monkeypatch.undo()
         answered = await status(other.number)
         await other.close()

@@ -1,4 +1,4 @@
-"""The private door: what the calls of CLI, hooks and PROXYs mean. `nudge.ipc.server` carries their lines."""
+"""The private socket: what the calls of CLI, hooks and PROXYs mean. `nudge.ipc.server` carries their lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOORS = get_args(Door)
 _NOBODY = McpCaller(Call())
 
 
-class PrivateDoor:
+class IpcHandler:
     """Handles calls for one application. `yield_role` decides about a successor's request for the role."""
 
     def __init__(
