@@ -48,7 +48,9 @@ ScoredRow = tuple[int, float, tuple[Any, ...]]
 """The id of a match, its text score and its columns."""
 
 
-def best_matches(connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int) -> list[ScoredRow]:
+def best_matches(
+    connection: Connection, words: Words, condition: Condition, *, needed: int, limit: int
+) -> list[ScoredRow]:
     """Return at most `limit` best matches, best first."""
     scope = _scope(condition.namespaces)
     whole = _Query(f"{scope}({words.expression()})")
