@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from nudge.memories import store
 from nudge.memories.note import Note
-from nudge.memories.query import Words
-from nudge.memories.retrieval import count_matches, count_notes, words_in
+from nudge.memories.retrieval import Words, count_matches, count_notes, words_in
 from nudge.memories.store import Connection, Filter
 from nudge.stop_words import STOP_WORDS, content_words
 

@@ -15,14 +15,16 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from nudge.memories.query import Words
+from nudge.errors import Invalid
+from nudge.stop_words import content_words, distinct_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from nudge.memories.store import Connection
 
+MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
 _MOST_SCORED = 200  # notes of a large store that one query scores
@@ -31,6 +33,33 @@ _FEW = 30  # scored notes, of which the best need not be the best of all
 _MOST_TITLED = 30  # notes with the words in their titles that are scored
 _MOST_ALIKE = 50  # titles that are compared
 _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a query, and whether a match must have all of them or any. In the FTS5 expression every word is quoted,
+    so that nothing a user types is query syntax."""
+
+    words: tuple[str, ...]
+    all_needed: bool
+
+    @classmethod
+    def parse(cls, text: str, *, all_needed: bool, field: str = "query") -> Self:
+        """`field` is what an error calls the text. Where all words are needed, none is left out, not even a stop word:
+        a shorter query would match more."""
+        words = distinct_words(text) if all_needed else content_words(text)[:MAX_WORDS]
+        if not words:
+            raise Invalid("must contain a word", field=field)
+        if len(words) > MAX_WORDS:
+            raise Invalid(f"must have at most {MAX_WORDS} different words", field=field)
+        return cls(tuple(words), all_needed)
+
+    def terms(self) -> list[str]:
+        """The words as FTS5 takes them."""
+        return [f'"{word}"' for word in self.words]
+
+    def expression(self) -> str:
+        return (" AND " if self.all_needed else " OR ").join(self.terms())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from typing import Any
 from nudge import limits
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.query import Words
-from nudge.memories.retrieval import Condition, best_matches, most_of, text_scores, titles_alike, words_in
+from nudge.memories.retrieval import Condition, Words, best_matches, most_of, text_scores, titles_alike, words_in
 from nudge.memories.scoring import BASE, Factors, Score, score, total
 from nudge.stop_words import content_words
 

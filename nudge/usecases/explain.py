@@ -21,7 +21,7 @@ from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, Explained, error
-from nudge.memories.query import Words
+from nudge.memories.retrieval import Words
 from nudge.memories.store import Filter
 from nudge.text import mask
 from nudge.usecases.app import App

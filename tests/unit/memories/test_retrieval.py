@@ -12,7 +12,7 @@ import pytest
 from nudge.errors import Invalid
 from nudge.memories import retrieval, scoring, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
-from nudge.memories.query import Words
+from nudge.memories.retrieval import Words
 from nudge.memories.store import Filter
 from nudge.stop_words import content_words
 from nudge.storage import migrations
