@@ -37,8 +37,8 @@ _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The words of a query, and whether a match must have all of them or any. In the FTS5 expression every word is quoted,
-    so that nothing a user types is query syntax."""
+    """The words of a query, and whether a match must have all of them or any. FTS5 gets every word quoted, so that
+    nothing a user types is query syntax."""
 
     words: tuple[str, ...]
     all_needed: bool
