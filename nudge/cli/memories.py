@@ -4,7 +4,7 @@ update, delete, promote, link, resolve, stats, namespaces."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -28,11 +28,13 @@ from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import NOTE_ID, WHOLE, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
+from nudge.stop_words import content_words
 from nudge.text import escape
 
 _TITLE_CHARS = 100  # of a title that is made of the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
 _HINTS_RECALLED = 5
+_HINT_WORDS = 8  # each is a query of its own
 
 
 # The short forms
@@ -75,8 +77,6 @@ def first_sentence(text: str) -> str:
 def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit: int | None, **given: Any) -> int:
     """A hint is a memory with an address, a note is one without: both are searched. Options filter notes only. Notes
     that are found count as used, which extends their life."""
-    from nudge.usecases.recall_hints import recall_hints
-
     console, text = invocation.console, " ".join(words)
     fields = {"context": text, **filters(**given), **params.given(limit=limit, touch=False if no_touch else None)}
     result = call(invocation, "recall", fields)
@@ -94,6 +94,21 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
             "no note has one of these words, and no hint that applies here; keep a note with: nudge remember TEXT"
         )
     return EXIT_OK
+
+
+def recall_hints(
+    query: Callable[[str, Mapping[str, Any]], Any], text: str, context: Mapping[str, Any], limit: int
+) -> list[dict[str, Any]]:
+    """Return hits of `nudge.query` that have any of the words, those with the most of them first. A call with the
+    whole text would need all of them, unless it is a question."""
+    hits: dict[tuple[str, str], dict[str, Any]] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for word in content_words(text)[:_HINT_WORDS]:
+        for hit in query("nudge.query", {"text": word, "limit": limit, "context": context})["hints"]:
+            name = hit["component"], hit["key"]
+            hits.setdefault(name, hit)
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(hits.values(), key=lambda hit: (-counts[hit["component"], hit["key"]], -hit["score"]))[:limit]
 
 
 @verb(

@@ -89,7 +89,7 @@ def export(invocation: Invocation, target: str | None, namespace: str | None) ->
 def import_notes(invocation: Invocation, file: str | None, namespace: str | None, dry_run: bool) -> int:
     """The newer version of a note stays, and a second import changes nothing. All are stored or none; those that are
     not valid, or hold a credential, are named and left out."""
-    from nudge.usecases.note_pages import send_notes
+    from nudge.usecases.note_import import send_notes
 
     if file is None and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
         raise Usage("missing FILE")
@@ -166,7 +166,7 @@ def sync(invocation: Invocation, file: str, direction: str | None, dry_run: bool
 @_dry_run_option
 def mine(invocation: Invocation, path: str, form: str, namespace: str | None, dry_run: bool) -> int:
     """A conversation becomes a note, a day of a Slack channel one. The same export makes no note twice."""
-    from nudge.usecases.mining import mine_export
+    from nudge.usecases.note_import import mine_export
 
     console = invocation.console
     with progress(console, "mining notes", None) as advance:

@@ -154,11 +154,11 @@ def backup(invocation: Invocation, file: str | None) -> int:
 @yes_option
 def restore(invocation: Invocation, file: str, yes: bool) -> int:
     """The backup is checked first. The server is stopped, and the present history is kept in the folder backups."""
-    from nudge.usecases import restore as backups
+    from nudge.usecases import owned_files
 
     console = invocation.console
     path = plain.absolute_path(file)
-    contents = backups.examine(path)
+    contents = owned_files.examine_backup(path)
     summary = (
         f"{output.count(contents['observations'], 'observation')} of {output.count(contents['sessions'], 'session')}"
     )
@@ -166,7 +166,7 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
         console.note("nothing was changed")
         return EXIT_REFUSED
     stopped = _stop_server(invocation)
-    result = {"path": path, **contents, "kept": backups.restore(path), "stopped": stopped}
+    result = {"path": path, **contents, "kept": owned_files.restore_backup(path), "stopped": stopped}
     lines = [console.pen.done(f"restored {summary} from {escape(path)}")]
     lines += [f"  the previous history: {escape(str(result['kept']))}"] if result["kept"] else []
     lines += ["  the server was stopped; the next command starts one"] if stopped else []

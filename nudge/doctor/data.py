@@ -153,11 +153,11 @@ def _restore(backup: str) -> Repair:
     def repair() -> str:
         """A server that lives inside a client refuses to stop; nothing is changed then."""
         from nudge.ipc.client import Client
-        from nudge.usecases.restore import restore
+        from nudge.usecases.owned_files import restore_backup
 
         if not is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
             Client(autostart=False).call("nudge.stop", {"force": False, "forget": False}, start=False)
-        kept = restore(backup)
+        kept = restore_backup(backup)
         return f"restored {backup}; the damaged history is kept: {kept}"
 
     return repair

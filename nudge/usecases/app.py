@@ -27,9 +27,8 @@ from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
-from nudge.usecases.activity import SessionActivity
+from nudge.usecases.agent_sessions import ClientProcesses, SessionActivity
 from nudge.usecases.call import Call
-from nudge.usecases.caller_session import ClientProcesses
 from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers
 

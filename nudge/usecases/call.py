@@ -36,7 +36,7 @@ class Call:
     `deadline` is on the boot clock; a write is not applied after it.
 
     `session` is what the client says of its session with this one call; `connection` stands for one that says nothing.
-    `client_process` is the process id of the client, as far as the caller knows it. `nudge.usecases.caller_session`
+    `client_process` is the process id of the client, as far as the caller knows it. `nudge.usecases.agent_sessions`
     decides by these.
     """
 

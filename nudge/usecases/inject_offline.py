@@ -18,9 +18,8 @@ from nudge.errors import NudgeError, StorageFailed
 from nudge.history import digest, hint_selection, ledger
 from nudge.history.digest import Digest
 from nudge.history.sessions import Place
-from nudge.memories.told import start_notes
 from nudge.storage.sqlite import open_readonly
-from nudge.usecases.orphans import attempts_at_start
+from nudge.usecases.session_start import attempts_at_start, start_notes
 from nudge.usecases.visibility import Visibility, visible_here
 
 TYPE_CHECKING = False
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.config import Settings
-    from nudge.usecases.orphans import LastSeen
+    from nudge.usecases.session_start import LastSeen
 
 _STEPS = 1_000  # instructions of SQLite between two checks of the time
 

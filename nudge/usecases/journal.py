@@ -22,10 +22,10 @@ from nudge.memories.attempts import (
 from nudge.memories.journal import Selection
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
 from nudge.security.secrets import find_secret
-from nudge.usecases import orphans
+from nudge.usecases import session_start
+from nudge.usecases.agent_sessions import ANONYMOUS, session_of
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.caller_session import ANONYMOUS, session_of
 from nudge.usecases.journal_models import (
     Calibrate,
     CheckIn,
@@ -234,7 +234,7 @@ def _orphans_here(app: App, connection: sqlite3.Connection, namespace: str, sess
 def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
     """Whether the session that owns an attempt is gone."""
     last_seen = app.activity.last_seen(attempt.session)
-    return orphans.is_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
+    return session_start.is_gone(connection, attempt.session, attempt.note.updated_at, app.now(), last_seen)
 
 
 def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, session: str, call: Call) -> Attempt:

@@ -27,9 +27,9 @@ from nudge.memories.note import (
     parse_time,
 )
 from nudge.memories.store import Filter
+from nudge.usecases.agent_sessions import agent_session
 from nudge.usecases.app import App, parse_params
 from nudge.usecases.call import Call
-from nudge.usecases.caller_session import agent_session
 from nudge.usecases.history import InContext
 from nudge.usecases.memory_models import (
     Bulk,

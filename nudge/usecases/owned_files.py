@@ -1,18 +1,23 @@
-"""The files and directories of Nudge on this machine, and their deletion."""
+"""The files and directories of Nudge on this machine, changed while no server runs: their deletion, and a backup in the
+database's place. The server's lock is held, so that none starts meanwhile."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nudge import config, paths
-from nudge.errors import StorageFailed
+from nudge import config, limits, paths
+from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.ipc import lock
+from nudge.storage import backup
 from nudge.storage.backup import backup_folder, list_backups
 
 _OUR_NAME = "nudge"
+_POLL = 0.01  # seconds between two attempts to take a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +100,46 @@ def _delete(path: str) -> None:
 
 def _lock_path(environ: Mapping[str, str]) -> str:
     return os.path.join(paths.runtime_dir(environ), paths.LOCK)
+
+
+# Restoring
+
+
+def examine_backup(path: str) -> dict[str, int]:
+    """Count the observations and sessions in a backup, before anything is changed."""
+    database = config.database_file()
+    if os.path.exists(database) and os.path.exists(path) and os.path.samefile(path, database):
+        raise Invalid(f"{path} is the database itself")
+    return backup.examine(path)
+
+
+def restore_backup(path: str) -> str | None:
+    """Restore the backup at `path`; return where the history before it is kept, if there was one."""
+    directory, database = paths.runtime_dir(), config.database_file()
+    paths.ensure_private_dir(directory)
+    os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
+    with (
+        _wait_for_lock(
+            os.path.join(directory, paths.LOCK),
+            Unavailable("a server is running; end your agents, then run: nudge restore"),
+        ),
+        _wait_for_lock(f"{database}.lock", StorageFailed("another server holds the database")),
+    ):
+        try:
+            return backup.replace(path, database)
+        except OSError as error:
+            raise StorageFailed(f"cannot be restored: {error.strerror}") from None
+
+
+@contextmanager
+def _wait_for_lock(path: str, error: NudgeError) -> Iterator[None]:
+    """Hold the lock, or raise `error` after the time that a stopping server needs to finish its calls."""
+    held, deadline = lock.OwnerLock(path), time.monotonic() + limits.CALL_TIMEOUT
+    while not held.acquire():
+        if time.monotonic() > deadline:
+            raise error
+        time.sleep(_POLL)
+    try:
+        yield
+    finally:
+        held.release()

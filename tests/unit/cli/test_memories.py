@@ -4,6 +4,7 @@ import io
 import json
 import sys
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from nudge import limits
 from nudge.cli import note_params
-from nudge.cli.memories import first_sentence
+from nudge.cli.memories import first_sentence, recall_hints
 from nudge.memories import mine, note
 from nudge.memories.note import Lifetimes
 
@@ -452,3 +453,36 @@ def test_namespaces(nudge: Nudge, server: Server) -> None:
     assert nudge("memory", "namespaces").out == "a/b  1 note\n"
     server.answers["nudge.memory_namespaces"] = {"namespaces": []}
     assert "nudge remember" in nudge("memory", "namespaces").err
+
+
+# The hints that recall shows
+
+HINTS = {"api/test": ("docker", "tests"), "api/build": ("docker",), "web/lint": ("tests", "docker", "lint")}
+
+
+def query_hints(operation: str, params: Mapping[str, Any]) -> Any:
+    """Hints with the one word that is asked for; the later ones score higher."""
+    assert operation == "nudge.query" and params["context"] == {"os": "linux"}
+    names = [name.split("/") for name, words in HINTS.items() if params["text"] in words]
+    hits = [{"component": component, "key": key, "score": len(key)} for component, key in names]
+    return {"hints": hits[: params["limit"]]}
+
+
+def recalled(text: str, limit: int = 5) -> list[str]:
+    return [f"{hit['component']}/{hit['key']}" for hit in recall_hints(query_hints, text, {"os": "linux"}, limit)]
+
+
+def test_hints_with_the_most_words_come_first_then_the_score() -> None:
+    """Each hint once."""
+    assert recalled("lint the tests in docker") == ["web/lint", "api/test", "api/build"]
+    assert recalled("docker") == ["api/build", "api/test", "web/lint"]
+
+
+def test_hints_words_that_say_nothing_are_not_asked_for() -> None:
+    """Nothing is found where no word is left that a hint has."""
+    assert recalled("where is the moon") == []
+
+
+def test_the_limit_of_hints() -> None:
+    """Of all together, not of each word."""
+    assert len(recalled("lint tests docker", 2)) == 2

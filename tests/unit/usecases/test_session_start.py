@@ -13,7 +13,7 @@ from nudge.history import store
 from nudge.memories import journal
 from nudge.memories.attempts import Plan
 from nudge.memories.note import Draft
-from nudge.usecases.orphans import attempts_at_start
+from nudge.usecases.session_start import attempts_at_start
 from tests.unit.history.stored import NOW, empty, event
 
 REPO = "github.com/acme/api"

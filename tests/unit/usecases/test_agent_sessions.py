@@ -1,12 +1,19 @@
-"""Whose session a call belongs to: which of what is known of the caller counts."""
+"""Whose session a call belongs to: which of what is known of the caller counts. And what PRIMARY counts of each."""
 
 from __future__ import annotations
 
 import pytest
 
 from nudge import limits
+from nudge.usecases.agent_sessions import (
+    ANONYMOUS,
+    SESSION_VARIABLE,
+    ClientProcesses,
+    SessionActivity,
+    agent_session,
+    session_of,
+)
 from nudge.usecases.call import Call, EnvNeeded
-from nudge.usecases.caller_session import ANONYMOUS, SESSION_VARIABLE, ClientProcesses, agent_session, session_of
 
 FULL = Call(session="meta", env={SESSION_VARIABLE: "environment"}, connection="connection")
 
@@ -56,3 +63,30 @@ def test_what_a_server_remembers_of_clients_is_bounded() -> None:
         clients.observe(number, f"new-{number}")
     last = 2 * limits.WATCHED_SESSIONS - 1
     assert clients.current("old-1", None) == "old-1" and clients.current(f"old-{last}", None) == f"new-{last}"
+
+
+# Activity
+
+
+def test_each_session_has_its_own_count() -> None:
+    """Seeing a session keeps its count, a reset ends it; one that ended was never seen."""
+    activity = SessionActivity()
+    assert [activity.increment("a", 1.0), activity.increment("b", 2.0), activity.increment("a", 3.0)] == [1, 1, 2]
+    activity.see("a", 9.0)
+    assert (activity.count("a"), activity.last_seen("a"), activity.last_seen("c")) == (2, 9.0, None)
+    activity.reset("a", 10.0)
+    assert (activity.count("a"), activity.last_seen("a")) == (0, 10.0)
+    activity.forget("a")
+    activity.forget("never seen")
+    assert (activity.count("a"), activity.last_seen("a")) == (0, None)
+
+
+def test_the_sessions_not_seen_for_longest_are_dropped() -> None:
+    """Memory is bounded whatever clients call themselves."""
+    activity = SessionActivity()
+    activity.increment("first", 0.0)
+    for number in range(limits.WATCHED_SESSIONS):
+        activity.increment(f"s{number}", 1.0)
+        activity.see("first", 2.0)
+    assert activity.count("first") == 1 and activity.count("s0") == 0
+    assert activity.count(f"s{limits.WATCHED_SESSIONS - 1}") == 1

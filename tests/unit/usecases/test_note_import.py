@@ -12,7 +12,7 @@ import pytest
 
 from nudge.errors import Invalid
 from nudge.storage.database import Database
-from nudge.usecases.mining import mine_export
+from nudge.usecases.note_import import mine_export
 from tests.contract.ways import InProcess
 
 
