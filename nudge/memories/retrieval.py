@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
-_MOST_SCORED = 200  # notes of a large store that one query scores
-_MOST_COUNTED = 1_000  # notes with a word; of two that are more frequent, either may be the rarer one
+_MOST_SCORED = 150  # notes of a large store that one query scores
+_MOST_COUNTED = 500  # notes with a word; of two that are more frequent, either may be the rarer one
 _FEW = 30  # scored notes, of which the best need not be the best of all
 _MOST_TITLED = 30  # notes with the words in their titles that are scored
 _MOST_ALIKE = 50  # titles that are compared
@@ -86,24 +86,34 @@ def best_matches(
     if not _is_large(connection, condition.namespaces):
         return _meeting(connection, _scored(connection, whole), condition, limit)
     matches: list[ScoredRow] = []
+    scored: list[tuple[int, float]] = []
     if words.all_needed:
         if _count(connection, whole.expression, _MOST_COUNTED) < _MOST_COUNTED:
             return _meeting(connection, _scored(connection, whole), condition, limit)
-    elif selective := _selective_query(connection, scope, words):
-        matches = _meeting(connection, _scored(connection, selective), condition, limit)
-    if len(matches) < max(needed, _FEW):
-        scored = dict(_scored(connection, _newest(connection, whole)))
-        scored |= text_scores(connection, words, _titled_so(connection, scope, words))
-        others = _meeting(connection, scored.items(), condition, limit)
+    else:
+        selective, is_whole = _selective_query(connection, scope, words)
+        scored = _scored(connection, selective) if selective else []
+        matches = _meeting(connection, scored, condition, limit)
+        if is_whole:
+            return matches
+    if len(matches) < needed or len(scored) < _FEW:
+        titled = _title_matches(connection, scope, words)
+        others = _meeting(connection, _scored(connection, _newest(connection, whole), titled), condition, limit)
         matches = list({match[0]: match for match in (*matches, *others)}.values())
     if len(matches) < needed:  # too few of what was scored meet the condition
         return _meeting(connection, _scored(connection, whole), condition, limit)
     return sorted(matches, key=_best_first)[:limit]
 
 
-def text_scores(connection: Connection, words: Words, ids: Iterable[int]) -> dict[int, float]:
+def text_scores(connection: Connection, words: Words, ids: Collection[int]) -> dict[int, float]:
     """Return the text scores of those notes that match."""
-    return dict(row for note_id in ids if (row := _one(connection, "rowid, -rank", words.expression(), note_id)))
+    # One query for all: bm25 counts the notes with each word again for every query.
+    lowest, highest = min(ids, default=0), max(ids, default=0)
+    rows = connection.execute(
+        f"SELECT rowid, -rank {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))",
+        (words.expression(), lowest, highest, json.dumps(list(ids))),
+    )
+    return dict(rows.fetchall())
 
 
 def words_in(
@@ -174,12 +184,6 @@ def count_notes(connection: Connection, namespaces: tuple[str, ...] | None, most
     return int(connection.execute(counted, (*(namespaces or ()), most)).fetchone()[0])
 
 
-def _one(connection: Connection, columns: str, expression: str, note_id: int) -> tuple[Any, ...] | None:
-    cursor = connection.execute(f"SELECT {columns} {_MATCHING} AND rowid = ?", (expression, note_id))
-    row: tuple[Any, ...] | None = cursor.fetchone()
-    return row
-
-
 @dataclass(frozen=True, slots=True)
 class _Query:
     """An FTS5 expression, and the lowest id that is looked at."""
@@ -188,10 +192,16 @@ class _Query:
     lowest_id: int = 0
 
 
-def _scored(connection: Connection, query: _Query) -> list[tuple[int, float]]:
-    # Without ORDER BY: for the order by rank FTS5 prepares and runs a second statement, which takes 0.2 ms.
+def _scored(connection: Connection, query: _Query, others: Collection[int] = ()) -> list[tuple[int, float]]:
+    """The matches of a query with their text scores, and those of `others` that have lower ids."""
+    # Without ORDER BY: for the order by rank FTS5 prepares and runs a second statement, which takes 0.2 ms. With a
+    # plus: each row is looked at, and only those that are wanted are scored.
+    lower = [note_id for note_id in others if note_id < query.lowest_id]
+    wanted = "AND (+rowid >= ? OR +rowid IN (SELECT value FROM json_each(?)))" if lower else ""
+    values = (query.lowest_id, json.dumps(lower)) if lower else ()
     return connection.execute(
-        f"SELECT rowid, -rank {_MATCHING} AND rowid >= ?", (query.expression, query.lowest_id)
+        f"SELECT rowid, -rank {_MATCHING} AND rowid >= ? {wanted}",
+        (query.expression, min(lower, default=query.lowest_id), *values),
     ).fetchall()
 
 
@@ -241,7 +251,7 @@ def _count(connection: Connection, expression: str, most: int) -> int:
     return int(rows.fetchone()[0])
 
 
-def _titled_so(connection: Connection, scope: str, words: Words) -> list[int]:
+def _title_matches(connection: Connection, scope: str, words: Words) -> list[int]:
     """The newest notes that have all the words in their titles; without any, those that have one of them."""
     for operator in (" AND ", " OR "):
         rows = connection.execute(
@@ -261,9 +271,9 @@ def _newest(connection: Connection, query: _Query) -> _Query:
     return _Query(query.expression, oldest[0] if oldest else 0)
 
 
-def _selective_query(connection: Connection, scope: str, words: Words) -> _Query | None:
-    """The query for notes with a rare word, or with two frequent ones. No word is in it twice: bm25 would count it
-    twice."""
+def _selective_query(connection: Connection, scope: str, words: Words) -> tuple[_Query | None, bool]:
+    """The query for notes with a rare word, or with two frequent ones, and whether that is all of them. No word is in
+    it twice: bm25 would count it twice."""
     counts = {term: _count(connection, term, _MOST_COUNTED) for term in words.terms()}
     # To look at one namespace only costs as much as a frequent word: words that are rare everywhere do without.
     frequent = [term for term, number in counts.items() if number > _MOST_SCORED // 2]
@@ -279,7 +289,7 @@ def _selective_query(connection: Connection, scope: str, words: Words) -> _Query
     pairs = (pairs for pairs in _pairs(frequent) if _count(connection, f"{scope}({pairs})", room + 1) <= room)
     together = next(pairs, None)
     parts = [*rare, *([together] if together else [])]
-    return _Query(f"{scope}({' OR '.join(parts)})") if parts else None
+    return (_Query(f"{scope}({' OR '.join(parts)})") if parts else None), not frequent
 
 
 def _pairs(terms: Sequence[str]) -> Iterator[str]:

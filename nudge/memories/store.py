@@ -29,7 +29,7 @@ LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
 """An attempt without an outcome: nothing but the journal changes, moves or counts it."""
 _FACTORS = tuple(f"n.{name}" for name in Factors._fields)
-_CANDIDATES = 50  # best matches by text that the other factors may reorder
+_CANDIDATES = 30  # best matches by text that the other factors may reorder: each is a page of a large file
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
 Connection = sqlite3.Connection
