@@ -391,7 +391,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 # Settings of the session
 
 
-class Stored:
+class StoredSettings:
     """What the runtime directory keeps of a session's settings: text by name."""
 
     __slots__ = ("session", "values", "warnings")
@@ -400,7 +400,7 @@ class Stored:
         self.session, self.values, self.warnings = session, values, tuple(warnings)
 
 
-def read_stored(directory: str) -> Stored | None:
+def read_stored(directory: str) -> StoredSettings | None:
     """The stored settings; None when there are none. What cannot be read or is unknown is left out, with a warning."""
     raw = files.read_owned(os.path.join(directory, paths.SETTINGS))
     if raw is None:
@@ -409,7 +409,7 @@ def read_stored(directory: str) -> Stored | None:
         record = thin_json.loads(raw)
         session, stored = record["session"], dict(record["settings"])
     except (ValueError, TypeError, KeyError):
-        return Stored(_DAMAGED, {}, [f"{paths.SETTINGS} is damaged; the session's settings are lost"])
+        return StoredSettings(_DAMAGED, {}, [f"{paths.SETTINGS} is damaged; the session's settings are lost"])
     values, warnings = {}, []
     for name, text in stored.items():
         setting = next((setting for setting in SETTINGS if setting.name == name and setting.used_by == SERVER), None)
@@ -420,7 +420,7 @@ def read_stored(directory: str) -> Stored | None:
             values[name] = str(text)
         except ValueError as error:
             warnings.append(f"{name} in {paths.SETTINGS} {error}; it is ignored")
-    return Stored(session, values, warnings)
+    return StoredSettings(session, values, warnings)
 
 
 def store(directory: str, session: str | None, values: Mapping[str, str]) -> None:

@@ -208,8 +208,8 @@ def backfill(
     root = plain.absolute_path(directory or claude_code.CLIENT.transcripts(Home()))
     if not os.path.isdir(root):
         raise NotFound(f"there are no transcripts in {root}; name the directory with: nudge backfill DIR")
-    only = backfill.Filter(since=since, project=project, wanted=_recording_filter())
-    state = backfill.State(paths.runtime_dir(os.environ), config.database_file(os.environ))
+    only = backfill.EventFilter(since=since, project=project, wanted=_recording_filter())
+    state = backfill.BackfillState(paths.runtime_dir(os.environ), config.database_file(os.environ))
     transcripts = backfill.find(root, state, only.since)
     work = backfill.Backfill(transcripts, only, state, None if dry_run else invocation.client().call)
     try:

@@ -20,9 +20,9 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.clients import config_files, executable, plan, registry
 from nudge.clients.client import NAME, Client, Home
-from nudge.clients.entries import Entry, is_our_plugin
+from nudge.clients.entries import ConfigEntry, is_our_plugin
 from nudge.clients.executable import Executable
-from nudge.clients.plan import Change, Ledger
+from nudge.clients.plan import ConnectedFiles, FileChange
 from nudge.clock import ago
 from nudge.errors import NudgeError, StorageFailed
 from nudge.text import escape, format_size
@@ -64,12 +64,12 @@ def connect(invocation: Invocation, name: str | None, print_only: bool, yes: boo
 
 
 def _connect(console: Console, client: Client, *, yes: bool) -> int:
-    program, ledger = executable.find(), Ledger()
+    program, connected_files = executable.find(), ConnectedFiles()
     if (plugin := _our_plugin(client)) is not None:
         result = {"client": client.name, "changed": [], "executable": program.path, "plugin": plugin.name}
         console.result(result, _plugin_lines(console.pen, client, plugin))
         return EXIT_OK
-    changes = plan.connect(client, program, ledger)
+    changes = plan.connect(client, program, connected_files)
     result = {"client": client.name, "changed": [change.path for change in changes], "executable": program.path}
     if not changes:
         _install_guard(client, program)
@@ -80,7 +80,7 @@ def _connect(console: Console, client: Client, *, yes: bool) -> int:
         console.note("nothing was changed")
         return EXIT_REFUSED
     _install_guard(client, program)
-    plan.apply(changes, ledger)
+    plan.apply(changes, connected_files)
     console.result(result, _connected_lines(console.pen, client, changes))
     return EXIT_OK if yes or console.as_json else _offer_next()
 
@@ -91,11 +91,11 @@ def _install_guard(client: Client, program: Executable) -> None:
         executable.install_guard(program)
 
 
-def _our_plugin(client: Client) -> Entry | None:
+def _our_plugin(client: Client) -> ConfigEntry | None:
     return next(filter(is_our_plugin, client.entries(Home(), os.getcwd())), None)
 
 
-def _plugin_lines(pen: Pen, client: Client, plugin: Entry) -> Iterator[str]:
+def _plugin_lines(pen: Pen, client: Client, plugin: ConfigEntry) -> Iterator[str]:
     """A second set of hooks would record every event twice."""
     name = escape(plugin.name)
     yield pen.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
@@ -105,13 +105,13 @@ def _plugin_lines(pen: Pen, client: Client, plugin: Entry) -> Iterator[str]:
         yield f"to connect it by its settings instead: {escape(plugin.remove)}; nudge connect {client.name}"
 
 
-def _show_changes(console: Console, changes: Sequence[Change]) -> None:
+def _show_changes(console: Console, changes: Sequence[FileChange]) -> None:
     """With --json only the result is printed."""
     if not console.as_json:
         console.show(line for change in changes for line in _change_lines(console.pen, change))
 
 
-def _change_lines(pen: Pen, change: Change) -> Iterator[str]:
+def _change_lines(pen: Pen, change: FileChange) -> Iterator[str]:
     for line in plan.diff(change):
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
         shown = escape(line, keep_lines=True)
@@ -120,7 +120,7 @@ def _change_lines(pen: Pen, change: Change) -> Iterator[str]:
         yield f"by running: {escape(' '.join(command))}"
 
 
-def _connected_lines(pen: Pen, client: Client, changes: Sequence[Change]) -> Iterator[str]:
+def _connected_lines(pen: Pen, client: Client, changes: Sequence[FileChange]) -> Iterator[str]:
     for change in changes:
         path = escape(config_files.shown(change.path))
         yield pen.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
@@ -244,19 +244,19 @@ def disconnect(invocation: Invocation, name: str | None, everything: bool, delet
     return EXIT_OK
 
 
-def _disconnect(console: Console, chosen: Sequence[Client]) -> list[Change]:
-    ledger = Ledger()
-    files = plan.files_of(chosen, ledger)
-    changes = plan.disconnect(files, ledger)
+def _disconnect(console: Console, chosen: Sequence[Client]) -> list[FileChange]:
+    connected_files = ConnectedFiles()
+    files = plan.files_of(chosen, connected_files)
+    changes = plan.disconnect(files, connected_files)
     _show_changes(console, changes)
-    plan.apply(changes, ledger)
-    plan.forget(files, ledger)
-    if config_files.HOOKS not in plan.connected_parts(plan.files_of(registry.all_clients(), ledger)):
+    plan.apply(changes, connected_files)
+    plan.forget(files, connected_files)
+    if config_files.HOOKS not in plan.connected_parts(plan.files_of(registry.all_clients(), connected_files)):
         executable.remove_guard()
     return changes
 
 
-def _disconnected_lines(pen: Pen, changes: Sequence[Change]) -> Iterator[str]:
+def _disconnected_lines(pen: Pen, changes: Sequence[FileChange]) -> Iterator[str]:
     for change in changes:
         parts, path = " and ".join(change.file.parts), escape(config_files.shown(change.path))
         yield pen.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
@@ -289,12 +289,12 @@ def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool)
 
 def _check_nothing_is_connected() -> None:
     """What is known about a file that is still connected must not be deleted before our entries in it."""
-    ledger = Ledger()
-    left = next(filter(os.path.lexists, ledger.paths), None)
+    connected_files = ConnectedFiles()
+    left = next(filter(os.path.lexists, connected_files.paths), None)
     if left is not None:
         raise StorageFailed(
             f"{config_files.shown(left)} may still be connected; nothing was deleted; check it, then: "
-            f"rm {quote(ledger.path)}"
+            f"rm {quote(connected_files.path)}"
         )
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.clients.config_files import ConfigFile
-    from nudge.clients.entries import Entry
+    from nudge.clients.entries import ConfigEntry
     from nudge.clients.executable import Executable
-    from nudge.clients.plan import Change, Command
+    from nudge.clients.plan import Command, FileChange
 
 _USER_SCOPE = ("--scope", "user")
 
@@ -69,7 +69,7 @@ class ClaudeCode(Client):
         program, *arguments = executable.hook
         return {"command": program, "args": arguments}
 
-    def entries(self, home: Home, cwd: str) -> Iterator[Entry]:
+    def entries(self, home: Home, cwd: str) -> Iterator[ConfigEntry]:
         """Also the servers of the project alone, those that it shares, and plugins."""
         from shlex import quote
 
@@ -79,7 +79,7 @@ class ClaudeCode(Client):
         settings = self.settings_file(home)
         for name, is_enabled in entries.table(entries.read(settings), "enabledPlugins").items():
             if is_enabled:
-                yield entries.Entry(entries.PLUGIN, name, "", settings, f"claude plugin disable {quote(name)}")
+                yield entries.ConfigEntry(entries.PLUGIN, name, "", settings, f"claude plugin disable {quote(name)}")
         state = self.state_file(home)
         projects = entries.table(entries.read(state), "projects")
         for folder in _upward(cwd):
@@ -89,7 +89,7 @@ class ClaudeCode(Client):
             servers = entries.table(entries.read(shared), "mcpServers")
             yield from entries.servers(shared, servers, "claude mcp remove {name} -s project")
 
-    def own_commands(self, change: Change, home: Home, executable: Executable) -> Sequence[Command]:
+    def own_commands(self, change: FileChange, home: Home, executable: Executable) -> Sequence[Command]:
         import shutil
 
         claude = shutil.which(self.command, path=home.environ.get("PATH"))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nudge.clients.config_files import ConfigFile
-    from nudge.clients.entries import Entry
+    from nudge.clients.entries import ConfigEntry
     from nudge.clients.executable import Executable
-    from nudge.clients.plan import Change, Command
+    from nudge.clients.plan import Command, FileChange
 
 NAME = "nudge"  # of our server in every client's configuration
 
@@ -93,12 +93,12 @@ class Client:
         """The files that connect it, each with what belongs into it."""
         raise NotImplementedError
 
-    def own_commands(self, change: Change, home: Home, executable: Executable) -> Sequence[Command]:
+    def own_commands(self, change: FileChange, home: Home, executable: Executable) -> Sequence[Command]:
         """The client's own commands that make a change; empty when we write the file."""
         del change, home, executable
         return ()
 
-    def entries(self, home: Home, cwd: str) -> Iterator[Entry]:
+    def entries(self, home: Home, cwd: str) -> Iterator[ConfigEntry]:
         """All servers, hooks and plugins in its configuration, as an agent in the directory `cwd` gets them."""
         del cwd
         from nudge.clients import entries

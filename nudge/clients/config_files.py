@@ -12,7 +12,7 @@ from nudge import files, paths
 from nudge.clients import json_edit, toml_edit
 from nudge.clients.executable import is_our_hook
 from nudge.clients.json_edit import ARRAY, OBJECT, Node
-from nudge.clients.text_edit import Draft, Malformed
+from nudge.clients.text_edit import EditBuffer, Malformed
 from nudge.errors import Invalid, StorageFailed
 from nudge.limits import MAX_CONFIG_BYTES
 
@@ -44,7 +44,7 @@ class ConfigFile(Protocol):
     def is_wired(self, text: str) -> bool:
         """Whether it has all of them, just as we would write them."""
 
-    def wire(self, base: str, old: str) -> Draft:
+    def wire(self, base: str, old: str) -> EditBuffer:
         """Add all of them; `old` is the text that they replace, for what its owner added to our entry."""
 
     def clean(self, text: str) -> str | None:
@@ -79,26 +79,26 @@ class JsonFile:
         has_server = isinstance(entry, dict) and all(entry.get(key) == value for key, value in self.server.items())
         return has_server and (not self.handlers or _has_all_hooks(text, self.handlers))
 
-    def wire(self, base: str, old: str) -> Draft:
-        draft = Draft(base)
+    def wire(self, base: str, old: str) -> EditBuffer:
+        buffer = EditBuffer(base)
         if self.server:
             entry = self._entry(old)
             kept = entry if isinstance(entry, dict) else {}
-            json_edit.add_member(draft, self.server_path, {**self.server, **self.defaults, **kept, **self.server})
-        if self.version is not None and json_edit.find(draft.text, (_VERSION_KEY,)) is None:
-            json_edit.add_member(draft, (_VERSION_KEY,), self.version)
-        _add_hooks(draft, self.handlers, grouped=self.version is None)
-        return draft
+            json_edit.add_member(buffer, self.server_path, {**self.server, **self.defaults, **kept, **self.server})
+        if self.version is not None and json_edit.find(buffer.text, (_VERSION_KEY,)) is None:
+            json_edit.add_member(buffer, (_VERSION_KEY,), self.version)
+        _add_hooks(buffer, self.handlers, grouped=self.version is None)
+        return buffer
 
     def clean(self, text: str) -> str | None:
-        draft = Draft(text)
+        buffer = EditBuffer(text)
         if self.server:
-            json_edit.remove_member(draft, self.server_path)
+            json_edit.remove_member(buffer, self.server_path)
         if self.handlers:
-            _remove_hooks(draft)
-        if self.version is not None and json_edit.find(draft.text, (_HOOKS_KEY,)) is None:
-            json_edit.remove_member(draft, (_VERSION_KEY,))
-        return draft.text
+            _remove_hooks(buffer)
+        if self.version is not None and json_edit.find(buffer.text, (_HOOKS_KEY,)) is None:
+            json_edit.remove_member(buffer, (_VERSION_KEY,))
+        return buffer.text
 
     def _entry(self, text: str) -> Any:
         node = json_edit.find(text, self.server_path)
@@ -122,11 +122,11 @@ class TomlFile:
         entry = self._entry(text)
         return entry is not None and all(entry.get(key) == value for key, value in self.server.items())
 
-    def wire(self, base: str, old: str) -> Draft:
+    def wire(self, base: str, old: str) -> EditBuffer:
         del old
-        draft = Draft(base)
-        toml_edit.add(draft, self.servers_key, self.name, toml_edit.lines(self.server))
-        return draft
+        buffer = EditBuffer(base)
+        toml_edit.add(buffer, self.servers_key, self.name, toml_edit.lines(self.server))
+        return buffer
 
     def clean(self, text: str) -> str | None:
         return toml_edit.remove(text, self.servers_key, self.name)
@@ -151,12 +151,12 @@ class WholeFile:
     def is_wired(self, text: str) -> bool:
         return text == self.content
 
-    def wire(self, base: str, old: str) -> Draft:
+    def wire(self, base: str, old: str) -> EditBuffer:
         if base or (old and self.mark not in old):
             raise Malformed("is there already and not ours; move it away")
-        draft = Draft("")
-        draft.insert(0, self.content)
-        return draft
+        buffer = EditBuffer("")
+        buffer.insert(0, self.content)
+        return buffer
 
     def clean(self, text: str) -> str | None:
         return None if self.mark in text else text
@@ -176,19 +176,19 @@ def is_blank(text: str) -> bool:
 # Cursor has no groups.
 
 
-def _add_hooks(draft: Draft, handlers: Handlers, *, grouped: bool) -> None:
+def _add_hooks(buffer: EditBuffer, handlers: Handlers, *, grouped: bool) -> None:
     """Each in a group of its own behind the others: groups have matchers, and some clients know a hook by its place."""
     for event, handler in handlers.items():
-        json_edit.add_item(draft, (_HOOKS_KEY, event), {_HOOKS_KEY: [handler]} if grouped else handler)
+        json_edit.add_item(buffer, (_HOOKS_KEY, event), {_HOOKS_KEY: [handler]} if grouped else handler)
 
 
-def _remove_hooks(draft: Draft) -> None:
+def _remove_hooks(buffer: EditBuffer) -> None:
     """One handler at a time, since every removal moves the rest; groups, events and the whole that this empties go
     too."""
-    while (hook := next(_our_hooks(draft.text), None)) is not None:
+    while (hook := next(_our_hooks(buffer.text), None)) is not None:
         event, _, array, index = hook
-        json_edit.remove_item(draft, array, index)
-        json_edit.remove_if_empty(draft, (_HOOKS_KEY, event))
+        json_edit.remove_item(buffer, array, index)
+        json_edit.remove_if_empty(buffer, (_HOOKS_KEY, event))
 
 
 def _has_hooks(text: str) -> bool:

@@ -19,7 +19,7 @@ OUR_NAMES = ("nudge", "nudge-mcp")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigEntry:
     """One of them. `remove` is the command that removes it, empty when only an editor does."""
 
     kind: str
@@ -29,7 +29,7 @@ class Entry:
     remove: str = ""
 
 
-def is_our_plugin(entry: Entry) -> bool:
+def is_our_plugin(entry: ConfigEntry) -> bool:
     return entry.kind == PLUGIN and entry.name.partition("@")[0] in OUR_NAMES
 
 
@@ -48,15 +48,15 @@ def table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def servers(path: str, entries: Mapping[str, Any], remove: str) -> Iterator[Entry]:
+def servers(path: str, entries: Mapping[str, Any], remove: str) -> Iterator[ConfigEntry]:
     """The servers of one table; `remove` is a command with {name} in it."""
     for name, server in entries.items():
         if isinstance(server, dict):
             words = [*_words(server.get("command")), *_words(server.get("args")), *_words(server.get("url"))]
-            yield Entry(SERVER, name, " ".join(words), path, remove.format(name=quote(name)))
+            yield ConfigEntry(SERVER, name, " ".join(words), path, remove.format(name=quote(name)))
 
 
-def hooks(path: str, document: Mapping[str, Any]) -> Iterator[Entry]:
+def hooks(path: str, document: Mapping[str, Any]) -> Iterator[ConfigEntry]:
     """`{"hooks": {EVENT: [{"hooks": [{"command": ...}]}]}}`, or without the groups."""
     for event, groups in table(document, "hooks").items():
         for group in groups if isinstance(groups, list) else ():
@@ -64,7 +64,7 @@ def hooks(path: str, document: Mapping[str, Any]) -> Iterator[Entry]:
             for handler in handlers if isinstance(handlers, list) else ():
                 if isinstance(handler, dict) and isinstance(handler.get("command"), str):
                     words = [handler["command"], *_words(handler.get("args"))]
-                    yield Entry(HOOK, event, " ".join(words), path)
+                    yield ConfigEntry(HOOK, event, " ".join(words), path)
 
 
 def _words(value: object) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from nudge.clients.text_edit import Draft, Malformed, line_at
+from nudge.clients.text_edit import EditBuffer, Malformed, line_at
 from nudge.limits import MAX_JSON_DEPTH
 
 Path = Sequence[str]
@@ -27,7 +27,7 @@ _SPACE_AND_NEWLINE = re.compile(r"[ \t\r]*\n")
 
 
 @dataclass(slots=True)
-class Entry:
+class JsonEntry:
     """A member or an item with what stands around it."""
 
     lead: int  # end of the bracket, comma or comment before it
@@ -45,7 +45,7 @@ class Node:
     start: int
     end: int
     scalar: Any = None
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JsonEntry] = field(default_factory=list)
     tail: int = 0  # end of the last bracket, entry, comma or comment before the closing bracket
     ends_in_comment: bool = False  # that is a comment which needs the end of its line
 
@@ -58,7 +58,7 @@ class Node:
         """Nothing inside, not even a comment."""
         return self.tail == self.start + 1
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> JsonEntry | None:
         """The last one of that name, as every reader of JSON has it."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
@@ -128,11 +128,11 @@ class _Parser:
         node.end = self._at
         return node
 
-    def _entry(self, kind: str, depth: int) -> Entry:
+    def _entry(self, kind: str, depth: int) -> JsonEntry:
         lead, under_comment, start = self._tail, self._line_comment, self._at
         key = self._key() if kind == OBJECT else None
         node = self._value(depth + 1)
-        entry = Entry(lead, under_comment, start, node.end, key, node)
+        entry = JsonEntry(lead, under_comment, start, node.end, key, node)
         self._skip()
         if self._text.startswith(",", self._at):
             entry.comma = self._at
@@ -188,24 +188,24 @@ class _Parser:
 # Editing
 
 
-def add_member(draft: Draft, path: Path, value: Any) -> None:
+def add_member(buffer: EditBuffer, path: Path, value: Any) -> None:
     """Add `value` at `path`, where nothing is yet, and the objects on the way to it."""
-    node = _root(draft)
+    node = _root(buffer)
     for depth, name in enumerate(path):
         child = node.member(name)
         if child is None:
-            _insert(draft, node, name, _nested(path[depth + 1 :], value))
+            _insert(buffer, node, name, _nested(path[depth + 1 :], value))
             return
-        node = _expect(draft, child, OBJECT, name)
+        node = _expect(buffer, child, OBJECT, name)
 
 
-def add_item(draft: Draft, path: Path, item: Any) -> None:
+def add_item(buffer: EditBuffer, path: Path, item: Any) -> None:
     """Append `item` to the array at `path`; add that, and the objects on the way to it, when they are missing."""
-    array = find(draft.text, path)
+    array = find(buffer.text, path)
     if array is None:
-        add_member(draft, path, [item])
+        add_member(buffer, path, [item])
     else:
-        _insert(draft, _expect(draft, array, ARRAY, path[-1]), None, item)
+        _insert(buffer, _expect(buffer, array, ARRAY, path[-1]), None, item)
 
 
 def find(text: str, path: Path) -> Node | None:
@@ -215,39 +215,39 @@ def find(text: str, path: Path) -> Node | None:
     return node
 
 
-def remove_member(draft: Draft, path: Path) -> None:
+def remove_member(buffer: EditBuffer, path: Path) -> None:
     """Remove it, and every object above it that this leaves empty."""
-    parent = find(draft.text, path[:-1])
+    parent = find(buffer.text, path[:-1])
     entry = None if parent is None else parent.entry(path[-1])
     if parent is None or entry is None:
         return
-    _remove(draft, parent, entry)
-    remove_if_empty(draft, path[:-1])
+    _remove(buffer, parent, entry)
+    remove_if_empty(buffer, path[:-1])
 
 
-def remove_item(draft: Draft, array: Node, index: int) -> None:
-    _remove(draft, array, array.entries[index])
+def remove_item(buffer: EditBuffer, array: Node, index: int) -> None:
+    _remove(buffer, array, array.entries[index])
 
 
-def remove_if_empty(draft: Draft, path: Path) -> None:
-    node = find(draft.text, path)
+def remove_if_empty(buffer: EditBuffer, path: Path) -> None:
+    node = find(buffer.text, path)
     if path and node is not None and node.is_empty:
-        remove_member(draft, path)
+        remove_member(buffer, path)
 
 
 # Adding
 
 
-def _root(draft: Draft) -> Node:
+def _root(buffer: EditBuffer) -> Node:
     """The document's object; added first when there is nothing, or nothing but comments."""
-    document = parse(draft.text)
+    document = parse(buffer.text)
     if document.root is None:
-        layout = _Layout.of(draft.text)
-        missing_end = "" if draft.text[document.tail :].endswith("\n") else layout.newline
-        draft.insert(document.tail, f"{layout.newline if document.tail else ''}{{}}{missing_end}")
-        document = parse(draft.text)
+        layout = _Layout.of(buffer.text)
+        missing_end = "" if buffer.text[document.tail :].endswith("\n") else layout.newline
+        buffer.insert(document.tail, f"{layout.newline if document.tail else ''}{{}}{missing_end}")
+        document = parse(buffer.text)
     assert document.root is not None
-    return _expect(draft, document.root, OBJECT, "the document")
+    return _expect(buffer, document.root, OBJECT, "the document")
 
 
 def _nested(names: Path, value: Any) -> Any:
@@ -256,26 +256,26 @@ def _nested(names: Path, value: Any) -> Any:
     return value
 
 
-def _expect(draft: Draft, node: Node, kind: str, name: str) -> Node:
+def _expect(buffer: EditBuffer, node: Node, kind: str, name: str) -> Node:
     if node.kind != kind:
-        raise Malformed(f"{name} is not an {kind}", line_at(draft.text, node.start))
+        raise Malformed(f"{name} is not an {kind}", line_at(buffer.text, node.start))
     return node
 
 
-def _insert(draft: Draft, parent: Node, key: str | None, value: Any) -> None:
-    layout = _Layout.of(draft.text)
+def _insert(buffer: EditBuffer, parent: Node, key: str | None, value: Any) -> None:
+    layout = _Layout.of(buffer.text)
     spread = layout.is_spread(parent)
     indent = layout.indent_in(parent)
     rendered = _render(key, value, layout, indent) if spread else _render_on_one_line(key, value)
     if parent.is_empty:
         ends = (layout.newline + indent, layout.newline + layout.indent_at(parent.start)) if spread else ("", "")
-        draft.replace(parent.start + 1, parent.close, ends[0] + rendered + ends[1])
+        buffer.replace(parent.start + 1, parent.close, ends[0] + rendered + ends[1])
         return
     last = parent.entries[-1] if parent.entries else None
     separator = layout.newline + indent if spread or parent.ends_in_comment else " "
-    draft.insert(parent.tail, separator + rendered + ("," if last is not None and last.comma is not None else ""))
+    buffer.insert(parent.tail, separator + rendered + ("," if last is not None and last.comma is not None else ""))
     if last is not None and last.comma is None:
-        draft.insert(last.end, ",")
+        buffer.insert(last.end, ",")
 
 
 def _render(key: str | None, value: Any, layout: _Layout, indent: str) -> str:
@@ -328,14 +328,14 @@ class _Layout:
 # Removing
 
 
-def _remove(draft: Draft, parent: Node, entry: Entry) -> None:
+def _remove(buffer: EditBuffer, parent: Node, entry: JsonEntry) -> None:
     end = entry.end if entry.comma is None else entry.comma + 1
     if (entry.lead, end) == (parent.start + 1, parent.tail):  # alone in there, without a comment
-        draft.delete(parent.start + 1, parent.close)
+        buffer.delete(parent.start + 1, parent.close)
         return
-    needed = entry.under_comment and not _SPACE_AND_NEWLINE.match(draft.text, end)
-    draft.delete(entry.start if needed else entry.lead, end)
+    needed = entry.under_comment and not _SPACE_AND_NEWLINE.match(buffer.text, end)
+    buffer.delete(entry.start if needed else entry.lead, end)
     index = parent.entries.index(entry)
     before = parent.entries[index - 1] if index else None
     if entry.comma is None and before is not None and before.comma is not None:
-        draft.delete(before.comma, before.comma + 1)
+        buffer.delete(before.comma, before.comma + 1)

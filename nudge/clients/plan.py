@@ -1,7 +1,8 @@
-"""What connecting and disconnecting change in clients' files, the change itself, and the ledger that undoes it.
+"""What connecting and disconnecting change in clients' files, the change itself, and the record that undoes it.
 
-The ledger keeps, for each file that we changed, what we put in and what that replaced, never a copy of the file. While
-the file is as we left it, disconnecting restores every byte; otherwise our entries are found by what they say.
+`ConnectedFiles` keeps, for each file that we changed, what we put in and what that replaced, never a copy of the
+file. While the file is as we left it, disconnecting restores every byte; otherwise our entries are found by what they
+say.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.limits import CLIENT_COMMAND_TIMEOUT
 from nudge.security.secrets import redact
 
-LEDGER = "connections.json"
+CONNECTED_FILES = "connections.json"
 
 Command = tuple[str, ...]
 
@@ -51,11 +52,11 @@ class Mark:
         return None if self.created else text_edit.undo(text, self.undo)
 
 
-class Ledger:
+class ConnectedFiles:
     """The marks of all files that are connected, in a file of ours."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        self.path = os.path.join(paths.runtime_dir(environ), LEDGER)
+        self.path = os.path.join(paths.runtime_dir(environ), CONNECTED_FILES)
         self._marks = _read_marks(self.path)
 
     @property
@@ -87,7 +88,7 @@ def digest(text: str) -> str:
 
 
 def _read_marks(path: str) -> dict[str, Mark]:
-    """A ledger that cannot be read counts as empty: entries are then found by what they say."""
+    """A file that cannot be read counts as empty: entries are then found by what they say."""
     try:
         with open(path, encoding="utf-8") as file:
             return {name: _mark(raw) for name, raw in json.load(file).items()}
@@ -109,7 +110,7 @@ def _mark(raw: Any) -> Mark:
 
 
 @dataclass(frozen=True)
-class Change:
+class FileChange:
     """One file from `before` to `after`; None is no file."""
 
     file: ConfigFile
@@ -124,13 +125,15 @@ class Change:
         return self.file.path
 
 
-def connect(client: Client, executable: Executable, ledger: Ledger, home: Home | None = None) -> list[Change]:
+def connect(
+    client: Client, executable: Executable, connected_files: ConnectedFiles, home: Home | None = None
+) -> list[FileChange]:
     """The changes to the files that lack something; empty when the client is connected."""
     home = home or Home()
     variables = {_HOME: home.path}
     if moved := home.variable(client.home_variable):
         variables[client.home_variable] = moved
-    changes = (_connect(file, ledger, variables) for file in client.config_files(home, executable))
+    changes = (_connect(file, connected_files, variables) for file in client.config_files(home, executable))
     return [
         replace(change, commands=client.own_commands(change, home, executable))
         for change in changes
@@ -138,22 +141,22 @@ def connect(client: Client, executable: Executable, ledger: Ledger, home: Home |
     ]
 
 
-def disconnect(files: Sequence[ConfigFile], ledger: Ledger) -> list[Change]:
+def disconnect(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> list[FileChange]:
     """The changes to those of the files that have something of ours."""
-    changes = (_disconnect(file, ledger) for file in files)
+    changes = (_disconnect(file, connected_files) for file in files)
     return [change for change in changes if change is not None]
 
 
-def files_of(clients: Sequence[Client], ledger: Ledger) -> list[ConfigFile]:
+def files_of(clients: Sequence[Client], connected_files: ConnectedFiles) -> list[ConfigFile]:
     """The files of the clients as they are found here, and those that were connected where they were found before."""
     executable = Executable(NAME)
     here = {file.path: file for client in clients for file in client.config_files(Home(), executable)}
     before = {
         file.path: file
-        for home in ledger.homes()
+        for home in connected_files.homes()
         for client in clients
         for file in client.config_files(home, executable)
-        if file.path in ledger.paths
+        if file.path in connected_files.paths
     }
     return list({**before, **here}.values())
 
@@ -169,7 +172,7 @@ def connected_parts(files: Sequence[ConfigFile]) -> set[str]:
     return parts
 
 
-def diff(change: Change) -> Iterator[str]:
+def diff(change: FileChange) -> Iterator[str]:
     """A unified diff. The lines around the change are somebody else's, and may hold a key."""
     before, after = ((text or "").splitlines() for text in (change.before, change.after))
     name = config_files.shown(change.path)
@@ -178,37 +181,39 @@ def diff(change: Change) -> Iterator[str]:
         yield redact(line) if line.startswith(" ") else line
 
 
-def _connect(file: ConfigFile, ledger: Ledger, variables: dict[str, str]) -> Change | None:
+def _connect(file: ConfigFile, connected_files: ConnectedFiles, variables: dict[str, str]) -> FileChange | None:
     text = config_files.read(file.path)
     try:
         if text is not None and file.is_wired(text):
             return None
-        base, mark = _without_ours(file, text, ledger)
-        draft = file.wire(base or "", text or "")
+        base, mark = _without_ours(file, text, connected_files)
+        buffer = file.wire(base or "", text or "")
     except Malformed as error:
         raise _refusal(file, error) from None
     directories = mark.directories if mark is not None else config_files.missing_directories(file.path)
-    new_mark = Mark(digest(draft.text), draft.undo(), base is None, directories, variables)
-    return Change(file, text, draft.text, new_mark)
+    new_mark = Mark(digest(buffer.text), buffer.undo(), base is None, directories, variables)
+    return FileChange(file, text, buffer.text, new_mark)
 
 
-def _without_ours(file: ConfigFile, text: str | None, ledger: Ledger) -> tuple[str | None, Mark | None]:
+def _without_ours(
+    file: ConfigFile, text: str | None, connected_files: ConnectedFiles
+) -> tuple[str | None, Mark | None]:
     """The text without anything of ours, and the mark that says how it came to be."""
     if text is None:
         return None, None
-    mark = ledger.mark(file.path)
+    mark = connected_files.mark(file.path)
     if mark is not None and mark.fits(text):
         return mark.restore(text), mark
     return file.clean(text), None
 
 
-def _disconnect(file: ConfigFile, ledger: Ledger) -> Change | None:
+def _disconnect(file: ConfigFile, connected_files: ConnectedFiles) -> FileChange | None:
     text = config_files.read(file.path)
     if text is None:
         return None
-    mark = ledger.mark(file.path)
+    mark = connected_files.mark(file.path)
     after = mark.restore(text) if mark is not None and mark.fits(text) else _clean(file, text, mark)
-    return None if after == text else Change(file, text, after, directories=mark.directories if mark else [])
+    return None if after == text else FileChange(file, text, after, directories=mark.directories if mark else [])
 
 
 def _clean(file: ConfigFile, text: str, mark: Mark | None) -> str | None:
@@ -230,36 +235,36 @@ def _refusal(file: ConfigFile, error: Malformed) -> Invalid:
 # Doing it
 
 
-def apply(changes: Sequence[Change], ledger: Ledger) -> None:
+def apply(changes: Sequence[FileChange], connected_files: ConnectedFiles) -> None:
     """Make all changes or, when a file is no longer what the plan was made for, none."""
     for change in changes:
         if config_files.read(change.path) != change.before:
             name = config_files.shown(change.path)
             raise StorageFailed(f"{name} has just been changed by another program; nothing was changed, try again")
     for change in changes:
-        _apply(change, ledger)
+        _apply(change, connected_files)
 
 
-def forget(files: Sequence[ConfigFile], ledger: Ledger) -> None:
+def forget(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> None:
     """Drop the marks of files whose entries somebody else has removed."""
     for file in files:
-        if ledger.mark(file.path) is not None:
-            ledger.note(file.path, None)
+        if connected_files.mark(file.path) is not None:
+            connected_files.note(file.path, None)
 
 
-def _apply(change: Change, ledger: Ledger) -> None:
+def _apply(change: FileChange, connected_files: ConnectedFiles) -> None:
     if change.after is None:
         config_files.remove(change.path, change.directories)
     elif change.commands:
         for command in change.commands:
             _run(command)
     else:
-        ledger.note(change.path, change.mark)  # first: a mark that fits no file does no harm
+        connected_files.note(change.path, change.mark)  # first: a mark that fits no file does no harm
         config_files.write(change.path, change.after)
     if change.after is None or config_files.read(change.path) != change.after:
-        ledger.note(change.path, None)
+        connected_files.note(change.path, None)
     elif change.commands:
-        ledger.note(change.path, change.mark)
+        connected_files.note(change.path, change.mark)
 
 
 def _run(command: Command) -> None:

@@ -27,7 +27,7 @@ class _Piece:
     origin: int | None  # where the original has it; None for what was added
 
 
-class Draft:
+class EditBuffer:
     """A text under edit, in pieces that know whether and where the original has them."""
 
     def __init__(self, original: str) -> None:

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nudge.clients.text_edit import Draft, Malformed
+from nudge.clients.text_edit import EditBuffer, Malformed
 
 OPENING, CLOSING = "# >>> nudge", "# <<< nudge"
 
@@ -35,13 +35,13 @@ def table(document: dict[str, Any], parent: str, name: str) -> dict[str, Any] | 
     return entry if isinstance(entry, dict) else None
 
 
-def add(draft: Draft, parent: str, name: str, lines: list[str]) -> None:
+def add(buffer: EditBuffer, parent: str, name: str, lines: list[str]) -> None:
     """Append the table as a block of its own; `Malformed` when `parent` is written so that no table can follow."""
-    text = draft.text
+    text = buffer.text
     newline = "\r\n" if "\r\n" in text else "\n"
     lead = "" if not text else newline if text.endswith("\n") else newline * 2
-    draft.insert(len(text), lead + newline.join([OPENING, f"[{parent}.{name}]", *lines, CLOSING]) + newline)
-    if not _reads_as_table(draft.text, parent, name):
+    buffer.insert(len(text), lead + newline.join([OPENING, f"[{parent}.{name}]", *lines, CLOSING]) + newline)
+    if not _reads_as_table(buffer.text, parent, name):
         raise Malformed(f"{parent} is written so that no [{parent}.{name}] can follow; write its entries as tables")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from nudge.clients import executable, registry
 from nudge.clients.client import Client, Home
-from nudge.clients.entries import HOOK, OUR_NAMES, Entry, is_our_plugin
+from nudge.clients.entries import HOOK, OUR_NAMES, ConfigEntry, is_our_plugin
 from nudge.clients.executable import GUARD
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 
@@ -36,7 +36,7 @@ def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
 
 def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
     """The same name in two places is one server to a client; two names are two."""
-    ours: dict[str, dict[str, Entry]] = {}
+    ours: dict[str, dict[str, ConfigEntry]] = {}
     for client, entry in _entries(snapshot):
         if entry.kind != HOOK and _is_nudge(entry):
             ours.setdefault(client.title, {})[entry.name] = entry
@@ -72,17 +72,17 @@ def _install_script() -> str:
     return f"wrote {executable.guard_path()}"
 
 
-def _entries(snapshot: Snapshot) -> Iterator[tuple[Client, Entry]]:
+def _entries(snapshot: Snapshot) -> Iterator[tuple[Client, ConfigEntry]]:
     home = Home(snapshot.home, snapshot.environ)
     for client in registry.all_clients():
         yield from ((client, entry) for entry in client.entries(home, snapshot.cwd))
 
 
-def _remove_command(entry: Entry) -> str:
+def _remove_command(entry: ConfigEntry) -> str:
     return entry.remove or edit_command(entry.file)
 
 
-def _memory_tool(entry: Entry) -> str | None:
+def _memory_tool(entry: ConfigEntry) -> str | None:
     """The name that gave it away. The command itself is not repeated: it may hold a credential."""
     if _is_nudge(entry):
         return None
@@ -91,6 +91,6 @@ def _memory_tool(entry: Entry) -> str | None:
     return match.group() if match else None
 
 
-def _is_nudge(entry: Entry) -> bool:
+def _is_nudge(entry: ConfigEntry) -> bool:
     words = [os.path.basename(word) for word in entry.command.split()]
     return is_our_plugin(entry) or any(word in (*OUR_NAMES, GUARD) for word in words)

@@ -70,7 +70,7 @@ def _export(hint: Hint, reveal: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingHint:
     """A hint of a payload, whether the payload gives its time, and why it cannot be stored, if there is a reason."""
 
     hint: Hint
@@ -85,7 +85,7 @@ class Incoming:
         return cls(Hint.from_record(record["hint"]), record["has_time"], record["refusal"])
 
 
-def read_payload(payload: object, now: float, admission: Admission) -> list[Incoming]:
+def read_payload(payload: object, now: float, admission: Admission) -> list[IncomingHint]:
     """Every hint of a payload. A malformed one refuses the whole."""
     given = parse_object(payload, "payload", _PAYLOAD_FIELDS)
     read_header({name: content for name, content in given.items() if name != "components"})
@@ -103,7 +103,9 @@ def read_header(header: object) -> None:
         parse_text(given["session_id"], "payload.session_id", limits.MAX_NAME_CHARS)
 
 
-def read_components(components: object, now: float, admission: Admission, seen: set[Identity]) -> Iterator[Incoming]:
+def read_components(
+    components: object, now: float, admission: Admission, seen: set[Identity]
+) -> Iterator[IncomingHint]:
     """The hints of one page, or of all. `seen` has the identities of the pages before, and gets those of this one."""
     for component, key, raw, path in _entries(components):
         incoming = _read_hint(component, key, raw, now, path, admission)
@@ -142,7 +144,7 @@ def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
         yield parse_name(name, f"{path}.{printable(name)}"), content, f"{path}.{name}"
 
 
-def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> Incoming:
+def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> IncomingHint:
     """A redacted hint has no value; every other rule holds for it too."""
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field=path)
@@ -151,7 +153,7 @@ def _read_hint(component: str, key: str, raw: object, now: float, path: str, adm
         raise Invalid("must be true or false", field=f"{path}.redacted")
     fields = {name: content for name, content in raw.items() if name != "redacted"}
     hint = hint_from_wire(component, key, {"value": "redacted", **fields} if redacted else fields, now, path)
-    return Incoming(hint, "updated_at" in raw, _refusal(hint, redacted, admission))
+    return IncomingHint(hint, "updated_at" in raw, _refusal(hint, redacted, admission))
 
 
 def _refusal(hint: Hint, redacted: bool, admission: Admission) -> str | None:
@@ -187,7 +189,7 @@ def parse_mode(raw: object) -> str:
 
 
 def decide_import(
-    index: HintIndex, admission: Admission, now: float, incoming: Iterable[Incoming], mode: str
+    index: HintIndex, admission: Admission, now: float, incoming: Iterable[IncomingHint], mode: str
 ) -> Decision:
     """What an import changes in the store of this moment."""
     report = _Report()
@@ -207,7 +209,7 @@ def decide_import(
     return Decision(admission.make_room(index, change, now), report.to_wire())
 
 
-def _replacement(held: Hint, one: Incoming, now: float) -> Hint:
+def _replacement(held: Hint, one: IncomingHint, now: float) -> Hint:
     """A hint without a time, written by hand, replaces as a `set` does: it keeps what the one here has earned."""
     if one.has_time:
         return _numbered_after(held, one.hint)
@@ -220,7 +222,7 @@ def _numbered_after(held: Hint, new: Hint) -> Hint:
     return replace(new, version=min(max(new.version, held.version + changed), limits.MAX_VERSION))
 
 
-def _why_it_stays(held: Hint | None, new: Incoming, mode: str) -> str | None:
+def _why_it_stays(held: Hint | None, new: IncomingHint, mode: str) -> str | None:
     if held is None or mode == "replace":
         return None
     if mode == "skip":

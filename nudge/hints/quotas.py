@@ -21,7 +21,7 @@ _NO_OVERRIDE = "only the value may hold one"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SecretFinding:
     """A text that looks like a secret; the text itself is not kept."""
 
     field: str
@@ -32,7 +32,7 @@ class Finding:
         return f"looks like a secret ({self.kind}); {advice}"
 
 
-def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -> Finding | None:
+def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -> SecretFinding | None:
     """The first secret in a hint. A value marked `secret` is not searched; the rest is, since it is listed, logged and
     exported in the clear."""
     is_marked = meta.get("sensitivity") == SECRET
@@ -40,7 +40,7 @@ def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -
     for field, text in texts:
         kind = find_secret(text) if len(text) >= _SHORTEST_SECRET else None
         if kind:
-            return Finding(field, kind)
+            return SecretFinding(field, kind)
     return None
 
 
@@ -69,7 +69,7 @@ class Admission:
     secret_guard: bool
     max_hints: int
 
-    def secret_in(self, hint: Hint) -> Finding | None:
+    def secret_in(self, hint: Hint) -> SecretFinding | None:
         return find_secret_in(hint.component, hint.key, hint.value, hint.meta) if self.secret_guard else None
 
     def refuse_secret(self, hint: Hint) -> None:

@@ -15,7 +15,7 @@ from nudge.context import Context, describe_scope
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.hints import import_export, sync
 from nudge.hints.fields import parse_name, parse_text, parse_whole
-from nudge.hints.import_export import Incoming
+from nudge.hints.import_export import IncomingHint
 from nudge.hints.index import HintIndex
 from nudge.hints.model import (
     Change,
@@ -167,11 +167,11 @@ class HintStore:
         incoming = import_export.read_payload(payload, now, self._admission)
         return self.decide_incoming(now, incoming, chosen)
 
-    def read_page(self, now: float, components: object, seen: set[Identity]) -> Iterator[Incoming]:
+    def read_page(self, now: float, components: object, seen: set[Identity]) -> Iterator[IncomingHint]:
         """The hints of one page of an import, checked. Reads nothing of the store but its rules."""
         return import_export.read_components(components, now, self._admission, seen)
 
-    def decide_incoming(self, now: float, incoming: Iterable[Incoming], mode: str) -> Decision:
+    def decide_incoming(self, now: float, incoming: Iterable[IncomingHint], mode: str) -> Decision:
         return import_export.decide_import(self._index, self._admission, now, incoming, mode)
 
     def decide_sync(

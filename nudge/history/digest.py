@@ -118,7 +118,7 @@ def build(
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
-    choose = _Choice(connection, session_id)
+    choose = _LineSelection(connection, session_id)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
     hints = hint_selection.drop_covered(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
@@ -137,7 +137,7 @@ def build(
     return _compose(sections)
 
 
-class _Choice:
+class _LineSelection:
     """Which lines there is room for: those that were banned are left out, and those that were told often and never used
     come last. In one of four sessions they do not, so that each gets its chance again."""
 
@@ -257,7 +257,7 @@ def _is_of_another_branch(note: dict[str, Any], place: Place) -> bool:
 # Attempts
 
 
-def _attempt_sections(choose: _Choice, attempts: Sequence[dict[str, Any]], now: float) -> list[_Section]:
+def _attempt_sections(choose: _LineSelection, attempts: Sequence[dict[str, Any]], now: float) -> list[_Section]:
     """What is most urgent to know: an attempt whose outcome nobody has said."""
     own = [_attempt_line(row, now) for row in attempts if row["is_own"]]
     orphans = [_attempt_line(row, now) for row in attempts if not row["is_own"]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from nudge import limits
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
 from nudge.history.offers import INVOCATIONS, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
-from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, Outcome, Problem, Trail, call_of, find_problem
+from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, LessonFinder, Outcome, Problem, call_of, find_problem
 from nudge.history.shell import Simple, split_commands
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ _LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # before a fact is told at a session'
 
 
 @dataclass(slots=True)
-class Learned:
+class FactChanges:
     """What one command changes in the tables."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Learned:
 
 @dataclass(slots=True)
 class _Session:
-    trail: Trail = field(default_factory=Trail)
+    trail: LessonFinder = field(default_factory=LessonFinder)
     offered_keys: set[Key] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
 
@@ -62,9 +62,9 @@ class Facts:
 
     # Learning
 
-    def observe(self, project: str, session: str, outcome: Outcome, timestamp: float) -> Learned:
+    def observe(self, project: str, session: str, outcome: Outcome, timestamp: float) -> FactChanges:
         """Take in a command's outcome, and return what is to be stored."""
-        learned = Learned()
+        learned = FactChanges()
         if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
             return learned
         commands = split_commands(outcome.command)
@@ -94,7 +94,7 @@ class Facts:
         outcome: Outcome,
         commands: list[Simple],
         timestamp: float,
-        learned: Learned,
+        learned: FactChanges,
     ) -> None:
         for path in edited_files(commands):
             self.note_edit(session, path)
@@ -121,7 +121,7 @@ class Facts:
         return facts.setdefault(problem.key, Fact(*problem.key, problem.tool, problem.error))
 
     def _withdraw(
-        self, project: str, commands: list[Simple], problem: Problem | None, learned: Learned, *, succeeded: bool
+        self, project: str, commands: list[Simple], problem: Problem | None, learned: FactChanges, *, succeeded: bool
     ) -> None:
         """A fact goes when what it calls broken works, an answer when it fails for such a reason itself."""
         facts = self._projects.get(project, {})
@@ -141,7 +141,7 @@ class Facts:
         commands: list[Simple],
         problem: Problem | None,
         timestamp: int,
-        learned: Learned,
+        learned: FactChanges,
     ) -> None:
         facts = self._projects.get(project, {}).values()
         tools = TEST_RUNNERS.union(fact.tool for fact in facts if fact.kind in _LEAST_SESSIONS)
@@ -299,7 +299,7 @@ def load(connection: Connection, project: str | None = None) -> Facts:
     return facts
 
 
-def store(connection: Connection, learned: Learned) -> None:
+def store(connection: Connection, learned: FactChanges) -> None:
     for project, kind, subject, answer in (*learned.withdrawn, *learned.withdrawn_tests):
         connection.execute(
             "DELETE FROM facts WHERE project = ? AND kind = ? AND subject = ? AND (? IS NULL OR answer = ?)",

@@ -103,12 +103,12 @@ def find_problem(outcome: Outcome, commands: list[Simple] | None = None) -> Prob
     return None
 
 
-class Trail:
+class LessonFinder:
     """The commands of one session, in order: finds what worked in the place of what failed."""
 
     def __init__(self) -> None:
-        self._waiting: list[_Open] = []
-        self._failed: list[_Failed] = []
+        self._waiting: list[_OpenProblem] = []
+        self._failed: list[_FailedCall] = []
         self._created: set[str] = set()
 
     def add(self, outcome: Outcome, problem: Problem | None, commands: list[Simple]) -> list[Lesson]:
@@ -118,7 +118,7 @@ class Trail:
             lesson for entry in list(self._waiting) if (lesson := self._match(entry, outcome, problem, commands))
         ]
         if problem is not None and problem.missing not in self._created and _REDACTED not in outcome.command:
-            self._waiting.append(_Open(problem, outcome))
+            self._waiting.append(_OpenProblem(problem, outcome))
         return lessons + self._match_call(outcome, problem, commands)
 
     def _match_call(self, outcome: Outcome, problem: Problem | None, commands: list[Simple]) -> list[Lesson]:
@@ -128,7 +128,7 @@ class Trail:
         self._failed = [entry for entry in self._failed if entry.left >= 0]
         if outcome.error:
             if problem is None and len(commands) == 1 and not commands[0].is_anonymous:
-                self._failed.append(_Failed(commands[0], outcome))
+                self._failed.append(_FailedCall(commands[0], outcome))
             return []
         lessons = []
         for entry in list(self._failed):
@@ -141,7 +141,9 @@ class Trail:
                 self._failed.remove(entry)
         return lessons
 
-    def _match(self, entry: _Open, outcome: Outcome, problem: Problem | None, commands: list[Simple]) -> Lesson | None:
+    def _match(
+        self, entry: _OpenProblem, outcome: Outcome, problem: Problem | None, commands: list[Simple]
+    ) -> Lesson | None:
         entry.left -= 1
         is_same = problem is not None and problem.key == entry.problem.key
         answer = None if is_same else _answer(entry, commands, problem)
@@ -153,7 +155,7 @@ class Trail:
 
 
 @dataclass(slots=True)
-class _Failed:
+class _FailedCall:
     """A command that failed, and may only lack a variable or a directory."""
 
     command: Simple
@@ -162,7 +164,7 @@ class _Failed:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenProblem:
     """A problem whose answer is looked for."""
 
     problem: Problem
@@ -190,7 +192,7 @@ def _same_call(failed: Simple, commands: list[Simple]) -> str | None:
     return None
 
 
-def _answer(entry: _Open, commands: list[Simple], problem: Problem | None) -> str | None:
+def _answer(entry: _OpenProblem, commands: list[Simple], problem: Problem | None) -> str | None:
     """Return what worked: an invocation, an install, a path. A later failure counts when the tool itself ran."""
     wanted = entry.problem
     for command in commands:

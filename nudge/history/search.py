@@ -39,7 +39,7 @@ _NAMES = "|".join(_INDEXED)
 _FILTER = re.compile(rf"(-\s*)?(\{{\s*(?:{_NAMES})(?:\s+(?:{_NAMES}))*\s*\}}|(?:{_NAMES}))\s*:(?!:)")
 
 
-class Filter:
+class SearchFilter:
     """The conditions on a match beside its words."""
 
     __slots__ = ("_parts", "values")
@@ -84,7 +84,7 @@ def search_observations(
     """Return matches as previews, or in full, leaving out the projects in `hidden`. Behind what has all words
     of a question come those with some of them, marked `partial`. `now` matters only for the order `blended`."""
     tokens = _scan(query)
-    match, conditions = _Parser(tokens).parse() or '""', Filter(project, obs_type, before, after, hidden)
+    match, conditions = _Parser(tokens).parse() or '""', SearchFilter(project, obs_type, before, after, hidden)
     columns, show = (_FULL, observation) if full else (_INDEX, _preview)
     if order_by == "blended":
         ids = _best_first(_blended_scores(connection, match, conditions, now))[offset : offset + limit]
@@ -102,13 +102,13 @@ def search_observations(
     return shown
 
 
-def _count(connection: Connection, match: str, conditions: Filter) -> int:
+def _count(connection: Connection, match: str, conditions: SearchFilter) -> int:
     return int(
         connection.execute(f"SELECT count(*) {_FOUND}{conditions.sql}", (match, *conditions.values)).fetchone()[0]
     )
 
 
-def _some_words(connection: Connection, query: str, whole: str, conditions: Filter, most: int) -> list[int]:
+def _some_words(connection: Connection, query: str, whole: str, conditions: SearchFilter, most: int) -> list[int]:
     """Those with any of the words but not `whole`, by rank. An ordinary word is in half of a large history: of more
     than can be ranked in time the newest are."""
     match = f"({_any_of(query)}) NOT ({whole})"
@@ -139,7 +139,7 @@ def explain_observations(
 ) -> list[tuple[dict[str, Any], dict[str, float], list[str]]]:
     """Return what `search_observations` does, in full, each with the parts of its score and the words that it has. The
     best match has a text score of 1."""
-    match, conditions = to_match(query), Filter(project, obs_type, before, after, hidden)
+    match, conditions = to_match(query), SearchFilter(project, obs_type, before, after, hidden)
     if order_by == "blended":
         scores = _blended_scores(connection, match, conditions, now)
         ids = _best_first(scores)[offset : offset + limit]
@@ -170,7 +170,9 @@ def _best_first(scores: Mapping[int, Mapping[str, float]]) -> list[int]:
     return sorted(scores, key=lambda identity: (sum(scores[identity].values()), identity), reverse=True)
 
 
-def _blended_scores(connection: Connection, match: str, conditions: Filter, now: float) -> dict[int, dict[str, float]]:
+def _blended_scores(
+    connection: Connection, match: str, conditions: SearchFilter, now: float
+) -> dict[int, dict[str, float]]:
     """Score the best matches and the newest ones together; a row that is neither cannot win."""
     candidates: dict[int, tuple[float, int]] = {}
     for order in ("f.rank", "f.rowid DESC"):

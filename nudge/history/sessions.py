@@ -45,7 +45,7 @@ class Place:
         self.cwd, self.branch = cwd, branch
 
 
-class Entry:
+class SessionEntry:
     """An observation or a prompt, by what is told of it."""
 
     __slots__ = ("content", "id", "timestamp")
@@ -75,7 +75,7 @@ class SessionRow:
         "uncommitted",
     )
 
-    def __init__(self, connection: Connection, row: Sequence[Any], passes: _Passes) -> None:
+    def __init__(self, connection: Connection, row: Sequence[Any], passes: _PassedJobs) -> None:
         self.id, self.project, self.client, started_at, self.ended_at = row
         newest = connection.execute(
             "SELECT timestamp, branch, clone FROM observations WHERE session_id = ? ORDER BY timestamp DESC, id DESC"
@@ -109,7 +109,7 @@ class SessionRow:
         is_wip = self.commit is not None and _WIP.match(self.commit.content) is not None
         return self.failing is not None or bool(self.uncommitted) or is_wip
 
-    def _is_uncommitted(self, change: Entry) -> bool:
+    def _is_uncommitted(self, change: SessionEntry) -> bool:
         if self.clone and not is_below(change.content, self.clone):
             return False
         return self.commit is None or (change.timestamp, change.id) > (self.commit.timestamp, self.commit.id)
@@ -128,7 +128,7 @@ def latest_sessions(connection: Connection, project: str | None, now: float, exc
         " ORDER BY started_at DESC LIMIT ?",
         (*values, int(now) - limits.TOLD_SESSION_SECONDS, limits.TOLD_SESSIONS_READ),
     ).fetchall()
-    passes = _Passes(connection)
+    passes = _PassedJobs(connection)
     sessions = [SessionRow(connection, row, passes) for row in rows if row[0] != excluded]
     return sorted(sessions, key=lambda session: -session.last)
 
@@ -137,10 +137,10 @@ def own_session(connection: Connection, session_id: str) -> SessionRow | None:
     row = connection.execute(
         "SELECT id, project, client, started_at, ended_at FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
-    return SessionRow(connection, row, _Passes(connection)) if row else None
+    return SessionRow(connection, row, _PassedJobs(connection)) if row else None
 
 
-def _intents(connection: Connection, session_id: str) -> list[Entry]:
+def _intents(connection: Connection, session_id: str) -> list[SessionEntry]:
     """The user's latest prompts that led to an action, oldest first."""
     rows = connection.execute(
         "SELECT id, timestamp, content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
@@ -149,10 +149,10 @@ def _intents(connection: Connection, session_id: str) -> list[Entry]:
         " ORDER BY timestamp DESC, id DESC LIMIT ?",
         (session_id, *NOT_ACTIONS, limits.TOLD_PROMPTS_READ),
     )
-    return [Entry(*row) for row in rows][::-1]
+    return [SessionEntry(*row) for row in rows][::-1]
 
 
-def _changes(connection: Connection, session_id: str) -> list[Entry]:
+def _changes(connection: Connection, session_id: str) -> list[SessionEntry]:
     """The last change of each file, the newest at the end; the content is the path."""
     rows = connection.execute(
         "SELECT max(id), max(timestamp), file_path FROM (SELECT id, file_path, timestamp, obs_type FROM observations"
@@ -160,10 +160,10 @@ def _changes(connection: Connection, session_id: str) -> list[Entry]:
         f" AND obs_type IN ({marks(FILE_CHANGES)}) GROUP BY file_path ORDER BY max(timestamp) DESC LIMIT ?",
         (session_id, limits.TOLD_ROWS_READ, *FILE_CHANGES, limits.TOLD_FILES),
     )
-    return [Entry(*row) for row in rows][::-1]
+    return [SessionEntry(*row) for row in rows][::-1]
 
 
-def _last_commit(connection: Connection, session_id: str) -> Entry | None:
+def _last_commit(connection: Connection, session_id: str) -> SessionEntry | None:
     row = connection.execute(
         "SELECT id, timestamp, content, metadata FROM observations WHERE session_id = ? AND +obs_type = 'git_commit'"
         " ORDER BY timestamp DESC, id DESC LIMIT 1",
@@ -172,20 +172,20 @@ def _last_commit(connection: Connection, session_id: str) -> Entry | None:
     if row is None:
         return None
     subject = json.loads(row[3]).get("subject")
-    return Entry(row[0], row[1], str(subject or row[2]))
+    return SessionEntry(row[0], row[1], str(subject or row[2]))
 
 
 # What is failing
 
 
-class _Passes:
+class _PassedJobs:
     """The jobs that ended well in a project, among its newest rows; read when they are first asked for."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._projects: dict[str | None, list[tuple[int, str]]] = {}
 
-    def has_later(self, project: str | None, failed: Entry) -> bool:
+    def has_later(self, project: str | None, failed: SessionEntry) -> bool:
         """Whether the same job passed after it failed, in whichever session."""
         if project not in self._projects:
             self._projects[project] = self._read(project)
@@ -202,7 +202,7 @@ class _Passes:
         return [(timestamp, content) for timestamp, content in rows]
 
 
-def _failures(connection: Connection, session_id: str) -> Iterator[Entry]:
+def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]:
     """The jobs that failed and did not pass afterwards, whatever their arguments, the last one first. A run of the
     whole suite or of a linter counts no more once the session committed: it moved on."""
     rows = connection.execute(
@@ -219,7 +219,7 @@ def _failures(connection: Connection, session_id: str) -> Iterator[Entry]:
             passed |= programs
             is_committed = is_committed or obs_type == "git_commit"
         elif programs and not programs & passed and not (is_committed and _is_whole(content)):
-            yield Entry(identity, timestamp, content)
+            yield SessionEntry(identity, timestamp, content)
 
 
 def _programs(command: str) -> set[str]:

@@ -12,14 +12,14 @@ from nudge import limits
 from nudge.errors import NotFound
 from nudge.memories import store
 from nudge.memories.note import LONG, Draft, Lifetimes, Note, rfc3339
-from nudge.memories.store import Connection, Filter
+from nudge.memories.store import Connection, NoteFilter
 
 _TIMES = ("created_at", "updated_at", "last_accessed_at", "expires_at")
 _DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confidence", "source", "metadata", "origin")
 
 
 def forget(
-    connection: Connection, where: Filter, pattern: str | None, now: float, *, dry_run: bool = False
+    connection: Connection, where: NoteFilter, pattern: str | None, now: float, *, dry_run: bool = False
 ) -> list[Note]:
     """Move the notes that the filter and the words name to the archive; returns them."""
     notes = store.matching(connection, where, pattern, now)
@@ -131,7 +131,7 @@ def consolidate(connection: Connection, ids: Sequence[int], draft: Draft, now: f
     return whole
 
 
-def groups(connection: Connection, where: Filter, least: int, now: float) -> list[tuple[str, str, list[Note]]]:
+def groups(connection: Connection, where: NoteFilter, least: int, now: float) -> list[tuple[str, str, list[Note]]]:
     """Notes that may become one, as (namespace, tag, notes): those with the same first tag in a namespace, at least
     `least` of them, and no more than fit into one note."""
 

@@ -21,7 +21,7 @@ NOT_INJECTED: Mapping[str, Any] = {"included": False, "section": None, "tokens":
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class NoteExplanation:
     """A note with its score and the words of the query that it has; `rank` is None when the query did not find it."""
 
     note: Note
@@ -67,7 +67,7 @@ def other_project(note: Note) -> dict[str, str]:
 
 
 def item(
-    explained: Explained, *, requested: bool, project: str | None, pack_context: Mapping[str, Any] | None
+    explained: NoteExplanation, *, requested: bool, project: str | None, pack_context: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The explanation of one note. `requested`: its id was named; `project`: the one that was asked for."""
     note, rank = explained.note, explained.rank

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nudge.memories import store
 from nudge.memories.note import Note
 from nudge.memories.retrieval import Words, count_matches, count_notes, words_in
-from nudge.memories.store import Connection, Filter
+from nudge.memories.store import Connection, NoteFilter
 from nudge.stop_words import STOP_WORDS, content_words
 
 THRESHOLD = 10.0
@@ -54,7 +54,9 @@ class RelevantNote:
     words: tuple[str, ...]
 
 
-def relevant_notes(connection: Connection, prompt: str, where: Filter, limit: int, now: float) -> list[RelevantNote]:
+def relevant_notes(
+    connection: Connection, prompt: str, where: NoteFilter, limit: int, now: float
+) -> list[RelevantNote]:
     """The notes that the prompt, or a sentence of it, is about, best first; mostly none."""
     weigh = _Weights(connection, where.namespaces)
     best: dict[int, RelevantNote] = {}

@@ -36,7 +36,7 @@ Connection = sqlite3.Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class NoteFilter:
     """Which notes are meant. `namespaces` is None for all; `hidden` are namespaces that the caller may not see."""
 
     namespaces: tuple[str, ...] | None = None
@@ -271,7 +271,7 @@ def get_many(connection: Connection, ids: Sequence[int], now: float) -> dict[int
     return {note.id: note for note in map(_note, rows)}
 
 
-def listed(connection: Connection, where: Filter, limit: int, now: float, offset: int = 0) -> list[Note]:
+def listed(connection: Connection, where: NoteFilter, limit: int, now: float, offset: int = 0) -> list[Note]:
     """Return notes by priority, the newest first among equals."""
     parts, values = where.where(now)
     rows = connection.execute(
@@ -282,7 +282,7 @@ def listed(connection: Connection, where: Filter, limit: int, now: float, offset
     return [_note(row) for row in rows]
 
 
-def matching(connection: Connection, where: Filter, pattern: str | None, now: float) -> list[Note]:
+def matching(connection: Connection, where: NoteFilter, pattern: str | None, now: float) -> list[Note]:
     """Return every note that the filter and all the words of `pattern` mean, in the order of their ids; no open
     attempt."""
     parts, values = where.where(now)
@@ -302,12 +302,12 @@ def expired(connection: Connection, now: float, limit: int) -> list[Note]:
     return [_note(row) for row in rows]
 
 
-def search(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
+def search(connection: Connection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
     """Return the notes that have all the words, ranked without regard to their tier."""
     return _ranked(connection, Words.parse(text, all_needed=True), where, limit, now)
 
 
-def recall(connection: Connection, text: str, where: Filter, limit: int, now: float) -> list[Match]:
+def recall(connection: Connection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
     """Return the notes that have any of the words, ranked. The caller touches what it returns."""
     return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
 
@@ -357,7 +357,7 @@ def similar_titles(connection: Connection, note: Note, now: float, limit: int = 
     return [note_id for count, note_id in shared if count >= most_of(words)][:limit]
 
 
-def _ranked(connection: Connection, words: Words, where: Filter, limit: int, now: float) -> list[Match]:
+def _ranked(connection: Connection, words: Words, where: NoteFilter, limit: int, now: float) -> list[Match]:
     condition = Condition(*where.where(now), where.namespaces, columns=_FACTORS)
     matches = best_matches(connection, words, condition, needed=limit, limit=max(_CANDIDATES, limit))
     if not matches:

@@ -29,7 +29,7 @@ from nudge.memories.note import (
     parse_time,
     rfc3339,
 )
-from nudge.memories.store import Connection, Filter
+from nudge.memories.store import Connection, NoteFilter
 
 CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED = (
     *("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused"),
@@ -38,7 +38,7 @@ _UID = re.compile(r"[0-9a-f]{24}")
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingNote:
     """A note on its way into a store. `source_id` is its id where it comes from, which links name; `uid` and
     `updated_at` are None in files that were written by hand."""
 
@@ -51,7 +51,7 @@ class Incoming:
     access_count: int = 0
 
     @classmethod
-    def of(cls, note: Note) -> Incoming:
+    def of(cls, note: Note) -> IncomingNote:
         return cls(
             replace(note.draft, expires_at=note.expires_at),
             note.id,
@@ -80,7 +80,7 @@ class IncomingLink:
 
 
 def export_page(
-    connection: Connection, where: Filter, now: float, after: int, room: int
+    connection: Connection, where: NoteFilter, now: float, after: int, room: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int | None]:
     """Return notes with ids above `after` in that order, as many as fit into `room` bytes and at least one; their
     outgoing links; and the last id when there may be more."""
@@ -97,9 +97,9 @@ def export_page(
     return memories, links, None
 
 
-def all_notes(connection: Connection, now: float) -> Iterator[Incoming]:
+def all_notes(connection: Connection, now: float) -> Iterator[IncomingNote]:
     """Every note of a store that has not expired."""
-    return map(Incoming.of, _notes(connection, Filter(), now, 0))
+    return map(IncomingNote.of, _notes(connection, NoteFilter(), now, 0))
 
 
 def all_links(connection: Connection) -> Iterator[IncomingLink]:
@@ -107,7 +107,7 @@ def all_links(connection: Connection) -> Iterator[IncomingLink]:
     return (IncomingLink(*row) for row in rows)
 
 
-def _notes(connection: Connection, where: Filter, now: float, after: int) -> Iterator[Note]:
+def _notes(connection: Connection, where: NoteFilter, now: float, after: int) -> Iterator[Note]:
     parts, values = where.where(now)
     return store.select(connection, f"{' AND '.join(parts)} AND n.id > ? ORDER BY n.id", (*values, after))
 
@@ -124,7 +124,7 @@ def _link_row(row: tuple[int, int, str, float]) -> dict[str, Any]:
 # In
 
 
-def parse_note(fields: Mapping[str, Any], now: float, namespace: str) -> Incoming:
+def parse_note(fields: Mapping[str, Any], now: float, namespace: str) -> IncomingNote:
     """Validate one note of an import. An expiry in the past is no error: the note is counted as expired."""
     expires_at = None if fields.get("expires_at") is None else parse_time(fields["expires_at"], "expires_at")
     others = {name: value for name, value in fields.items() if name != "expires_at"}
@@ -135,7 +135,7 @@ def parse_note(fields: Mapping[str, Any], now: float, namespace: str) -> Incomin
     count = fields.get("access_count", 0)
     if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**53:
         raise Invalid("must be a whole number, 0 or more", field="access_count")
-    return Incoming(
+    return IncomingNote(
         replace(draft, expires_at=expires_at, origin=check_metadata(fields.get("origin") or {}, "origin")),
         None if fields.get("id") is None else parse_id(fields["id"]),
         uid,
@@ -175,7 +175,7 @@ class Merge:
     counts: Counter[str] = field(default_factory=Counter)
     _ids: dict[int, int] = field(default_factory=dict)
 
-    def notes(self, incoming: Iterable[Incoming]) -> None:
+    def notes(self, incoming: Iterable[IncomingNote]) -> None:
         for one in incoming:
             note_id, outcome = self._put(one)
             self.counts[outcome] += 1
@@ -194,7 +194,7 @@ class Merge:
         names = (CREATED, UPDATED, UNCHANGED, EXPIRED, FORGOTTEN, CONFLICT, REFUSED, "links")
         return {name: self.counts[name] for name in names}
 
-    def _put(self, one: Incoming) -> tuple[int | None, str]:
+    def _put(self, one: IncomingNote) -> tuple[int | None, str]:
         if one.is_expired(self.now):
             return None, EXPIRED
         if self.is_refused is not None and self.is_refused(one.draft):
@@ -226,7 +226,7 @@ class Merge:
         sql = "SELECT 1 FROM archived_notes WHERE uid = ? AND archive_reason IN ('forgotten', 'consolidated')"
         return self.connection.execute(sql, (uid,)).fetchone() is not None
 
-    def _insert(self, one: Incoming) -> int:
+    def _insert(self, one: IncomingNote) -> int:
         note = store.insert(
             self.connection,
             one.draft,

@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
 from nudge.server import jsonrpc, rest
-from nudge.server.http_connections import Connection, Listener, plain
+from nudge.server.http_connections import HttpConnection, Listener, plain
 from nudge.server.mcp import read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.strict_json import JsonError
@@ -94,7 +94,7 @@ class HttpServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
-        assert isinstance(connection, Connection)
+        assert isinstance(connection, HttpConnection)
         try:
             _check_browser(request.headers)
             handler = self._admit(request, connection)
@@ -104,7 +104,7 @@ class HttpServer:
         finally:
             connection.busy = False
 
-    def _admit(self, request: web.BaseRequest, connection: Connection) -> Handler:
+    def _admit(self, request: web.BaseRequest, connection: HttpConnection) -> Handler:
         """Return what serves this request, once it may be served; raise _Refused otherwise."""
         headers, target = request.headers, request.raw_path
         if target[:1] != "/" or request.version.major != 1:
@@ -254,9 +254,9 @@ async def _read_body(request: web.BaseRequest) -> bytes:
     except web.HTTPRequestEntityTooLarge:
         raise _too_large() from None
     except TimeoutError:
-        raise _Refused(408, "the body did not arrive in time", Connection="close") from None
+        raise _Refused(408, "the body did not arrive in time", HttpConnection="close") from None
     except (web.RequestPayloadError, HttpProcessingError):
-        raise _Refused(400, "not a body that this server understands", Connection="close") from None
+        raise _Refused(400, "not a body that this server understands", HttpConnection="close") from None
 
 
 def _too_large() -> _Refused:

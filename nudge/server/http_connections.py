@@ -29,8 +29,8 @@ class Listener:
     """Accepts connections on `listening` and gives their requests to `handler`."""
 
     def __init__(self, handler: Handler, listening: socket.socket) -> None:
-        self.connections: set[Connection] = set()
-        self.unauthenticated: set[Connection] = set()
+        self.connections: set[HttpConnection] = set()
+        self.unauthenticated: set[HttpConnection] = set()
         self._room = asyncio.Event()
         self._warned = False
         self._socket = listening
@@ -64,7 +64,7 @@ class Listener:
                 await asyncio.sleep(_ACCEPT_RETRY)
                 continue
             try:
-                await loop.connect_accepted_socket(lambda: Connection(self, self._server, loop), accepted)
+                await loop.connect_accepted_socket(lambda: HttpConnection(self, self._server, loop), accepted)
             except OSError:
                 accepted.close()
 
@@ -80,21 +80,21 @@ class Listener:
             self._warned = True
             _log.warning("%s (logged once)", what)
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: HttpConnection) -> None:
         self.connections.add(connection)
         self.unauthenticated.add(connection)
 
-    def authenticated(self, connection: Connection) -> None:
+    def authenticated(self, connection: HttpConnection) -> None:
         self.unauthenticated.discard(connection)
         self._room.set()
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
         self.connections.discard(connection)
         self.unauthenticated.discard(connection)
         self._room.set()
 
 
-class Connection(web.RequestHandler):
+class HttpConnection(web.RequestHandler):
     """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
 
     __slots__ = ("_listener", "_reaper", "authenticated", "busy")
@@ -161,7 +161,7 @@ class Connection(web.RequestHandler):
 
 
 def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writer: Any, task: Any) -> web.BaseRequest:
-    assert isinstance(protocol, Connection)
+    assert isinstance(protocol, HttpConnection)
     protocol.busy = True
     loop = asyncio.get_running_loop()
     return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=limits.MAX_BODY_BYTES)

@@ -45,7 +45,7 @@ def handshake() -> dict[str, Any]:
     return data
 
 
-class ToolCall:
+class McpToolCall:
     """A `tools/call` that needs no SDK: the operation's name and its parameters."""
 
     __slots__ = ("arguments", "operation")
@@ -57,7 +57,7 @@ class ToolCall:
 # What comes in
 
 
-def read_tool_call(message: Any) -> ToolCall | None:
+def read_tool_call(message: Any) -> McpToolCall | None:
     """The call of a known tool; None for everything that is the SDK's to answer."""
     if not _is_request(message, "tools/call"):
         return None
@@ -68,7 +68,7 @@ def read_tool_call(message: Any) -> ToolCall | None:
     if not isinstance(name, str) or not isinstance(arguments, dict | None) or not _knows_meta(params.get("_meta")):
         return None
     operation = find_operation(name)
-    return None if operation is None else ToolCall(operation, arguments or {})
+    return None if operation is None else McpToolCall(operation, arguments or {})
 
 
 def read_client(message: Any) -> str | None:

@@ -60,7 +60,7 @@ class McpServer:
         loading = self._load()
         return loading.done() or bool((await asyncio.wait((loading,), timeout=timeout))[0])
 
-    async def _call_tool(self, message: dict[str, Any], tool: mcp.ToolCall, call: Call) -> dict[str, Any]:
+    async def _call_tool(self, message: dict[str, Any], tool: mcp.McpToolCall, call: Call) -> dict[str, Any]:
         if (client := mcp.read_client(message)) is not None:  # since 2026-07-28 each request says who sends it
             call = replace(call, client=client)
         try:

@@ -17,8 +17,8 @@ from nudge.ipc.client import Request
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.lock import Flock
 from nudge.server.mcp import (
+    McpToolCall,
     StdioClient,
-    ToolCall,
     cancelled_id,
     has_own_text,
     is_notification,
@@ -46,7 +46,7 @@ class _Pending:
 
     __slots__ = ("cancelled", "message", "request", "sent", "tool")
 
-    def __init__(self, message: Any, tool: ToolCall | None, request: Request) -> None:
+    def __init__(self, message: Any, tool: McpToolCall | None, request: Request) -> None:
         self.message, self.tool, self.request = message, tool, request
         self.sent = self.cancelled = False
 

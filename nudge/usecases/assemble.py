@@ -18,7 +18,7 @@ from nudge.history import facts, projects
 from nudge.history.ledger import IDENTITY, Line
 from nudge.memories.note import ATTEMPT, GLOBAL
 from nudge.memories.relevance import RelevantNote, relevant_notes, subject_words
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from nudge.text import quote, quote_name, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -108,7 +108,7 @@ def notes_about(
 ) -> list[RelevantNote]:
     """Notes of the caller's repo, and those that are for everywhere. An attempt counts when it was resolved."""
     names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
-    where = Filter(namespaces=names, kinds=tuple(kinds), without_open_attempts=True)
+    where = NoteFilter(namespaces=names, kinds=tuple(kinds), without_open_attempts=True)
     return relevant_notes(connection, prompt, where, limit, now)
 
 

@@ -42,7 +42,7 @@ def _any_event(_paths: Iterable[str], _context: Context) -> bool:
     return True
 
 
-class Filter:
+class EventFilter:
     """Which events to record. `wanted` gets the paths of an event and its context, and refuses what the user's settings
     keep from being recorded."""
 
@@ -78,7 +78,7 @@ class Position:
         self.inode, self.size, self.offset = inode, size, offset
 
 
-class State:
+class BackfillState:
     """The positions, saved in the runtime directory. They hold for one database: for another all is read again."""
 
     def __init__(self, directory: str, database: str) -> None:
@@ -112,7 +112,7 @@ def _identity(path: str) -> list[int] | None:
     return [status.st_dev, status.st_ino]
 
 
-class File:
+class TranscriptFile:
     """A transcript with new entries."""
 
     __slots__ = ("inode", "offset", "path", "size")
@@ -124,10 +124,10 @@ class File:
             self.offset = position.offset
 
 
-def find(root: str, state: State, since: float | None = None) -> list[File]:
+def find(root: str, state: BackfillState, since: float | None = None) -> list[TranscriptFile]:
     """The transcripts below `root` that have grown since they were read, by time of the last write: a copy of a session
     comes after it."""
-    files: list[tuple[float, File]] = []
+    files: list[tuple[float, TranscriptFile]] = []
     for path in _transcripts(root):
         try:
             status = os.stat(path)
@@ -136,14 +136,14 @@ def find(root: str, state: State, since: float | None = None) -> list[File]:
         position = state.positions.get(path)
         unchanged = position is not None and (position.inode, position.size) == (status.st_ino, status.st_size)
         if not unchanged and (since is None or status.st_mtime >= since):
-            files.append((status.st_mtime, File(path, status, position)))
+            files.append((status.st_mtime, TranscriptFile(path, status, position)))
     return [file for _, file in sorted(files, key=lambda pair: (pair[0], pair[1].path))]
 
 
-def find_all(roots: Iterable[str]) -> list[File]:
+def find_all(roots: Iterable[str]) -> list[TranscriptFile]:
     """All transcripts that are named or below a directory that is, whole."""
     named = (path for root in roots for path in ([root] if os.path.isfile(root) else _transcripts(root)))
-    return [File(path, os.stat(path), None) for path in dict.fromkeys(named)]
+    return [TranscriptFile(path, os.stat(path), None) for path in dict.fromkeys(named)]
 
 
 def _transcripts(root: str) -> Iterator[str]:
@@ -169,7 +169,9 @@ def extract_event(
 class Backfill:
     """One run over `files`. With `call` it sends what it reads; without, it only counts."""
 
-    def __init__(self, files: list[File], condition: Filter, state: State, call: Call | None = None) -> None:
+    def __init__(
+        self, files: list[TranscriptFile], condition: EventFilter, state: BackfillState, call: Call | None = None
+    ) -> None:
         self._files, self._filter, self._state, self._call = files, condition, state, call
         self._batch: list[Event] = []
         self._bytes = 0
@@ -195,7 +197,7 @@ class Backfill:
             "types": dict(sorted(self.types.items())),
         }
 
-    def _read(self, file: File, progress: Callable[[int], None]) -> None:
+    def _read(self, file: TranscriptFile, progress: Callable[[int], None]) -> None:
         """`file.size` is from when the file was found: what was added since then is left for the next run."""
         try:
             with open(file.path, "rb") as opened:

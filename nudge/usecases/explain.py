@@ -20,9 +20,9 @@ from nudge.history import views
 from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
-from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, Explained, error
+from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
 from nudge.memories.retrieval import Words
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -68,23 +68,23 @@ class Explanation(Result):
 
 async def explain(app: App, params: Explain, call: Call) -> Any:
     """A call that asks for nothing, or for what cannot be searched, is answered with errors in the envelope."""
-    asked = _Asked(params, app.now())
-    variants = [variant for name in asked.names for variant in _variants(app, name, params, call, asked)]
+    request = _Request(params, app.now())
+    variants = [variant for name in request.names for variant in _variants(app, name, params, call, request)]
     visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
-        explanations: list[Explained] = []
-        if connection is not None and asked.settle_project(connection, visible):
-            explanations = asked.notes(connection)
+        explanations: list[NoteExplanation] = []
+        if connection is not None and request.settle_project(connection, visible):
+            explanations = request.notes(connection)
         pack = connection if params.include_pack_context else None
-        return asked.envelope(
+        return request.envelope(
             [
-                *(asked.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in explanations),
-                *(asked.hint_item(one, _pack_context(pack, one.name)) for one in variants),
+                *(request.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in explanations),
+                *(request.hint_item(one, _pack_context(pack, one.name)) for one in variants),
             ]
         )
 
-    return await app.read(read) if asked.needs_database else read(None)
+    return await app.read(read) if request.needs_database else read(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _Variant:
         return f"{self.hint.component}/{self.hint.key}"
 
 
-class _Asked:
+class _Request:
     """One request: what it asks for, and what is wrong with it."""
 
     def __init__(self, params: Explain, now: float) -> None:
@@ -111,7 +111,7 @@ class _Asked:
         self.ids = list(dict.fromkeys(params.ids or ()))
         self.names = list(dict.fromkeys(params.names or ()))
         self.project = params.project
-        self._where = Filter()
+        self._where = NoteFilter()
 
     @property
     def needs_database(self) -> bool:
@@ -128,7 +128,7 @@ class _Asked:
         self.project = self._where.namespaces[0] if self._where.namespaces else None
         return True
 
-    def notes(self, connection: sqlite3.Connection) -> list[Explained]:
+    def notes(self, connection: sqlite3.Connection) -> list[NoteExplanation]:
         """The query's results by rank, then the other ids in the order of the request."""
         query, now = self.query, self.now
         matches = [] if query is None else notes.recall(connection, query, self._where, self._params.limit, now)
@@ -136,7 +136,8 @@ class _Asked:
         by_id = notes.get_many(connection, self.ids, now)
         words = notes.matched_words(connection, query, ranked | by_id.keys())
         explanations = [
-            Explained(match.note, match.score, words[match.note.id], rank) for rank, match in enumerate(matches, 1)
+            NoteExplanation(match.note, match.score, words[match.note.id], rank)
+            for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
         scores = notes.scores_of(connection, query, others, matches, now)
@@ -147,14 +148,14 @@ class _Asked:
             elif self.project is not None and note.draft.namespace != self.project:
                 self._miss(note_id, explaining.other_project(note))
             elif note_id not in ranked:
-                explanations.append(Explained(note, scores[note_id], words[note_id]))
+                explanations.append(NoteExplanation(note, scores[note_id], words[note_id]))
         return explanations
 
     def _miss(self, note_id: int, reason: dict[str, str]) -> None:
         self.missing.append(note_id)
         self.errors.append(reason)
 
-    def note_item(self, one: Explained, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
+    def note_item(self, one: NoteExplanation, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
         requested = one.note.id in self.ids
         return explaining.item(one, requested=requested, project=self.project, pack_context=pack_context)
 
@@ -206,18 +207,18 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
     return query
 
 
-def _variants(app: App, name: str, params: Explain, call: Call, asked: _Asked) -> list[_Variant]:
+def _variants(app: App, name: str, params: Explain, call: Call, request: _Request) -> list[_Variant]:
     """All variants of a hint: those that apply here by rank, then the others."""
     component, _, key = name.partition("/")
-    store, now = app.session.store, asked.now
+    store, now = app.session.store, request.now
     context = call.merge_context(Context.parse(params.context), store.env_names(component, key))
     try:
         held = [hint for hint in store.live_hints(now, component) if hint.key == key]
     except Invalid as refused:
-        asked.errors.append(error(INVALID_ARGUMENT, refused.message, "names"))
+        request.errors.append(error(INVALID_ARGUMENT, refused.message, "names"))
         return []
     if not held:
-        asked.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
+        request.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
     checked = [
         (hint, hint.scope.check(context)) for hint in sorted(held, key=lambda hint: ranking.order_key(hint, now))
     ]

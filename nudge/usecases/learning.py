@@ -126,7 +126,7 @@ async def _load_facts(app: App, database: Database) -> facts.Facts:
     return app.facts
 
 
-async def _store(database: Database, learned: facts.Learned) -> None:
+async def _store(database: Database, learned: facts.FactChanges) -> None:
     """What cannot be stored is known until the server ends: no reason to refuse the event."""
     try:
         await database.write(lambda connection: facts.store(connection, learned))

@@ -26,7 +26,7 @@ from nudge.memories.note import (
     parse_draft,
     parse_time,
 )
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from nudge.usecases.agent_sessions import agent_session
 from nudge.usecases.app import App, parse_params
 from nudge.usecases.call import Call
@@ -258,9 +258,9 @@ class Visible:
     async def to(cls, app: App, call: Call) -> Visible:
         return cls(visible_to(call, app.session.settings).private, await caller_namespace(InContext(), call))
 
-    def filter(self, connection: sqlite3.Connection, params: Filters) -> Filter:
+    def filter(self, connection: sqlite3.Connection, params: Filters) -> NoteFilter:
         namespace = params.namespace and namespaces.find(connection, params.namespace)
-        return Filter(
+        return NoteFilter(
             namespaces=(namespace,) if namespace else None,
             tier=params.tier,
             tags=tuple(params.tags or ()),

@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.errors import Invalid, StorageFailed
 from nudge.memories import transfer
 from nudge.memories.note import GLOBAL, Draft, find_secret_in, rfc3339
-from nudge.memories.transfer import Incoming, IncomingLink, Merge
+from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
 from nudge.security.paths import normalise_path
 from nudge.storage import migrations
 from nudge.storage.database import Database
@@ -121,7 +121,7 @@ def _staged(app: App, params: ImportMemories) -> StagedNotes:
 
 def _valid_page(
     params: ImportMemories, already: int, now: float, guard: bool
-) -> tuple[list[Incoming], list[IncomingLink], list[dict[str, Any]], int]:
+) -> tuple[list[IncomingNote], list[IncomingLink], list[dict[str, Any]], int]:
     """What of a page can be stored, and an error for each of the others by its place in the whole import."""
     notes, links, errors = [], [], []
     for index, fields in enumerate(params.memories, already):
@@ -140,7 +140,9 @@ def _valid_page(
     return notes, links, errors, len(params.memories)
 
 
-def _merge(merge: Merge, notes: Iterable[Incoming], links: Iterable[IncomingLink], *, dry_run: bool) -> dict[str, int]:
+def _merge(
+    merge: Merge, notes: Iterable[IncomingNote], links: Iterable[IncomingLink], *, dry_run: bool
+) -> dict[str, int]:
     """Put everything into the store; a dry run does the whole work and takes it back."""
     merge.connection.execute("SAVEPOINT transfer")
     try:

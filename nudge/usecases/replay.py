@@ -13,7 +13,7 @@ from nudge.context import resolve
 from nudge.history import facts
 from nudge.history.facts import Facts
 from nudge.history.offers import Key, Offer
-from nudge.usecases.backfill import File, extract_event
+from nudge.usecases.backfill import TranscriptFile, extract_event
 
 Event = dict[str, Any]
 SPARED, ANSWERED = "spared", "answered"
@@ -101,7 +101,7 @@ def _known_failures(session: _Session) -> Iterator[KnownFailure]:
         )
 
 
-def replay(files: list[File], progress: Callable[[int], None] = lambda _bytes: None) -> dict[str, Any]:
+def replay(files: list[TranscriptFile], progress: Callable[[int], None] = lambda _bytes: None) -> dict[str, Any]:
     """Read the transcripts, and play their commands in order of time."""
     events: list[Event] = []
     resolve_once = lru_cache(maxsize=None)(resolve)

@@ -14,10 +14,9 @@ from typing import IO, Any, TypeVar
 
 from nudge import limits
 from nudge.errors import NotFound, QuotaExceeded, StorageFailed
-from nudge.hints.import_export import Incoming
+from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Hint, Identity
-from nudge.memories.transfer import Incoming as IncomingNote
-from nudge.memories.transfer import IncomingLink
+from nudge.memories.transfer import IncomingLink, IncomingNote
 
 _now = time.monotonic
 
@@ -29,14 +28,14 @@ class StagedImport:
 
     mode: str
     file: IO[bytes]
-    secret_hints: list[Incoming] = field(default_factory=list)
+    secret_hints: list[IncomingHint] = field(default_factory=list)
     pages: int = 0
     hints: int = 0
     seen: set[Identity] = field(default_factory=set)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     touched: float = field(default_factory=lambda: _now())
 
-    def append(self, incoming: list[Incoming]) -> None:
+    def append(self, incoming: list[IncomingHint]) -> None:
         """Blocks: for a worker thread."""
         self.file.seek(0, os.SEEK_END)
         self.secret_hints += [one for one in incoming if one.hint.secret]
@@ -48,9 +47,9 @@ class StagedImport:
         self.pages += 1
         self.hints += len(incoming)
 
-    def read(self) -> Iterator[Incoming]:
+    def read(self) -> Iterator[IncomingHint]:
         self.file.seek(0)
-        yield from (Incoming.from_record(json.loads(line)) for line in self.file)
+        yield from (IncomingHint.from_record(json.loads(line)) for line in self.file)
         yield from self.secret_hints
 
     def close(self) -> None:
@@ -180,5 +179,5 @@ class Transfers:
         return one
 
 
-def _line(one: Incoming) -> bytes:
+def _line(one: IncomingHint) -> bytes:
     return json.dumps(one.to_record(), separators=(",", ":")).encode() + b"\n"

@@ -13,7 +13,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import Invalid, QuotaExceeded
 from nudge.hints import import_export
-from nudge.hints.import_export import Incoming
+from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Hint
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call
@@ -165,7 +165,7 @@ async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
         return {"pages": staged.pages, "hints": staged.hints}
 
 
-def _stage(staged: StagedImport, hints: Iterator[Incoming]) -> None:
+def _stage(staged: StagedImport, hints: Iterator[IncomingHint]) -> None:
     incoming = list(hints)
     if len(staged.seen) > limits.MAX_STAGED_HINTS:
         raise QuotaExceeded(

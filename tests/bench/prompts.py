@@ -20,7 +20,7 @@ from typing import Any
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.memories.relevance import RelevantNote, relevant_notes
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from tests.bench.report import Row
 from tests.bench.retrieval import STORE_SIZE, Question, filled, questions
 from tests.harness import Machine
@@ -75,7 +75,7 @@ def _in_stores(asked: list[Question], replayed: list[str]) -> tuple[list[bool | 
 
 
 def _first(notes: sqlite3.Connection, prompt: str) -> RelevantNote | None:
-    return next(iter(relevant_notes(notes, prompt, Filter(), 3, _NOW + 1)), None)
+    return next(iter(relevant_notes(notes, prompt, NoteFilter(), 3, _NOW + 1)), None)
 
 
 def _count(notes: sqlite3.Connection, prompts: Iterable[str]) -> tuple[int, int]:

@@ -236,7 +236,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
         paths.START_LOCK,
         paths.START_REPORT,
     }
-    files |= {switch.FILE, plan.LEDGER, f"{spool.FOLDER}/"}
+    files |= {switch.FILE, plan.CONNECTED_FILES, f"{spool.FOLDER}/"}
     assert set(re.findall(r"`([^`]+)`", runtime[0])) == files
 
 

@@ -12,7 +12,7 @@ import pytest
 from nudge.clients import config_files, plan, registry
 from nudge.clients.client import Client, Home
 from nudge.clients.executable import Executable
-from nudge.clients.plan import Change, Ledger, Mark
+from nudge.clients.plan import ConnectedFiles, FileChange, Mark
 from nudge.errors import Invalid, StorageFailed
 
 from . import corpus
@@ -21,15 +21,15 @@ from .homes import tree
 EVERY_CLIENT = pytest.mark.parametrize("client", registry.all_clients(), ids=lambda client: client.name)
 
 
-def connect(client: Client, executable: str = "/opt/nudge") -> list[Change]:
-    ledger = Ledger()
+def connect(client: Client, executable: str = "/opt/nudge") -> list[FileChange]:
+    ledger = ConnectedFiles()
     changes = plan.connect(client, Executable(executable), ledger)
     plan.apply(changes, ledger)
     return changes
 
 
-def disconnect(client: Client) -> list[Change]:
-    ledger = Ledger()
+def disconnect(client: Client) -> list[FileChange]:
+    ledger = ConnectedFiles()
     changes = plan.disconnect(client.config_files(Home(), Executable("nudge")), ledger)
     plan.apply(changes, ledger)
     return changes
@@ -142,7 +142,7 @@ def test_malformed_toml_is_refused_by_line(home: Path) -> None:
 
 def test_a_file_that_changes_under_the_question_is_not_overwritten(home: Path) -> None:
     """The plan was made for other bytes; nothing of it is done."""
-    ledger = Ledger()
+    ledger = ConnectedFiles()
     changes = plan.connect(registry.get("codex"), Executable("/x"), ledger)
     (home / ".codex").mkdir()
     (home / ".codex" / "hooks.json").write_text("{}")
@@ -170,7 +170,7 @@ def test_the_difference_hides_the_keys_of_others() -> None:
     """A diff shows lines around the change; some of them are nobody's business."""
     key = "ghp_" + "a1B2" * 9
     plant(registry.get("gemini"), f'{{\n  "token": "{key}"\n}}\n')
-    (change,) = plan.connect(registry.get("gemini"), Executable("/x/nudge"), Ledger())
+    (change,) = plan.connect(registry.get("gemini"), Executable("/x/nudge"), ConnectedFiles())
     lines = list(plan.diff(change))
     assert lines[0] == "--- ~/.gemini/settings.json" and key not in "".join(
         line for line in lines if line.startswith(" ")
@@ -279,12 +279,12 @@ def test_shown_paths_are_short(home: Path) -> None:
 def test_the_ledger_remembers() -> None:
     """For the next process, in a file that only its owner can read; with the last mark the file goes."""
     mark = Mark(plan.digest("abc"), [(1, 1, "x")], created=False, directories=["/d"])
-    Ledger().note("/a", mark)
-    kept = Path(os.environ["NUDGE_RUNTIME_DIR"]) / plan.LEDGER
-    assert Ledger().mark("/a") == mark and kept.stat().st_mode & 0o777 == 0o600
+    ConnectedFiles().note("/a", mark)
+    kept = Path(os.environ["NUDGE_RUNTIME_DIR"]) / plan.CONNECTED_FILES
+    assert ConnectedFiles().mark("/a") == mark and kept.stat().st_mode & 0o777 == 0o600
     assert mark.fits("abc") and not mark.fits("abd") and mark.restore("abc") == "axc"
-    Ledger().note("/a", None)
-    assert Ledger().mark("/a") is None and not kept.exists()
+    ConnectedFiles().note("/a", None)
+    assert ConnectedFiles().mark("/a") is None and not kept.exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"/a": 3}', '{"/a": {"digest": "x"}}', "\x00"])
@@ -292,5 +292,5 @@ def test_a_broken_ledger_is_none(content: str) -> None:
     """It only makes things exact; without it they still work."""
     kept = Path(os.environ["NUDGE_RUNTIME_DIR"])
     kept.mkdir()
-    (kept / plan.LEDGER).write_text(content)
-    assert Ledger().mark("/a") is None
+    (kept / plan.CONNECTED_FILES).write_text(content)
+    assert ConnectedFiles().mark("/a") is None

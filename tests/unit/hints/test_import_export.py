@@ -8,7 +8,7 @@ import pytest
 from nudge import limits
 from nudge.clock import iso
 from nudge.errors import Invalid, QuotaExceeded, ScopeInvalid
-from nudge.hints.import_export import Incoming, export_page
+from nudge.hints.import_export import IncomingHint, export_page
 from nudge.hints.model import Identity
 
 from .builders import AWS_KEY, DAY, NOW, commit, exported, finish, load, new_store, payload_with, put
@@ -364,7 +364,7 @@ def test_pages_are_read_one_by_one_and_decided_together() -> None:
         list(store.read_page(NOW, payload_with({"a": {"value": "again"}})["components"], seen))
     assert refused.value.field == "payload.components.api.hints.a"
     put(store, "api", "a", "mine")
-    staged = [Incoming.from_record(json.loads(json.dumps(one.to_record()))) for one in (*first, *second)]
+    staged = [IncomingHint.from_record(json.loads(json.dumps(one.to_record()))) for one in (*first, *second)]
     assert staged == [*first, *second]
     assert commit(store, store.decide_incoming(NOW, staged, "merge"))["skipped"] == 1
     assert finish(store.get(NOW, "api", "a"))["hint"]["value"] == "mine"

@@ -9,7 +9,7 @@ import pytest
 
 from nudge import limits
 from nudge.history import availability, facts
-from nudge.history.facts import Facts, Learned
+from nudge.history.facts import FactChanges, Facts
 from nudge.history.problems import Outcome
 from nudge.storage.migrations import migrate
 
@@ -21,7 +21,9 @@ NO_FILE = Outcome("pytest tests/test_ab.py", "ERROR: file or directory not found
 FILE = Outcome("pytest tests/test_abc.py", "", 4)
 
 
-def observe(known: Facts, session: str, *outcomes: Outcome, project: str = PROJECT, now: float = NOW) -> list[Learned]:
+def observe(
+    known: Facts, session: str, *outcomes: Outcome, project: str = PROJECT, now: float = NOW
+) -> list[FactChanges]:
     return [known.observe(project, session, outcome, now) for outcome in outcomes]
 
 

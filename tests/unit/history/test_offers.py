@@ -6,7 +6,7 @@ import sqlite3
 
 from nudge import limits
 from nudge.history import facts
-from nudge.history.facts import Facts, Learned
+from nudge.history.facts import FactChanges, Facts
 from nudge.history.problems import Outcome
 from nudge.storage.migrations import migrate
 
@@ -18,7 +18,7 @@ NO_FILE = Outcome("pytest tests/test_ab.py", "ERROR: file or directory not found
 FILE = Outcome("pytest tests/test_abc.py", "", 4)
 
 
-def observe(known: Facts, session: str, *outcomes: Outcome, now: float = NOW) -> list[Learned]:
+def observe(known: Facts, session: str, *outcomes: Outcome, now: float = NOW) -> list[FactChanges]:
     return [known.observe(PROJECT, session, outcome, now) for outcome in outcomes]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nudge.history.problems import CALL, MODULE, OPTION, PATH, PROGRAM, Outcome, Trail, find_problem
+from nudge.history.problems import CALL, MODULE, OPTION, PATH, PROGRAM, LessonFinder, Outcome, find_problem
 from nudge.history.shell import split_commands
 
 
@@ -23,7 +23,7 @@ NO_FILE = failed(
 
 
 def lessons(*outcomes: Outcome) -> list[tuple[str, str, str]]:
-    trail = Trail()
+    trail = LessonFinder()
     learned = [
         lesson
         for outcome in outcomes

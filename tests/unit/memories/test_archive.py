@@ -9,7 +9,7 @@ import pytest
 from nudge.errors import Conflict, NotFound
 from nudge.memories import archive, store
 from nudge.memories.note import Draft
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from tests.unit.memories.stored import LIFETIMES, NOW, add
 
 
@@ -22,8 +22,8 @@ def test_what_expires_or_is_forgotten_is_archived_and_comes_back(notes: sqlite3.
     restored = archive.restore(notes, note.id, later, LIFETIMES)
     assert restored.draft == note.draft and restored.expires_at == later + 21_600
     assert archive.sweep(notes, later) == 0 and archive.archived(notes, 10) == []
-    assert len(archive.forget(notes, Filter(), "fleeting", later, dry_run=True)) == 1
-    assert len(archive.forget(notes, Filter(namespaces=("global",)), "fleeting", later)) == 1
+    assert len(archive.forget(notes, NoteFilter(), "fleeting", later, dry_run=True)) == 1
+    assert len(archive.forget(notes, NoteFilter(namespaces=("global",)), "fleeting", later)) == 1
     assert archive.stats(notes)["by_reason"] == [{"reason": "forgotten", "count": 1}]
     assert archive.purge(notes) == 1
 
@@ -42,7 +42,7 @@ def test_an_expired_note_is_gone_at_once(notes: sqlite3.Connection) -> None:
     """Before the sweep it is found by nothing, and a new note may have its title; the old one is in the archive."""
     old = add(notes, "fleeting", "word", tier="short")
     later = NOW + 30_000
-    assert store.recall(notes, "word", Filter(), 10, later) == [] == store.listed(notes, Filter(), 10, later)
+    assert store.recall(notes, "word", NoteFilter(), 10, later) == [] == store.listed(notes, NoteFilter(), 10, later)
     with pytest.raises(NotFound):
         store.get(notes, old.id, later)
     new, previous = store.store(notes, Draft(title="fleeting", content="again"), later, LIFETIMES)
@@ -56,7 +56,7 @@ def test_links_come_back_with_a_note(notes: sqlite3.Connection) -> None:
     """Both ends may have been archived; the link is there again when both are."""
     one, two = add(notes, "one", "word"), add(notes, "two", "word")
     store.link(notes, one.id, two.id, "derived_from", NOW)
-    archive.forget(notes, Filter(), "word", NOW)
+    archive.forget(notes, NoteFilter(), "word", NOW)
     archive.restore(notes, one.id, NOW, LIFETIMES)
     assert store.links_of(notes, one.id) == []
     archive.restore(notes, two.id, NOW, LIFETIMES)
@@ -82,7 +82,7 @@ def test_groups_share_a_namespace_and_their_first_tag(notes: sqlite3.Connection)
         add(notes, f"large {number}", "x" * 40_000, tags=("large",))
     add(notes, "elsewhere", namespace="b", tags=("db",))
     add(notes, "untagged")
-    (group,) = archive.groups(notes, Filter(), 2, NOW)
+    (group,) = archive.groups(notes, NoteFilter(), 2, NOW)
     assert group[:2] == ("global", "db") and [note.draft.title for note in group[2]] == ["db 0", "db 1", "db 2"]
     draft = archive.consolidated_draft(*group, NOW)
     assert all(f"## db {number}\ntext" in draft.content for number in range(3))

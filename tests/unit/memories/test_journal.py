@@ -94,7 +94,7 @@ def test_an_archived_attempt_comes_back_with_its_outcome(notes: sqlite3.Connecti
     """A resolved one can be forgotten as any note."""
     attempt = start(notes)
     journal.resolve(notes, attempt, Resolution("abandoned"), NOW, LIFETIMES)
-    archive.forget(notes, store.Filter(namespaces=("api",)), None, NOW)
+    archive.forget(notes, store.NoteFilter(namespaces=("api",)), None, NOW)
     with pytest.raises(NotFound):
         journal.get(notes, attempt.id)
     archive.restore(notes, attempt.id, NOW, LIFETIMES)

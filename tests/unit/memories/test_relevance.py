@@ -10,7 +10,7 @@ import pytest
 from nudge.memories import store
 from nudge.memories.note import Draft, Lifetimes
 from nudge.memories.relevance import relevant_notes, subject_words
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from nudge.storage import migrations
 
 NOW = 1_800_000_000.0
@@ -32,7 +32,7 @@ def notes() -> Iterator[sqlite3.Connection]:
 
 
 def _titles(notes: sqlite3.Connection, prompt: str, namespace: str = "acme/api") -> list[str]:
-    found = relevant_notes(notes, prompt, Filter(namespaces=(namespace,)), 3, NOW + 1)
+    found = relevant_notes(notes, prompt, NoteFilter(namespaces=(namespace,)), 3, NOW + 1)
     return [one.note.draft.title for one in found]
 
 

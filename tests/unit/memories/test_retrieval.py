@@ -13,7 +13,7 @@ from nudge.errors import Invalid
 from nudge.memories import retrieval, scoring, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
 from nudge.memories.retrieval import Words
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from nudge.stop_words import content_words
 from nudge.storage import migrations
 
@@ -41,8 +41,8 @@ def add(notes: sqlite3.Connection, title: str, content: str = "text", **fields: 
     return store.store(notes, draft, NOW, Lifetimes())[0].id
 
 
-def found(notes: sqlite3.Connection, text: str, where: Filter | None = None, limit: int = 10) -> list[int]:
-    return [match.note.id for match in store.recall(notes, text, where or Filter(), limit, NOW)]
+def found(notes: sqlite3.Connection, text: str, where: NoteFilter | None = None, limit: int = 10) -> list[int]:
+    return [match.note.id for match in store.recall(notes, text, where or NoteFilter(), limit, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_filters_do_not_lose_matches_in_a_large_store(notes: sqlite3.Connection)
     wanted = [add(notes, f"Tagged {number}", "about a deploy", tags=("old",)) for number in range(3)]
     for number in range(200):
         add(notes, f"Number {number}", "about a deploy")
-    assert sorted(found(notes, "deploy", Filter(tags=("old",)))) == wanted
+    assert sorted(found(notes, "deploy", NoteFilter(tags=("old",)))) == wanted
 
 
 @pytest.mark.usefixtures("bounded")
@@ -113,15 +113,15 @@ def test_a_namespace_is_searched_on_its_own(notes: sqlite3.Connection) -> None:
     here = [add(notes, f"Here {number}", "about a deploy", namespace=HERE) for number in range(5)]
     for number in range(200):
         add(notes, f"There {number}", "about a deploy", namespace=THERE)
-    assert sorted(found(notes, "deploy", Filter(namespaces=(HERE,)))) == here
+    assert sorted(found(notes, "deploy", NoteFilter(namespaces=(HERE,)))) == here
 
 
 def test_a_note_that_moves_is_found_in_its_new_namespace(notes: sqlite3.Connection) -> None:
     """The index follows the namespace."""
     moved = add(notes, "Deploys", "about a deploy", namespace=HERE)
     store.update(notes, moved, {"namespace": THERE}, NOW, Lifetimes())
-    assert found(notes, "deploy", Filter(namespaces=(HERE,))) == []
-    assert found(notes, "deploy", Filter(namespaces=(THERE,))) == [moved]
+    assert found(notes, "deploy", NoteFilter(namespaces=(HERE,))) == []
+    assert found(notes, "deploy", NoteFilter(namespaces=(THERE,))) == [moved]
     notes.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('integrity-check', 1)")
 
 
@@ -149,7 +149,7 @@ def test_a_title_is_found_among_many_that_mention_its_words(notes: sqlite3.Conne
     for number in range(200):
         content = f"number {number} was done after the staging deploy of a day on which a lot of other things happened"
         add(notes, f"Number {number}", content, namespace=HERE)
-    for where in (Filter(), Filter(namespaces=(HERE,))):
+    for where in (NoteFilter(), NoteFilter(namespaces=(HERE,))):
         assert found(notes, text, where)[0] == titled[1]
     assert set(found(notes, "deploy")[:2]) == set(titled)
 
@@ -159,7 +159,7 @@ def test_no_note_explains_better_than_the_best_match(notes: sqlite3.Connection) 
     """The text score of the best match is the highest there is, also for a note that a large store did not rank."""
     for number in range(200):
         add(notes, f"Number {number}", "the deploy of a day on which a lot of other things happened")
-    matches = store.recall(notes, "deploy", Filter(tier="mid"), 3, NOW)
+    matches = store.recall(notes, "deploy", NoteFilter(tier="mid"), 3, NOW)
     other = store.get(notes, add(notes, "Deploy deploy", "deploy", tier="long"), NOW)
     scores = store.scores_of(notes, "deploy", [other], matches, NOW)
     assert scores[other.id].components["base"] == scoring.BASE
@@ -170,15 +170,15 @@ def test_the_index_of_namespaces_is_not_searched_by_words(notes: sqlite3.Connect
     """The key of the namespace `db` is made of the digits 6462."""
     add(notes, "Vacuum", "postgres vacuum", namespace="db")
     assert found(notes, number) == []
-    assert store.search(notes, number, Filter(), 10, NOW) == []
-    assert store.matching(notes, Filter(), number, NOW) == []
+    assert store.search(notes, number, NoteFilter(), 10, NOW) == []
+    assert store.matching(notes, NoteFilter(), number, NOW) == []
 
 
 def test_all_words_are_all_words(notes: sqlite3.Connection) -> None:
     """What forgets or searches by all words leaves none out: without `c` or `not` it would match more."""
     wanted = add(notes, "Vitamin c dosage")
     add(notes, "Vitamin b dosage")
-    assert [match.note.id for match in store.search(notes, "vitamin c", Filter(), 10, NOW)] == [wanted]
-    assert [note.id for note in store.matching(notes, Filter(), "vitamin c", NOW)] == [wanted]
+    assert [match.note.id for match in store.search(notes, "vitamin c", NoteFilter(), 10, NOW)] == [wanted]
+    assert [note.id for note in store.matching(notes, NoteFilter(), "vitamin c", NOW)] == [wanted]
     with pytest.raises(Invalid, match="at most 64 different words"):
-        store.search(notes, " ".join(f"w{number}" for number in range(65)), Filter(), 10, NOW)
+        store.search(notes, " ".join(f"w{number}" for number in range(65)), NoteFilter(), 10, NOW)

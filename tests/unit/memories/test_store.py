@@ -9,7 +9,7 @@ import pytest
 from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories import retrieval, store
 from nudge.memories.note import Draft
-from nudge.memories.store import Filter
+from nudge.memories.store import NoteFilter
 from tests.unit.memories.stored import LIFETIMES, NOW, add
 
 
@@ -44,12 +44,15 @@ def test_search_needs_all_words_and_recall_any(notes: sqlite3.Connection) -> Non
     """Words are stemmed; query syntax is only words."""
     add(notes, "Migrations", "We migrated the database with alembic.")
     add(notes, "Caching", "Redis caches sessions.")
-    assert titles(store.search(notes, "database migration", Filter(), 10, NOW)) == ["Migrations"]
-    assert store.search(notes, "database redis", Filter(), 10, NOW) == []
-    assert set(titles(store.recall(notes, "which database and cache?", Filter(), 10, NOW))) == {"Migrations", "Caching"}
-    assert titles(store.recall(notes, 'NEAR("redis" OR *) AND -sessions:^', Filter(), 10, NOW)) == ["Caching"]
+    assert titles(store.search(notes, "database migration", NoteFilter(), 10, NOW)) == ["Migrations"]
+    assert store.search(notes, "database redis", NoteFilter(), 10, NOW) == []
+    assert set(titles(store.recall(notes, "which database and cache?", NoteFilter(), 10, NOW))) == {
+        "Migrations",
+        "Caching",
+    }
+    assert titles(store.recall(notes, 'NEAR("redis" OR *) AND -sessions:^', NoteFilter(), 10, NOW)) == ["Caching"]
     with pytest.raises(Invalid):
-        store.recall(notes, "?!", Filter(), 10, NOW)
+        store.recall(notes, "?!", NoteFilter(), 10, NOW)
 
 
 def test_the_filters(notes: sqlite3.Connection) -> None:
@@ -57,22 +60,22 @@ def test_the_filters(notes: sqlite3.Connection) -> None:
     add(notes, "one", "word", namespace="a", tier="long", kind="decision", tags=("x", "y"), priority=9)
     add(notes, "two", "word", namespace="b", now=NOW + 100)
     for where in (
-        *(Filter(namespaces=("a",)), Filter(tier="long"), Filter(kind="decision"), Filter(tags=("y",))),
-        *(Filter(min_priority=6), Filter(until=NOW + 50)),
+        *(NoteFilter(namespaces=("a",)), NoteFilter(tier="long"), NoteFilter(kind="decision"), NoteFilter(tags=("y",))),
+        *(NoteFilter(min_priority=6), NoteFilter(until=NOW + 50)),
     ):
         assert titles(store.recall(notes, "word", where, 10, NOW)) == ["one"], where
         assert [note.draft.title for note in store.listed(notes, where, 10, NOW)] == ["one"]
-    assert titles(store.recall(notes, "word", Filter(since=NOW + 50), 10, NOW)) == ["two"]
+    assert titles(store.recall(notes, "word", NoteFilter(since=NOW + 50), 10, NOW)) == ["two"]
 
 
 def test_the_text_decides_and_the_rest_only_between_equals(notes: sqlite3.Connection) -> None:
     """A note of the highest priority and tier does not come before a plainly better match."""
     add(notes, "Weak", "the deployment of other things takes long words", tier="long", priority=10)
     add(notes, "Strong", "deployment deployment rollback rollback", tier="short", priority=1)
-    assert titles(store.recall(notes, "deployment rollback", Filter(), 10, NOW))[0] == "Strong"
+    assert titles(store.recall(notes, "deployment rollback", NoteFilter(), 10, NOW))[0] == "Strong"
     add(notes, "Twin A", "identical words", priority=2)
     add(notes, "Twin B", "identical words", priority=9)
-    assert titles(store.recall(notes, "identical", Filter(), 10, NOW)) == ["Twin B", "Twin A"]
+    assert titles(store.recall(notes, "identical", NoteFilter(), 10, NOW)) == ["Twin B", "Twin A"]
 
 
 def test_a_recall_extends_promotes_and_raises(notes: sqlite3.Connection) -> None:
@@ -146,7 +149,7 @@ def test_a_resolved_note_ranks_below_the_one_that_won(notes: sqlite3.Connection)
     loser = add(notes, "Router state is kept in Redis", "The router state router state is in Redis.")
     winner = add(notes, "Where the router keeps what it knows", "Its state is in SQLite since one writer is enough.")
     query = "router state"
-    assert [match.note.id for match in store.recall(notes, query, Filter(), 5, NOW)] == [loser.id, winner.id]
+    assert [match.note.id for match in store.recall(notes, query, NoteFilter(), 5, NOW)] == [loser.id, winner.id]
     store.resolve(notes, winner.id, loser.id, NOW, LIFETIMES)
-    assert [match.note.id for match in store.recall(notes, query, Filter(), 5, NOW)] == [winner.id, loser.id]
-    assert [match.note.id for match in store.recall(notes, query, Filter(), 1, NOW)] == [winner.id]
+    assert [match.note.id for match in store.recall(notes, query, NoteFilter(), 5, NOW)] == [winner.id, loser.id]
+    assert [match.note.id for match in store.recall(notes, query, NoteFilter(), 1, NOW)] == [winner.id]

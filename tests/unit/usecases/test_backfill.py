@@ -12,7 +12,7 @@ import pytest
 from nudge import limits
 from nudge.errors import RemoteError, Unavailable
 from nudge.usecases import backfill
-from nudge.usecases.backfill import Backfill, Filter, State
+from nudge.usecases.backfill import Backfill, BackfillState, EventFilter
 from tests.unit.clients.transcripts import LONG_AGO, Refusal, Script, Server, Stopped, hook_events, recorded
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
@@ -30,11 +30,11 @@ class Desk:
     def script(self, session: str = "s-1", **fields: Any) -> Script:
         return Script(self.root / "p" / f"{session}.jsonl", session, **fields)
 
-    def state(self) -> State:
-        return State(str(self.run), str(self.database))
+    def state(self) -> BackfillState:
+        return BackfillState(str(self.run), str(self.database))
 
-    def backfill(self, only: Filter | None = None, *, dry_run: bool = False) -> dict[str, Any]:
-        state, only = self.state(), only or Filter()
+    def backfill(self, only: EventFilter | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+        state, only = self.state(), only or EventFilter()
         files = backfill.find(str(self.root), state, only.since)
         self.work = Backfill(files, only, state, None if dry_run else self.server.call)
         return self.work.run()
@@ -47,8 +47,8 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_the_past_is_recorded(tmp_path: Path) -> None:
     """A session, its subagent and its fork: with prompts, commands, files, commits and what failed."""
-    server, state = Server(), State(str(tmp_path / "run"), "")
-    result = Backfill(backfill.find(str(recorded(tmp_path)), state), Filter(), state, server.call).run()
+    server, state = Server(), BackfillState(str(tmp_path / "run"), "")
+    result = Backfill(backfill.find(str(recorded(tmp_path)), state), EventFilter(), state, server.call).run()
     assert (result["files"], result["new"], result["skipped"]) == (3, result["events"], 0)
     assert server.contents("user_prompt") == ["please do it", "/hello world", "forked"]
     assert server.contents("command_error") == ["ls nosuchfile; exit 3"]
@@ -57,18 +57,18 @@ def test_the_past_is_recorded(tmp_path: Path) -> None:
 
 def test_what_hooks_recorded_is_not_recorded_again(tmp_path: Path) -> None:
     """Nor is a session's start, its compaction or its end, of which hooks and transcripts tell in different words."""
-    server, state = Server(), State(str(tmp_path / "run"), "")
+    server, state = Server(), BackfillState(str(tmp_path / "run"), "")
     root = recorded(tmp_path)
     first = next(event["timestamp"] for event in _told(root))
     server.record([event for event in hook_events(now=first) if "resume" not in event["content"]])
     before = server.rows("count(*)")
-    result = Backfill(backfill.find(str(root), state), Filter(), state, server.call).run()
+    result = Backfill(backfill.find(str(root), state), EventFilter(), state, server.call).run()
     assert result["new"] == 0 and server.rows("count(*)") == before
 
 
 def _told(root: Path) -> list[dict[str, Any]]:
-    server, state = Server(), State("/nowhere", "")
-    Backfill(backfill.find(str(root), state), Filter(since=0), state, server.call).run()
+    server, state = Server(), BackfillState("/nowhere", "")
+    Backfill(backfill.find(str(root), state), EventFilter(since=0), state, server.call).run()
     return [event for batch in server.batches for event in batch]
 
 
@@ -193,7 +193,7 @@ def test_only_a_part_may_be_asked_for(desk: Desk) -> None:
     desk.script("s-1", cwd="/home/u/old", at=LONG_AGO - 86_400).commands("a")
     desk.script("s-2", cwd="/home/u/api").commands("b")
     desk.script("s-3", cwd="/home/u/web").commands("c")
-    desk.backfill(Filter(since=LONG_AGO, project="api"))
+    desk.backfill(EventFilter(since=LONG_AGO, project="api"))
     assert desk.server.contents("command") == ["make b"]
     desk.backfill()
     assert desk.server.contents("command") == ["make a", "make b", "make c"]
@@ -203,7 +203,7 @@ def test_what_is_not_wanted_is_not_sent(desk: Desk) -> None:
     """A place where recording is off has no past either."""
     desk.script("s-1", cwd="/home/u/secret").commands("a")
     desk.script("s-2").commands("b")
-    desk.backfill(Filter(wanted=lambda _, context: context.cwd != "/home/u/secret"))
+    desk.backfill(EventFilter(wanted=lambda _, context: context.cwd != "/home/u/secret"))
     assert desk.server.contents("command") == ["make b"]
 
 
@@ -250,7 +250,7 @@ def test_a_file_that_cannot_be_read_is_named(desk: Desk) -> None:
     state = desk.state()
     files = backfill.find(str(desk.root), state)
     files[0].path = str(desk.root)
-    work = Backfill(files, Filter(), state, desk.server.call)
+    work = Backfill(files, EventFilter(), state, desk.server.call)
     assert work.run()["files"] == 1 and list(work.unreadable) == [str(desk.root)]
 
 
