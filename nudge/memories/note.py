@@ -59,7 +59,9 @@ class Lifetimes:
     def expiry(self, draft: Draft, now: float) -> float | None:
         """When a note that is stored now expires: at its own time, else by its tier."""
         seconds = {SHORT: self.short, MID: self.mid, LONG: self.long}[draft.tier]
-        return draft.expires_at if draft.expires_at is not None or seconds is None else now + seconds
+        if draft.expires_at is not None or seconds is None:
+            return draft.expires_at
+        return min(now + seconds, limits.MAX_TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBA
     return Draft(
         title=check_title(given.get("title")),
         content=check_content(given.get("content")),
-        namespace=check_namespace(given.get("namespace", namespace)),
+        namespace=check_namespace(given["namespace"]) if "namespace" in given else namespace,
         tier=check_choice(given.get("tier", MID), TIERS, "tier"),
         kind=check_kind(given.get("kind", NOTE)),
         tags=check_tags(given.get("tags", ())),
@@ -199,9 +201,11 @@ def check_content(value: object) -> str:
 
 
 def check_namespace(value: object) -> str:
+    """A name without blanks. Only a directory, which stands for itself where there is no repository, may have them."""
     namespace = check_text(value, "namespace", limits.MAX_NAMESPACE_BYTES)
-    if not namespace.isprintable() or namespace != namespace.strip():
-        raise Invalid("must be one line without blanks around it", field="namespace")
+    is_directory = namespace.startswith("/") and namespace == namespace.strip()
+    if not namespace.isprintable() or (" " in namespace and not is_directory):
+        raise Invalid("must not contain blanks", field="namespace")
     return namespace
 
 
@@ -258,17 +262,30 @@ def check_expiry(value: object, now: float) -> float:
 
 
 def parse_time(value: object, name: str) -> float:
-    if isinstance(value, str):
-        try:
-            moment = datetime.fromisoformat(value)
-            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
-            pass
-    raise Invalid("must be a time as 2026-04-06T00:00:00Z", field=name)
+    """Return the moment that an RFC 3339 text names; without an offset it is UTC."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise Invalid("must be a time as 2026-04-06T00:00:00Z", field=name)
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not 0 <= seconds <= limits.MAX_TIMESTAMP:
+        raise Invalid("must be between 1970 and 2200", field=name)
+    return seconds
+
+
+def clamp_time(seconds: float, latest: float = limits.MAX_TIMESTAMP) -> float:
+    """The nearest time that `parse_time` accepts, and no later than `latest`."""
+    return min(max(seconds, 0.0), latest)
 
 
 def rfc3339(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    """A time as `parse_time` reads it. One outside its range, which older versions stored, is shown as the nearest
+    one in it: a single note must not make every list that has it fail."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(clamp_time(seconds), UTC).isoformat(timespec="seconds")
 
 
 def _expiry(fields: Mapping[str, Any], now: float) -> float | None:
@@ -279,7 +296,7 @@ def _expiry(fields: Mapping[str, Any], now: float) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds <= limits.MAX_NOTE_TTL:
         raise Invalid(f"must be 1 to {limits.MAX_NOTE_TTL} seconds", field="ttl_secs")
-    return now + seconds
+    return min(now + seconds, limits.MAX_TIMESTAMP)
 
 
 def check_text(value: object, name: str, most: int) -> str:

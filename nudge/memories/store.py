@@ -117,9 +117,10 @@ def insert(
     uid: str | None = None,
     access_count: int = 0,
     created_at: float | None = None,
+    updated_at: float | None = None,
     last_accessed_at: float | None = None,
 ) -> Note:
-    """Insert a row as it is given. The title must be free in its namespace."""
+    """Insert a row as it is given; times that are not given are now. The title must be free in its namespace."""
     cursor = connection.execute(
         "INSERT INTO notes (id, uid, tier, namespace, kind, title, content, tags, priority, confidence, source,"
         " metadata, origin, access_count, created_at, updated_at, last_accessed_at, expires_at)"
@@ -130,7 +131,7 @@ def insert(
             *_stored(draft),
             access_count,
             now if created_at is None else created_at,
-            now,
+            now if updated_at is None else updated_at,
             last_accessed_at,
             expires_at,
         ),
@@ -183,6 +184,7 @@ def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lif
         "mid_by": lifetimes.mid_extension,
         "most": limits.MAX_PRIORITY,
         "promote_at": lifetimes.promote_at,
+        "latest": limits.MAX_TIMESTAMP,
     }
     touched = [{**rules, "id": note_id} for note_id in ids]
     # In two steps: a column that has an index costs a write to it, whether or not its value changes.
@@ -195,7 +197,9 @@ def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lif
             tier = CASE WHEN tier = :mid AND access_count >= :promote_at THEN :long ELSE tier END,
             expires_at = CASE
                 WHEN expires_at IS NULL OR (tier = :mid AND access_count >= :promote_at) THEN NULL
-                ELSE expires_at + CASE tier WHEN :short THEN :short_by WHEN :mid THEN :mid_by ELSE 0 END END,
+                ELSE MIN(
+                    expires_at + CASE tier WHEN :short THEN :short_by WHEN :mid THEN :mid_by ELSE 0 END, :latest
+                ) END,
             priority = CASE WHEN access_count % :every = 0 THEN MIN(priority + 1, :most) ELSE priority END
         WHERE id = :id AND NOT {OPEN} AND (expires_at IS NOT NULL OR tier = :mid OR access_count % :every = 0)""",
         touched,

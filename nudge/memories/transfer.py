@@ -1,8 +1,9 @@
 """Notes that leave a store and come into another: exports, imports, and the merge of two databases.
 
 A hidden `uid` tells which note is which; without one, title and namespace do. Ids are those of the store that a note
-comes from: the receiving store gives its own, and links follow. Of two versions of a note the newer stays, but no
-version lowers a tier or a priority. Deletions do not travel.
+comes from: the receiving store gives its own, and links follow. Of two versions of a note the newer stays; the higher
+tier, the higher priority and, of equal contents, the later expiry stay too. A time in the future counts as now: a
+clock that is ahead would win every merge. Deletions do not travel.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from nudge.memories.note import (
     Note,
     check_metadata,
     check_relation,
+    clamp_time,
     parse_draft,
     parse_id,
     parse_time,
@@ -60,6 +62,17 @@ class IncomingNote:
             note.updated_at,
             note.last_accessed_at,
             note.access_count,
+        )
+
+    def clamped(self, now: float) -> Incoming:
+        """With no time in the future but its expiry, and none that cannot be stored."""
+        expires_at = self.draft.expires_at
+        return replace(
+            self,
+            draft=replace(self.draft, expires_at=None if expires_at is None else clamp_time(expires_at)),
+            created_at=_clamped(self.created_at, now),
+            updated_at=_clamped(self.updated_at, now),
+            last_accessed_at=_clamped(self.last_accessed_at, now),
         )
 
     def is_expired(self, now: float) -> bool:
@@ -177,7 +190,7 @@ class Merge:
 
     def notes(self, incoming: Iterable[IncomingNote]) -> None:
         for one in incoming:
-            note_id, outcome = self._put(one)
+            note_id, outcome = self._put(one.clamped(self.now))
             self.counts[outcome] += 1
             if one.source_id is not None and note_id is not None:
                 self._ids[one.source_id] = note_id
@@ -187,7 +200,7 @@ class Merge:
         for one in incoming:
             source, target = self._ids.get(one.source_id), self._ids.get(one.target_id)
             if source is not None and target is not None and source != target:
-                created = self.now if one.created_at is None else one.created_at
+                created = self.now if one.created_at is None else clamp_time(one.created_at, self.now)
                 self.counts["links"] += store.add_link(self.connection, source, target, one.relation, created)
 
     def to_wire(self) -> dict[str, int]:
@@ -207,20 +220,30 @@ class Merge:
         if held is None:
             return self._insert(one), CREATED
         if one.updated_at is not None and one.updated_at <= held.updated_at:
-            return held.id, UNCHANGED
+            return held.id, self._raise(held, one.draft)
         if held.draft.kind == ATTEMPT and held.draft.metadata.get("outcome") and not one.draft.metadata.get("outcome"):
-            return held.id, UNCHANGED  # what is resolved stays resolved
-        draft = replace(
-            one.draft,
-            tier=max(one.draft.tier, held.draft.tier, key=TIERS.index),
-            priority=max(one.draft.priority, held.draft.priority),
-        )
+            return held.id, self._raise(held, one.draft)  # what is resolved stays resolved
+        draft = replace(one.draft, **_higher(one.draft, held.draft))
         if _same(draft, held.draft):
-            return held.id, UNCHANGED
+            return held.id, self._raise(held, one.draft)
         if namesake is not None and namesake.id != held.id:
             return held.id, CONFLICT
         store.write(self.connection, held.id, draft, one.updated_at or self.now, self._expiry(draft))
         return held.id, UPDATED
+
+    def _raise(self, held: Note, incoming: Draft) -> str:
+        """Give a note whose text stays the tier, priority and expiry of the other version where they are higher or
+        later."""
+        draft = replace(held.draft, **_higher(incoming, held.draft))
+        expires_at = held.expires_at
+        if incoming.expires_at is not None or draft.tier != held.draft.tier:  # otherwise its tier has set it already
+            new = self._expiry(replace(draft, expires_at=incoming.expires_at))
+            expires_at = None if new is None or expires_at is None else max(new, expires_at)
+        is_open = held.draft.kind == ATTEMPT and not held.draft.metadata.get("outcome")
+        if is_open or (draft == held.draft and expires_at == held.expires_at):
+            return UNCHANGED
+        store.write(self.connection, held.id, draft, held.updated_at, expires_at)
+        return UPDATED
 
     def _was_forgotten(self, uid: str) -> bool:
         sql = "SELECT 1 FROM archived_notes WHERE uid = ? AND archive_reason IN ('forgotten', 'consolidated')"
@@ -230,17 +253,29 @@ class Merge:
         note = store.insert(
             self.connection,
             one.draft,
-            self.now if one.updated_at is None else one.updated_at,
+            self.now,
             expires_at=self._expiry(one.draft),
             uid=one.uid,
             access_count=one.access_count,
             created_at=one.created_at,
+            updated_at=one.updated_at,
             last_accessed_at=one.last_accessed_at,
         )
         return note.id
 
     def _expiry(self, draft: Draft) -> float | None:
         return self.lifetimes.expiry(draft, self.now)
+
+
+def _clamped(seconds: float | None, now: float) -> float | None:
+    return None if seconds is None else clamp_time(seconds, now)
+
+
+def _higher(one: Draft, other: Draft) -> dict[str, Any]:
+    return {
+        "tier": max(one.tier, other.tier, key=TIERS.index),
+        "priority": max(one.priority, other.priority),
+    }
 
 
 def _same(one: Draft, other: Draft) -> bool:

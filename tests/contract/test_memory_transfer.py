@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
+from nudge.memories.note import rfc3339
 from nudge.storage.database import Database
 from tests.contract.ways import InProcess, Outcome
 
@@ -113,6 +115,50 @@ def test_a_renamed_note_stays_the_same_note(stores: list[Store]) -> None:
     assert here.result("get", id=note)["memory"]["title"] == "Old name"
     older = {**changed, "content": "older", "updated_at": "2001-01-01T00:00:00+00:00"}
     assert there.result("import", memories=[older])["unchanged"] == 1
+
+
+def test_a_time_in_the_future_counts_as_now(stores: list[Store]) -> None:
+    """It fails no import, and the version of a clock that is ahead does not win over later changes."""
+    here, there = stores
+    ahead = {"title": "A", "content": "old", "namespace": NAMESPACE, "uid": "a" * 24, "id": 1}
+    ahead |= {"updated_at": "2150-01-01T00:00:00Z", "created_at": "2150-01-01T00:00:00Z"}
+    assert here.result("import", memories=[ahead, {"title": "B", "content": "x"}])["created"] == 2
+    [stored, _] = here.exported()["memories"]
+    assert max(stored["updated_at"], stored["created_at"]) < "2150"
+    there.result("import", memories=[stored])
+    here.add("A", "new")
+    assert sync(here, there)["pushed"]["updated"] == 1 and there.titles()["A"] == "new"
+    changed = {**stored, "content": "newer", "updated_at": rfc3339(time.time() + 1)}
+    assert here.result("import", memories=[changed])["updated"] == 1 and here.titles()["A"] == "newer"
+
+
+@pytest.mark.parametrize("updated_at", ["2001-01-01T00:00:00Z", None], ids=["older", "equal"])
+@pytest.mark.parametrize("way", ["import", "sync"])
+def test_a_version_that_is_not_newer_still_raises(stores: list[Store], updated_at: str | None, way: str) -> None:
+    """Tier and priority keep their maximum and the expiry its latest, whichever version wins; once."""
+    here, there = stores
+    here.add("A", "text", tier="mid", priority=3)
+    there.add("B", "text", tier="mid")
+    [stored] = here.exported()["memories"]
+    raised = {
+        **stored,
+        "tier": "long",
+        "priority": 9,
+        "content": "other",
+        "updated_at": updated_at or stored["updated_at"],
+    }
+    del raised["expires_at"]
+    extended = {**there.exported()["memories"][0], "expires_at": "2150-01-01T00:00:00+00:00"}
+    if way == "import":
+        counts = [here.result("import", memories=[raised, extended])["updated"] for _ in range(2)]
+    else:
+        there.result("import", memories=[raised, extended])
+        here.result("import", memories=[{**extended, "expires_at": "2140-01-01T00:00:00+00:00"}])
+        counts = [sync(here, there, "pull")["pulled"]["updated"] for _ in range(2)]
+    notes = {note["title"]: note for note in here.exported()["memories"]}
+    assert (notes["A"]["tier"], notes["A"]["priority"], notes["A"]["content"]) == ("long", 9, "text")
+    assert "expires_at" not in notes["A"] and notes["B"]["expires_at"] == "2150-01-01T00:00:00+00:00"
+    assert counts[1] == 0 < counts[0]
 
 
 def test_a_title_that_another_note_has_is_a_conflict(stores: list[Store]) -> None:
