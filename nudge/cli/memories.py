@@ -242,8 +242,14 @@ def _show_list(
 
 @verb("memory get", "nudge memory get m12", "nudge memory get 12 --json")
 @id_argument
-def get(invocation: Invocation, note_id: int) -> int:
-    result = call(invocation, "get", {"id": note_id})
+@option(
+    "--namespace",
+    metavar="NAME",
+    help="Its namespace, which shows a private note elsewhere too.",
+    shell_complete=completion.namespaces,
+)
+def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
+    result = call(invocation, "get", {"id": note_id, **params.given(namespace=named_namespace(namespace))})
     invocation.console.result(result, notes.full_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
 

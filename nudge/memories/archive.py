@@ -86,16 +86,23 @@ def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetim
     return note
 
 
-def purge(connection: Connection, before: float | None = None) -> int:
+def purge(connection: Connection, before: float | None = None, hidden: Sequence[str] = ()) -> int:
     """Delete what is archived for good, or only what was archived before a moment."""
-    return connection.execute("DELETE FROM archived_notes WHERE ?1 IS NULL OR archived_at < ?1", (before,)).rowcount
+    return connection.execute(
+        "DELETE FROM archived_notes WHERE (?1 IS NULL OR archived_at < ?1)"
+        " AND namespace NOT IN (SELECT value FROM json_each(?2))",
+        (before, json.dumps(list(hidden))),
+    ).rowcount
 
 
-def stats(connection: Connection) -> dict[str, Any]:
+def stats(connection: Connection, hidden: Sequence[str] = ()) -> dict[str, Any]:
+    """Counts of what is not in a `hidden` namespace."""
+    shown = "FROM archived_notes WHERE namespace NOT IN (SELECT value FROM json_each(?))"
+    values = (json.dumps(list(hidden)),)
     count, first, last, size = connection.execute(
-        "SELECT count(*), min(archived_at), max(archived_at), coalesce(sum(length(note)), 0) FROM archived_notes"
+        f"SELECT count(*), min(archived_at), max(archived_at), coalesce(sum(length(note)), 0) {shown}", values
     ).fetchone()
-    reasons = connection.execute("SELECT archive_reason, count(*) FROM archived_notes GROUP BY 1 ORDER BY 1")
+    reasons = connection.execute(f"SELECT archive_reason, count(*) {shown} GROUP BY 1 ORDER BY 1", values)
     span = {"oldest": rfc3339(first), "newest": rfc3339(last)} if count else {}
     by_reason = [{"reason": reason, "count": number} for reason, number in reasons]
     return {"count": count, "bytes": size, **span, "by_reason": by_reason}

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from nudge import limits
 from nudge.context import is_project
 from nudge.errors import Invalid
-from nudge.memories.note import TIERS
+from nudge.memories.note import GLOBAL, TIERS
 from nudge.memories.store import LIVE, Connection, marks
 
 
@@ -28,16 +28,35 @@ def names(connection: Connection) -> list[str]:
     return sorted(namespaces)
 
 
-def find(connection: Connection, name: str) -> str:
-    """The namespace that a user's name stands for: itself, or the one repo that is called so. Raises Invalid with the
-    candidates when there are several; a name that no namespace has is returned as it is."""
-    namespaces = names(connection)
-    if name in namespaces:
+def find(connection: Connection, name: str, here: str | None = None, private: Collection[str] = ()) -> str:
+    """The namespace that a caller's name stands for, for reading and for writing: the repo where it is, else the
+    namespace of this very name, else the one repo that is called so. A name that no namespace has is returned as it is.
+
+    Raises Invalid with the candidates when there are several. Those of `private` projects are never suggested: they
+    must be named in full where another namespace has the same short name."""
+    if here is not None and is_project(here, name.casefold()):
+        return here
+    if name == GLOBAL or _exists(connection, name):
         return name
-    alike = [namespace for namespace in namespaces if is_project(namespace.casefold(), name.casefold())]
-    if len(alike) > 1:
-        raise Invalid(f"{name} is {len(alike)} namespaces; name one of {', '.join(alike[:20])}", field="namespace")
-    return alike[0] if alike else name
+    alike = [namespace for namespace in names(connection) if is_project(namespace.casefold(), name.casefold())]
+    shown = [namespace for namespace in alike if not is_private(namespace, private)]
+    if len(shown) > 1:
+        raise Invalid(f"{name} is {len(shown)} namespaces; name one of {', '.join(shown[:20])}", field="namespace")
+    if not shown and len(alike) > 1:
+        raise Invalid(f"{name} is several namespaces; name one in full", field="namespace")
+    return (shown or alike or [name])[0]
+
+
+def _exists(connection: Connection, name: str) -> bool:
+    tables = ("notes", "archived_notes")
+    return any(
+        connection.execute(f"SELECT 1 FROM {table} WHERE namespace = ? LIMIT 1", (name,)).fetchone() for table in tables
+    )
+
+
+def is_private(namespace: str, private: Iterable[str]) -> bool:
+    """Whether one of the names of private projects, which are in lower case, means this namespace."""
+    return any(is_project(namespace.casefold(), name) for name in private)
 
 
 def private_names(connection: Connection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
@@ -46,7 +65,7 @@ def private_names(connection: Connection, private: Iterable[str], *shown: str | 
     return tuple(
         namespace
         for namespace in (names(connection) if private else ())
-        if namespace not in shown and any(is_project(namespace.casefold(), name) for name in private)
+        if namespace not in shown and is_private(namespace, private)
     )
 
 

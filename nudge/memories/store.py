@@ -275,6 +275,12 @@ def get_many(connection: Connection, ids: Sequence[int], now: float) -> dict[int
     return {note.id: note for note in map(_note, rows)}
 
 
+def namespaces_of(connection: Connection, ids: Sequence[int], *, archived: bool = False) -> list[tuple[int, str]]:
+    """Id and namespace of those of the notes that exist, or that are in the archive."""
+    table = "archived_notes" if archived else "notes"
+    return connection.execute(f"SELECT id, namespace FROM {table} WHERE id IN ({marks(ids)})", tuple(ids)).fetchall()
+
+
 def listed(connection: Connection, where: NoteFilter, limit: int, now: float, offset: int = 0) -> list[Note]:
     """Return notes by priority, the newest first among equals."""
     parts, values = where.where(now)

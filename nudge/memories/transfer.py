@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -110,9 +110,9 @@ def export_page(
     return memories, links, None
 
 
-def all_notes(connection: Connection, now: float) -> Iterator[IncomingNote]:
-    """Every note of a store that has not expired."""
-    return map(IncomingNote.of, _notes(connection, NoteFilter(), now, 0))
+def all_notes(connection: Connection, now: float, hidden: Sequence[str] = ()) -> Iterator[IncomingNote]:
+    """Every note of a store that has not expired and is not in a `hidden` namespace."""
+    return map(IncomingNote.of, _notes(connection, NoteFilter(hidden=tuple(hidden)), now, 0))
 
 
 def all_links(connection: Connection) -> Iterator[IncomingLink]:

@@ -332,7 +332,7 @@ _TABLE = (
         "memory_get",
         "memories",
         "Notes: one in full, with its links.",
-        memory_models.OneMemory,
+        memory_models.GetMemory,
         memory_models.MemoryAndLinks,
         memories.get,
         "read",

@@ -75,7 +75,7 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
         if connection is not None and request.settle_project(connection, visible):
-            explanations = request.notes(connection)
+            explanations = request.notes(connection, visible)
         pack = connection if params.include_pack_context else None
         return request.envelope(
             [
@@ -128,12 +128,16 @@ class _Request:
         self.project = self._where.namespaces[0] if self._where.namespaces else None
         return True
 
-    def notes(self, connection: sqlite3.Connection) -> list[NoteExplanation]:
+    def notes(self, connection: sqlite3.Connection, visible: Visible) -> list[NoteExplanation]:
         """The query's results by rank, then the other ids in the order of the request."""
         query, now = self.query, self.now
         matches = [] if query is None else notes.recall(connection, query, self._where, self._params.limit, now)
         ranked = {match.note.id for match in matches}
-        by_id = notes.get_many(connection, self.ids, now)
+        by_id = {
+            note_id: note
+            for note_id, note in notes.get_many(connection, self.ids, now).items()
+            if not visible.hides(note.draft.namespace, named=self.project)
+        }
         words = notes.matched_words(connection, query, ranked | by_id.keys())
         explanations = [
             NoteExplanation(match.note, match.score, words[match.note.id], rank)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from nudge.errors import Conflict, Invalid, NotFound, SecretRejected
-from nudge.memories import journal, namespaces
+from nudge.memories import journal
 from nudge.memories.attempts import (
     Attempt,
     Resolution,
@@ -182,7 +182,7 @@ async def _selection(
     since = None if params.since is None else parse_time(params.since, "since")
 
     def select(connection: sqlite3.Connection) -> Selection:
-        namespace = None if name is None else namespaces.find(connection, name)
+        namespace = visible.namespace(connection, name)
         hidden = visible.hidden(connection) if namespace is None else ()
         which = Selection(namespace, since=since, hidden=hidden)
         if isinstance(params, ListAttempts):

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from nudge import limits, strict_json
-from nudge.context import Context, is_project, project_of, resolve
-from nudge.errors import Invalid, SecretRejected, StorageFailed
+from nudge.context import Context, project_of, resolve
+from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed
 from nudge.history import views
 from nudge.memories import namespaces, toon
 from nudge.memories import store as notes
@@ -34,6 +34,7 @@ from nudge.usecases.history import InContext
 from nudge.usecases.memory_models import (
     Bulk,
     Filters,
+    GetMemory,
     Link,
     ListMemories,
     OneMemory,
@@ -54,7 +55,7 @@ _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
 
 async def store(app: App, params: StoreMemory, call: Call) -> Any:
-    origin = Origin(app, call, *await caller_place(params, call))
+    origin = Origin(app, call, *await caller_place(params, call), private=_private(app, call, params.namespace))
     draft = await checked(app, [origin.draft(params, app.now())])
     now, lifetimes = app.now(), lifetimes_of(app)
 
@@ -72,37 +73,47 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
 async def bulk(app: App, params: Bulk, call: Call) -> Any:
     """Store what is valid, all in one transaction, and say what is wrong with the rest."""
-    origin = Origin(app, call, *await caller_place(params, call))
+    private = _private(app, call, *(item.get("namespace") for item in params.memories))
+    origin = Origin(app, call, *await caller_place(params, call), private=private)
     now, lifetimes = app.now(), lifetimes_of(app)
     guard = app.session.settings.secret_guard
     drafts, errors = await asyncio.to_thread(_valid_drafts, origin, params.memories, now, guard)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        stored = [notes.store(connection, origin.complete(connection, draft), now, lifetimes) for draft in drafts]
+        stored, ambiguous = [], []
+        for index, draft in drafts:
+            try:
+                complete = origin.complete(connection, draft)
+            except Invalid as error:
+                ambiguous.append({"index": index, "error": error.message})
+            else:
+                stored.append(notes.store(connection, complete, now, lifetimes))
         updated = sum(previous is not None for _, previous in stored)
         ids = [note.id for note, _ in stored]
-        return {"created": len(stored) - updated, "updated": updated, "ids": ids, "errors": errors}
+        refused = sorted([*errors, *ambiguous], key=lambda error: error["index"])
+        return {"created": len(stored) - updated, "updated": updated, "ids": ids, "errors": refused}
 
     return await app.write_once(call, write)
 
 
 def _valid_drafts(
     origin: Origin, items: Sequence[Mapping[str, Any]], now: float, guard: bool
-) -> tuple[list[Draft], list[dict[str, Any]]]:
+) -> tuple[list[tuple[int, Draft]], list[dict[str, Any]]]:
+    """The drafts of what is valid, and the errors of the rest, each by its place."""
     drafts, errors = [], []
     for index, item in enumerate(items):
         try:
             draft = origin.draft(parse_params(StoreMemory, dict(item)), now)
             if guard:
                 refuse_secrets([draft])
-            drafts.append(draft)
+            drafts.append((index, draft))
         except Invalid as error:
             errors.append({"index": index, "error": error.message})
     return drafts, errors
 
 
 async def update(app: App, params: UpdateMemory, call: Call) -> Any:
-    now, lifetimes = app.now(), lifetimes_of(app)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
     changes = parse_changes(params.model_dump(exclude={"id"}, exclude_none=True), now=now)
     if not changes:
         raise Invalid("name a field to change")
@@ -111,34 +122,57 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
     await checked(app, [Draft(**texts, **extra)])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        return {"memory": notes.update(connection, params.id, changes, now, lifetimes).to_wire()}
+        visible.refuse_hidden(connection, [params.id])
+        namespace = visible.namespace(connection, changes.get("namespace"))
+        complete = {**changes, "namespace": namespace} if namespace else changes
+        return {"memory": notes.update(connection, params.id, complete, now, lifetimes).to_wire()}
 
     return await app.write_once(call, write)
 
 
 async def delete(app: App, params: OneMemory, call: Call) -> Any:
     """For good: a deleted note is not in the archive."""
-    note = await app.write_once(call, lambda connection: notes.delete(connection, params.id, app.now()).id)
-    return {"deleted": True, "id": note}
+    visible = await Visible.to(app, call)
+
+    def write(connection: sqlite3.Connection) -> int:
+        visible.refuse_hidden(connection, [params.id])
+        return notes.delete(connection, params.id, app.now()).id
+
+    return {"deleted": True, "id": await app.write_once(call, write)}
 
 
 async def promote(app: App, params: OneMemory, call: Call) -> Any:
-    note = await app.write_once(call, lambda connection: notes.promote(connection, params.id, app.now()).id)
-    return {"promoted": True, "id": note}
+    visible = await Visible.to(app, call)
+
+    def write(connection: sqlite3.Connection) -> int:
+        visible.refuse_hidden(connection, [params.id])
+        return notes.promote(connection, params.id, app.now()).id
+
+    return {"promoted": True, "id": await app.write_once(call, write)}
 
 
 async def link(app: App, params: Link, call: Call) -> Any:
-    relation = check_relation(params.relation)
-    new = await app.write_once(
-        call, lambda connection: notes.link(connection, params.source_id, params.target_id, relation, app.now())
-    )
-    return {"linked": True, "new": new}
+    relation, visible = check_relation(params.relation), await Visible.to(app, call)
+
+    def write(connection: sqlite3.Connection) -> bool:
+        visible.refuse_hidden(connection, [params.source_id, params.target_id])
+        return notes.link(connection, params.source_id, params.target_id, relation, app.now())
+
+    return {"linked": True, "new": await app.write_once(call, write)}
 
 
 async def resolve_contradiction(app: App, params: Resolve, call: Call) -> Any:
     """The winner supersedes the loser and is touched; the loser falls to priority 1 and confidence 0.1."""
     winner, loser, lifetimes = params.winner_id, params.loser_id, lifetimes_of(app)
-    await app.write_once(call, lambda connection: notes.resolve(connection, winner, loser, app.now(), lifetimes))
+    if winner == loser:
+        raise Invalid("must be another note than winner_id", field="loser_id")
+    visible = await Visible.to(app, call)
+
+    def write(connection: sqlite3.Connection) -> None:
+        visible.refuse_hidden(connection, [winner, loser])
+        notes.resolve(connection, winner, loser, app.now(), lifetimes)
+
+    await app.write_once(call, write)
     return {"resolved": True, "winner_id": winner, "loser_id": loser}
 
 
@@ -189,20 +223,25 @@ async def list_memories(app: App, params: ListMemories, call: Call) -> Any:
     return {"memories": rows, "count": len(rows), **({"more": True} if more else {})}
 
 
-async def get(app: App, params: OneMemory, _call: Call) -> Any:
-    now = app.now()
+async def get(app: App, params: GetMemory, call: Call) -> Any:
+    """A private note elsewhere is not found, unless its namespace is named."""
+    now, visible = app.now(), await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        named = visible.namespace(connection, params.namespace)
         note = notes.get(connection, params.id, now)
+        if named not in (None, note.draft.namespace) or visible.hides(note.draft.namespace, named=named):
+            raise NotFound(f"there is no note m{params.id}", id=params.id)
         return {"memory": note.to_wire(), "links": notes.links_of(connection, params.id)}
 
     return await app.read(read)
 
 
-async def get_links(app: App, params: OneMemory, _call: Call) -> Any:
-    now = app.now()
+async def get_links(app: App, params: OneMemory, call: Call) -> Any:
+    now, visible = app.now(), await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
+        visible.refuse_hidden(connection, [params.id])
         notes.get(connection, params.id, now)
         return {"links": notes.links_of(connection, params.id)}
 
@@ -259,7 +298,7 @@ class Visible:
         return cls(visible_to(call, app.session.settings).private, await caller_namespace(InContext(), call))
 
     def filter(self, connection: sqlite3.Connection, params: Filters) -> NoteFilter:
-        namespace = params.namespace and namespaces.find(connection, params.namespace)
+        namespace = self.namespace(connection, params.namespace)
         return NoteFilter(
             namespaces=(namespace,) if namespace else None,
             tier=params.tier,
@@ -274,33 +313,53 @@ class Visible:
     def hidden(self, connection: sqlite3.Connection) -> tuple[str, ...]:
         return namespaces.private_names(connection, self._private, self._here)
 
+    def namespace(self, connection: sqlite3.Connection, name: str | None) -> str | None:
+        """The namespace that a name of the caller's stands for; None for none."""
+        return None if name is None else namespaces.find(connection, name, self._here, self._private)
+
+    def hides(self, namespace: str, named: str | None = None) -> bool:
+        """Whether the caller may not see a namespace; `named` is the one that it asks for."""
+        return namespace not in (self._here, named) and namespaces.is_private(namespace, self._private)
+
+    def refuse_hidden(self, connection: sqlite3.Connection, ids: Sequence[int], *, archived: bool = False) -> None:
+        """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""
+        where = " in the archive" if archived else ""
+        for note_id, namespace in notes.namespaces_of(connection, ids, archived=archived):
+            if self.hides(namespace):
+                raise NotFound(f"there is no note m{note_id}{where}", id=note_id)
+
 
 class Origin:
-    """Where notes come from: what stands in for the fields that the caller left out."""
+    """Where notes come from: what stands in for the fields that the caller left out. `private` are the names of
+    projects that an error must not suggest."""
 
-    def __init__(self, app: App, call: Call, here: str | None, branch: str | None) -> None:
-        self._here, self._branch, self._call = here, branch, call
+    def __init__(
+        self, app: App, call: Call, here: str | None, branch: str | None, *, private: frozenset[str] = frozenset()
+    ) -> None:
+        self._here, self._branch, self._call, self._private = here, branch, call, private
         self._session = agent_session(app.clients, call)
 
     def draft(self, params: StoreMemory, now: float) -> Draft:
         fields = params.model_dump(exclude={"context"}, exclude_none=True)
-        draft = parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source())
-        return replace(draft, namespace=self.namespace(draft.namespace))
-
-    def namespace(self, name: str) -> str:
-        """The caller's own repo may be called by its short name."""
-        return self._here if self._here and is_project(self._here, name.casefold()) else name
+        return parse_draft(fields, now=now, namespace=self._here or GLOBAL, source=self._source())
 
     def complete(self, connection: sqlite3.Connection, draft: Draft) -> Draft:
-        """With client, session, prompt, repo and branch, as far as they are known."""
+        """With its namespace in full, and client, session, prompt, repo and branch as far as they are known."""
+        namespace = namespaces.find(connection, draft.namespace, self._here, self._private)
         prompt = views.latest_prompt(connection, self._session) if self._session else None
         agent = {"client": self._call.client, "session": self._session, "prompt": prompt}
-        origin = {**agent, "repo": self._here, "branch": self._branch}
-        return replace(draft, origin={name: value for name, value in origin.items() if value})
+        fields = {**agent, "repo": self._here, "branch": self._branch}
+        origin = {name: value for name, value in fields.items() if value}
+        return replace(draft, namespace=namespace, origin=origin)
 
     def _source(self) -> str:
         client = (self._call.client or "").casefold()
         return _SOURCES.get(self._call.door) or ("claude" if client.startswith("claude") else "agent")
+
+
+def _private(app: App, call: Call, *named: object) -> frozenset[str]:
+    """The names of private projects, which a caller that names no namespace is not asked for."""
+    return visible_to(call, app.session.settings).private if any(named) else frozenset()
 
 
 async def caller_namespace(params: InContext, call: Call) -> str | None:

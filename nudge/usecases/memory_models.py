@@ -98,6 +98,10 @@ class OneMemory(Params):
     id: NoteId
 
 
+class GetMemory(OneMemory):
+    namespace: Annotated[str | None, Field(description="shows a private note elsewhere")] = None
+
+
 class UpdateMemory(OneMemory):
     """Only what is given changes."""
 

@@ -14,8 +14,8 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import Invalid, StorageFailed
 from nudge.memories import transfer
-from nudge.memories.note import GLOBAL, Draft, find_secret_in, rfc3339
-from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
+from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
+from nudge.memories.transfer import IncomingNote, IncomingLink, Merge
 from nudge.security.paths import normalise_path
 from nudge.storage import migrations
 from nudge.storage.database import Database
@@ -93,12 +93,14 @@ async def export(app: App, params: ExportMemories, call: Call) -> Any:
 
 
 async def import_(app: App, params: ImportMemories, call: Call) -> Any:
-    """Notes that are not valid, or hold a secret, are named in `errors` and left out."""
+    """Notes that are not valid, or hold a secret, are named in `errors` and left out. A short name is resolved where
+    the caller gives it; those in the notes are data, which an export and an import leave as they are."""
+    namespace = await _named_namespace(app, params, call)
     staged = _staged(app, params)
     now, guard = app.now(), app.session.settings.secret_guard
     async with staged.lock:
         if params.page == staged.pages:
-            staged.append(*await asyncio.to_thread(_valid_page, params, staged.read, now, guard))
+            staged.append(*await asyncio.to_thread(_valid_page, params, namespace, staged.read, now, guard))
         elif params.page != staged.pages - 1:
             raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
         if params.more:
@@ -115,18 +117,26 @@ async def import_(app: App, params: ImportMemories, call: Call) -> Any:
     return {"imported": imported, "errors": errors, **counts, "dry_run": params.dry_run}
 
 
+async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
+    """Where notes go that name no namespace."""
+    if params.namespace is None:
+        return GLOBAL
+    name, visible = check_namespace(params.namespace), await Visible.to(app, call)
+    return await app.read(lambda connection: visible.namespace(connection, name)) or name
+
+
 def _staged(app: App, params: ImportMemories) -> StagedNotes:
     return app.transfers.staged_notes(params.transfer) if params.transfer else app.transfers.begin_notes()
 
 
 def _valid_page(
-    params: ImportMemories, already: int, now: float, guard: bool
+    params: ImportMemories, namespace: str, already: int, now: float, guard: bool
 ) -> tuple[list[IncomingNote], list[IncomingLink], list[dict[str, Any]], int]:
     """What of a page can be stored, and an error for each of the others by its place in the whole import."""
     notes, links, errors = [], [], []
     for index, fields in enumerate(params.memories, already):
         try:
-            note = transfer.parse_note(fields, now, params.namespace or GLOBAL)
+            note = transfer.parse_note(fields, now, namespace)
             if guard:
                 refuse_secrets([note.draft])
             notes.append(note)
@@ -165,34 +175,39 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
         raise Invalid("is this server's own database", field="path")
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
         raise Invalid("there is no such file", field="path")
+    visible = await Visible.to(app, call)
     pulled = pushed = None
     if params.direction != "push":
         pulled = await app.write_once(call, lambda mine: _copy(app, other, mine, params.dry_run))
     if params.direction != "pull":
-        pushed = await _push(app, own, other, params.dry_run)
+        pushed = await _push(app, own, other, params.dry_run, visible)
     return {"direction": params.direction, "dry_run": params.dry_run, "pulled": pulled, "pushed": pushed}
 
 
-async def _push(app: App, own: str, other: str, dry_run: bool) -> dict[str, int]:
-    """Opening the other database takes its lock, and brings an older one to this format."""
+async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visible) -> dict[str, int]:
+    """Opening the other database takes its lock, and brings an older one to this format. What an export would hide
+    stays here."""
     target = await asyncio.to_thread(Database.open, other)
     try:
         if target.reason is not None:
             raise StorageFailed(f"{mask(other)}: {target.reason}")
-        return await target.write(lambda theirs: _copy(app, own, theirs, dry_run))
+        return await target.write(lambda theirs: _copy(app, own, theirs, dry_run, visible))
     finally:
         await asyncio.to_thread(target.close)
 
 
-def _copy(app: App, source: str, target: sqlite3.Connection, dry_run: bool) -> dict[str, int]:
-    """Put the notes and links of the database at `source` into another one."""
+def _copy(
+    app: App, source: str, target: sqlite3.Connection, dry_run: bool, visible: Visible | None = None
+) -> dict[str, int]:
+    """Put the notes and links of the database at `source` into another one: all, or what is `visible`."""
     guard = app.session.settings.secret_guard
     with closing(open_readonly(source, limits.BUSY_TIMEOUT)) as notes:
         if migrations.version(notes) != migrations.LATEST:
             raise Invalid("is a database of another version of Nudge", field="path")
         notes.execute("BEGIN")  # one moment of it, whatever is written meanwhile
         merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
-        return _merge(merge, transfer.all_notes(notes, merge.now), transfer.all_links(notes), dry_run=dry_run)
+        hidden = () if visible is None else visible.hidden(notes)
+        return _merge(merge, transfer.all_notes(notes, merge.now, hidden), transfer.all_links(notes), dry_run=dry_run)
 
 
 def _is_secret(draft: Draft) -> bool:

@@ -151,13 +151,15 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
     ids = list(dict.fromkeys(params.ids))
     if len(ids) < 2:
         raise Invalid("must name at least 2 notes", field="ids")
-    now, lifetimes = app.now(), lifetimes_of(app)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
     given = {"title": params.title, "content": params.summary, "namespace": params.namespace, "tier": params.tier}
     draft = parse_draft(given, now=now, source="consolidation")
     await checked(app, [draft])
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
-        namespace = params.namespace or notes.get(connection, ids[0], now).draft.namespace
+        visible.refuse_hidden(connection, ids)
+        namespace = visible.namespace(connection, params.namespace)
+        namespace = namespace or notes.get(connection, ids[0], now).draft.namespace
         whole = archive.consolidate(connection, ids, replace(draft, namespace=namespace), now, lifetimes)
         return {"id": whole.id, "consolidated": len(ids)}
 
@@ -199,7 +201,7 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
     visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        namespace = params.namespace and note_namespaces.find(connection, params.namespace)
+        namespace = visible.namespace(connection, params.namespace)
         hidden = () if namespace else visible.hidden(connection)
         return archive.archived(connection, params.limit + 1, params.offset, namespace=namespace, hidden=hidden)
 
@@ -210,22 +212,28 @@ async def archive_list(app: App, params: ListArchive, call: Call) -> Any:
 
 
 async def archive_restore(app: App, params: OneMemory, call: Call) -> Any:
-    now, lifetimes = app.now(), lifetimes_of(app)
+    now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
+        visible.refuse_hidden(connection, [params.id], archived=True)
         return {"restored": True, "memory": archive.restore(connection, params.id, now, lifetimes).to_wire()}
 
     return await app.write_once(call, write)
 
 
 async def archive_purge(app: App, params: PurgeArchive, call: Call) -> Any:
-    days = params.older_than_days
+    days, visible = params.older_than_days, await Visible.to(app, call)
     before = None if days is None else app.now() - days * _DAY
-    return {"purged": await app.write_once(call, lambda connection: archive.purge(connection, before))}
+
+    def write(connection: sqlite3.Connection) -> int:
+        return archive.purge(connection, before, visible.hidden(connection))
+
+    return {"purged": await app.write_once(call, write)}
 
 
-async def archive_stats(app: App, _params: NoMemoryParams, _call: Call) -> Any:
-    return await app.read(archive.stats)
+async def archive_stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
+    visible = await Visible.to(app, call)
+    return await app.read(lambda connection: archive.stats(connection, visible.hidden(connection)))
 
 
 async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:

@@ -314,10 +314,10 @@ def test_a_note_belongs_to_the_repo_and_says_where_it_comes_from(machine: Machin
 
 
 def test_private_notes_stay_private(machine: Machine) -> None:
-    """Elsewhere they are neither recalled nor listed nor counted, unless the caller names them."""
+    """Elsewhere they are neither recalled nor listed, counted, explained or got, unless the caller names them."""
     payroll, api = clone(machine.base / "payroll"), clone(machine.base / "api")
     inside = connected(machine, cwd=payroll, NUDGE_PRIVATE_PROJECTS="payroll")
-    inside.call("memory_store", title="Salaries", content="are paid on Friday")
+    note_id = inside.call("memory_store", title="Salaries", content="are paid on Friday")["id"]
     outside = connected(machine, cwd=api)
     for tool, params in (
         ("memory_recall", {"context": "friday"}),
@@ -329,6 +329,13 @@ def test_private_notes_stay_private(machine: Machine) -> None:
     assert outside.call("memory_namespaces") == {"namespaces": []}
     assert outside.call("memory_forget", pattern="friday")["deleted"] == 0
     assert outside.call("memory_recall", context="friday", namespace="payroll")["count"] == 1
+    explained = outside.call("memory_explain", ids=[note_id])
+    assert explained["items"] == [] and [error["code"] for error in explained["errors"]] == ["NOT_FOUND"]
+    assert "payroll" not in str(outside.call("memory_explain", ids=[note_id], project="api"))
+    refusal = outside.request("tools/call", {"name": "memory_get", "arguments": {"id": note_id}})
+    assert "E_NOT_FOUND" in str(refusal) and "payroll" not in str(refusal)
+    assert outside.call("memory_get", id=note_id, namespace="payroll")["memory"]["title"] == "Salaries"
+    assert outside.call("memory_explain", ids=[note_id], project="payroll")["items"]
     outside.quit()
     inside.quit()
 

@@ -122,6 +122,54 @@ def test_a_note_belongs_to_where_the_caller_is(service: Service) -> None:
     ]
 
 
+def test_a_short_name_means_the_same_in_every_write(service: Service) -> None:
+    """The caller's repo, else the one namespace that is called so; what is read by that name is what was written."""
+    ids = [service("store", title=title, content="word")["id"] for title in "abc"]
+    web = Call(context=Context(project="github.com/acme/web"))
+    service("store", call=web, title="x", content="word")
+    service("consolidate", ids=ids[:2], title="ab", summary="word", namespace="api")
+    service("store", title="s", content="word", namespace="web")
+    service("bulk", memories=[{"title": "m", "content": "word", "namespace": "acme/web"}])
+    service("update", id=ids[2], namespace="WEB")
+    service("import", memories=[{"title": "i", "content": "word"}], namespace="api")
+    service("import", memories=[{"title": "j", "content": "word"}], namespace="web")
+    counts = {row["namespace"]: row["count"] for row in service("namespaces")["namespaces"]}
+    assert counts == {"github.com/acme/api": 2, "github.com/acme/web": 5}
+    assert (service("list", namespace="api")["count"], service("list", namespace="web")["count"]) == (2, 5)
+
+
+def test_an_ambiguous_name_is_refused_for_a_write(service: Service) -> None:
+    """In a bulk only for the note that has it; without a context `global` is itself, whatever repos there are."""
+    for namespace in ("github.com/one/web", "github.com/two/web", "github.com/one/global"):
+        service("store", title="t", content="x", namespace=namespace)
+    with pytest.raises(Invalid) as refused:
+        service("store", title="t", content="x", namespace="web")
+    assert refused.value.field == "namespace"
+    items = [{"title": "a", "content": "x", "namespace": "web"}, {"title": "b", "content": "x"}]
+    result = service("bulk", memories=items)
+    assert (result["created"], [error["index"] for error in result["errors"]]) == (1, [0])
+    assert service("store", call=Call(), title="t", content="x")["namespace"] == "global"
+
+
+@pytest.mark.parametrize("name", ["a b", " a", "a ", "a\tb", "a\nb"])
+def test_a_namespace_has_no_blanks(service: Service, name: str) -> None:
+    """Through every write; only a directory that has some may stand for itself."""
+    note_id = service("store", title="t", content="x")["id"]
+    other = service("store", title="u", content="x")["id"]
+    for operation, params in (
+        ("store", {"title": "t", "content": "x"}),
+        ("update", {"id": note_id}),
+        ("consolidate", {"ids": [note_id, other], "title": "t", "summary": "x"}),
+        ("import", {"memories": []}),
+    ):
+        with pytest.raises(Invalid) as refused:
+            service(operation, **params, namespace=name)
+        assert refused.value.field == "namespace"
+    folder = Call(context=Context(project="/home/me/my project"))
+    assert service("store", call=folder, title="t", content="x")["namespace"] == "/home/me/my project"
+    assert service("store", title="t", content="x", namespace="/home/me/my project")["previous"]
+
+
 def test_a_note_knows_its_session_and_prompt(service: Service) -> None:
     """A caller that can be asked is asked for its session; the prompt is the last one that history knows of it."""
     recorded = event("user_prompt", "fix the build", session_id="s-1")
@@ -256,6 +304,67 @@ def test_private_namespaces_are_hidden_elsewhere(open_service: Open) -> None:
     assert service("recall", context="salary", namespace="payroll")["count"] == 3
     service("forget", call=inside, pattern="salary")
     assert (service("archive_list")["count"], service("archive_list", call=inside)["count"]) == (0, 3)
+    assert (service("archive_stats")["count"], service("archive_stats", call=inside)["count"]) == (0, 3)
+    assert service("archive_stats")["by_reason"] == []
+    with pytest.raises(NotFound):
+        service("archive_restore", id=1)
+    assert service("archive_restore", call=inside, id=1)["restored"]
+    assert (service("archive_purge")["purged"], service("archive_purge", call=inside)["purged"]) == (0, 2)
+
+
+def test_a_private_note_is_not_there_for_a_caller_elsewhere(open_service: Open) -> None:
+    """By its id it can be neither read nor changed; in the words of a note that does not exist."""
+    service = open_service(private_projects=("payroll",))
+    inside = Call(context=Context(project="github.com/acme/payroll"))
+    secret = service("store", call=inside, title="t", content="salary")["id"]
+    other = service("store", title="u", content="public")["id"]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("get", {"id": secret}),
+        ("get", {"id": secret, "namespace": "api"}),
+        ("get_links", {"id": secret}),
+        ("update", {"id": secret, "priority": 9}),
+        ("delete", {"id": secret}),
+        ("promote", {"id": secret}),
+        ("link", {"source_id": other, "target_id": secret}),
+        ("resolve", {"winner_id": other, "loser_id": secret}),
+        ("consolidate", {"ids": [other, secret], "title": "both", "summary": "x"}),
+    ]
+    for name, params in calls:
+        with pytest.raises(NotFound) as refused:
+            service(name, **params)
+        assert refused.value.message == f"there is no note m{secret}", name
+    assert service("get", id=secret, namespace="payroll")["memory"]["content"] == "salary"
+    assert service("explain", ids=[secret, other])["missing_ids"] == [secret]
+    [error] = service("explain", ids=[secret], project="github.com/acme/api")["errors"]
+    assert error["code"] == "NOT_FOUND" and "payroll" not in error["message"]
+    assert service("explain", ids=[secret], project="payroll")["missing_ids"] == []
+
+
+def test_a_push_leaves_private_notes_here(open_service: Open, tmp_path: Path) -> None:
+    """As an export does; a caller in the project sends them."""
+    service = open_service(private_projects=("payroll",))
+    inside = Call(context=Context(project="github.com/acme/payroll"))
+    service("store", call=inside, title="t", content="salary")
+    service("store", title="u", content="public")
+    sync = {"path": str(tmp_path / "other.db"), "direction": "push"}
+    assert service("sync", **sync)["pushed"]["created"] == 1
+    assert service("sync", call=inside, **sync)["pushed"]["created"] == 1
+
+
+def test_an_ambiguous_name_does_not_tell_private_ones(open_service: Open) -> None:
+    """It is the only one that the caller may see, or the candidates are only those."""
+    service = open_service(private_projects=("secret/web",))
+    for number, owner in enumerate(("secret", "one", "two")):
+        namespace = f"github.com/{owner}/web"
+        service("store", title="t", content="word", namespace=namespace)
+        if number == 1:
+            assert service("list", namespace="web")["memories"][0]["namespace"] == namespace
+    with pytest.raises(Invalid) as refused:
+        service("list", namespace="web")
+    assert refused.value.message == (
+        "namespace: web is 2 namespaces; name one of github.com/one/web, github.com/two/web"
+    )
+    assert service("list", namespace="secret/web")["count"] == 1
 
 
 # Tidying up
