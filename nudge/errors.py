@@ -66,6 +66,12 @@ class SecretRejected(Invalid):
     code, reason = 40002, "E_SECRET_REJECTED"
 
 
+class Unauthorized(NudgeError):
+    """A request over HTTP without the token."""
+
+    code, reason = 40101, "E_UNAUTHORIZED"
+
+
 class Conflict(NudgeError):
     code, reason = 40901, "E_CONFLICT"
 

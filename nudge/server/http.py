@@ -50,11 +50,26 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class _Refused(Exception):
-    """A request that ends here, with its answer."""
+    """A request that ends here. REST has its own form of an error, elsewhere it is a line of text."""
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
         super().__init__(text)
-        self.response: web.StreamResponse = plain(status, text, **headers)
+        self._status, self._text, self._headers = status, text, headers
+
+    def answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
+        return _refusal(request, self._status, self._text, **self._headers)
+
+
+class _TooLarge(_Refused):
+    """A body beyond the limit."""
+
+    def __init__(self) -> None:
+        super().__init__(413, f"the body is larger than {limits.MAX_BODY_BYTES} bytes")
+
+    def answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
+        if _is_rest(request):
+            return super().answer_to(request)
+        return _json(jsonrpc.error_response(None, INVALID_REQUEST, f"Invalid request: {self}"), 413)
 
 
 class HttpServer:
@@ -100,7 +115,14 @@ class HttpServer:
             handler = self._admit(request, connection)
             return await self._call(handler, request)
         except _Refused as refusal:
-            return refusal.response
+            return refusal.answer_to(request)
+        except (ConnectionError, HttpProcessingError, web.HTTPException):
+            raise
+        except Exception:
+            if not _is_rest(request):
+                raise
+            _log.exception("request failed")
+            return _refusal(request, 500, "internal error; the server's log has the details")
         finally:
             connection.busy = False
 
@@ -128,7 +150,7 @@ class HttpServer:
 
     async def _call(self, handler: Handler, request: web.BaseRequest) -> web.StreamResponse:
         if self.refusing:
-            return _retry_later()
+            return _retry_later(request)
         self.in_flight += 1
         self.on_call()
         try:
@@ -136,7 +158,7 @@ class HttpServer:
                 await asyncio.sleep(self.pace)
             return await handler(request)
         except HandingOver:
-            return _retry_later()
+            return _retry_later(request)
         finally:
             self.in_flight -= 1
 
@@ -241,10 +263,10 @@ async def _read_body(request: web.BaseRequest) -> bytes:
     if stream.is_eof():  # the whole body came with its head: a tenth of the time of `read`
         body = stream.read_nowait()
         if len(body) > limits.MAX_BODY_BYTES:
-            raise _too_large()
+            raise _TooLarge()
         return body
     if (request.content_length or 0) > limits.MAX_BODY_BYTES:
-        raise _too_large()
+        raise _TooLarge()
     if request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0
@@ -252,18 +274,11 @@ async def _read_body(request: web.BaseRequest) -> bytes:
         async with asyncio.timeout(limits.BODY_TIMEOUT):
             return await request.read()
     except web.HTTPRequestEntityTooLarge:
-        raise _too_large() from None
+        raise _TooLarge() from None
     except TimeoutError:
         raise _Refused(408, "the body did not arrive in time", HttpConnection="close") from None
     except (web.RequestPayloadError, HttpProcessingError):
         raise _Refused(400, "not a body that this server understands", HttpConnection="close") from None
-
-
-def _too_large() -> _Refused:
-    refusal = _Refused(413, "")
-    message = f"Invalid request: the body is larger than {limits.MAX_BODY_BYTES} bytes"
-    refusal.response = _json(jsonrpc.error_response(None, INVALID_REQUEST, message), 413)
-    return refusal
 
 
 async def _health(_request: web.BaseRequest) -> web.StreamResponse:
@@ -305,5 +320,17 @@ def _json(content: Any, status: int = 200) -> web.StreamResponse:
     return _JsonResponse(encoded) if status == 200 else web.Response(body=encoded, status=status, headers=_JSON)
 
 
-def _retry_later() -> web.Response:
-    return plain(503, "not now; send it again", **{"Nudge-Retry": "1", "Retry-After": "1"})
+def _is_rest(request: web.BaseRequest) -> bool:
+    return request.raw_path.startswith(rest.PREFIX)
+
+
+def _refusal(request: web.BaseRequest, status: int, text: str, **headers: str) -> web.Response:
+    """A refusal before or beside an operation, in the form that the path has for errors."""
+    if not _is_rest(request):
+        return plain(status, text, **headers)
+    body = strict_json.encode(rest.refusal_body(status, text))
+    return web.Response(body=body, status=status, headers={**_JSON, **headers})
+
+
+def _retry_later(request: web.BaseRequest) -> web.Response:
+    return _refusal(request, 503, "not now; send it again", **{"Nudge-Retry": "1", "Retry-After": "1"})

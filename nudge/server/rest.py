@@ -1,7 +1,8 @@
 """REST: `/api/v1/...`, made from the table of operations, and the OpenAPI document that describes it.
 
 `match` finds the operation behind a path, `params` reads its parameters, `success_of` and `status_of` give the HTTP
-status of a result and of an error, `error_body` the body of an error.
+status of a result and of an error, `error_body` the body of an error, `refusal_body` that of a request which reached no
+operation.
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from nudge import __version__, strict_json
-from nudge.errors import Invalid, NudgeError
+from nudge.errors import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    WIRE_REASONS,
+    Invalid,
+    NotFound,
+    NudgeError,
+    Unauthorized,
+    Unavailable,
+)
 from nudge.server.operations import OPERATIONS, Operation
 from nudge.server.rest_examples import EXAMPLES, REFUSALS
 from nudge.server.schemas import schema_of
@@ -34,6 +45,14 @@ _STATUS = {
     "E_INTERNAL": 500,
 }
 
+_REFUSAL_CODES = {
+    401: (Unauthorized.code, Unauthorized.reason),
+    404: (NotFound.code, NotFound.reason),
+    405: (METHOD_NOT_FOUND, WIRE_REASONS[METHOD_NOT_FOUND]),
+    500: (INTERNAL_ERROR, WIRE_REASONS[INTERNAL_ERROR]),
+    503: (Unavailable.code, Unavailable.reason),
+}
+
 
 def status_of(error: NudgeError) -> int:
     return _STATUS.get(error.reason, 400)
@@ -46,6 +65,12 @@ def success_of(operation: Operation) -> int:
 def error_body(error: NudgeError) -> dict[str, Any]:
     """The error object, with its sentence as `error` beside it for whoever looks for that."""
     return {"error": error.message, **error.to_wire()}
+
+
+def refusal_body(status: int, message: str) -> dict[str, Any]:
+    """The body of an answer to what is no call of an operation: without the token, on no path, with no such method."""
+    code, reason = _REFUSAL_CODES.get(status, (INVALID_REQUEST, WIRE_REASONS[INVALID_REQUEST]))
+    return {"error": message, "code": code, "message": message, "data": {"reason": reason}}
 
 
 def routes() -> Iterator[tuple[str, str, Operation]]:

@@ -12,9 +12,10 @@ from urllib.parse import quote, urlencode
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from nudge import limits
 from nudge.server.operations import OPERATIONS, Operation
 from tests.contract.steps import HERE, named, payload, setting
-from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Served, normalised, served
+from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Reply, Served, normalised, served
 
 BUILD = "/api/v1/hints/api/build"
 FOUND = {"component": "api", "key": "lint", "value": {"type": "command", "cmd": "make lint"}, "reason": "Makefile:9"}
@@ -199,8 +200,36 @@ def test_a_refusal_has_the_status_of_its_kind(
 )
 def test_what_is_no_request_is_refused(script: Http, verb: str, path: str, body: bytes | None, status: int) -> None:
     """A body that is no JSON object, a query that is not of its type, and a path or verb that is not there: never a
-    200."""
-    assert script.exchange(verb, path, body).status == status
+    200, and always the one form of an error."""
+    reply = script.exchange(verb, path, body)
+    assert reply.status == status
+    assert_is_error(reply)
+
+
+def assert_is_error(reply: Reply) -> None:
+    assert reply.headers["content-type"] == "application/json"
+    assert list(reply.json) == ["error", "code", "message", "data"], reply
+    assert reply.json["error"] == reply.json["message"] and reply.json["data"]["reason"].startswith("E_")
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "headers", "body"),
+    [
+        (401, "E_UNAUTHORIZED", {"Authorization": "Bearer wrong"}, None),
+        (403, "E_REQUEST", {"Origin": "https://example.com"}, None),
+        (413, "E_REQUEST", {}, b" " * (limits.MAX_BODY_BYTES + 1)),
+        (415, "E_REQUEST", {"Content_Type": "text/plain"}, b"x"),
+        (421, "E_REQUEST", {"Host": "example.com"}, None),
+    ],
+)
+def test_a_refusal_before_the_operation_has_the_same_form(
+    script: Http, status: int, reason: str, headers: dict[str, str], body: bytes | None
+) -> None:
+    """Below /api/v1/ a program reads one form of an error, whichever door-keeper wrote it; the headers stay."""
+    reply = script.exchange("PUT", BUILD, body, **headers)
+    assert (reply.status, reply.json["data"]["reason"]) == (status, reason)
+    assert_is_error(reply)
+    assert reply.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
 
 
 def test_a_wrong_verb_is_told_the_right_ones(script: Http) -> None:

@@ -15,6 +15,7 @@ import pytest
 from nudge import limits
 from nudge.server.http import HttpServer
 from nudge.server.http_connections import Listener
+from nudge.usecases import memory_upkeep
 from nudge.usecases.call import Call
 
 TOKEN = "t" * 64
@@ -180,6 +181,37 @@ def test_a_failure_inside_is_an_answer() -> None:
 
     status, _, body = run(session)
     assert status == 200 and b"Internal error" in body and b"SELECT" not in body
+
+
+def test_a_failure_on_a_path_of_rest_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500 in the form of every other error there, without a word of the inside; the connection goes on."""
+
+    async def broken(_app: Any) -> bool:
+        raise RuntimeError("SELECT 1")
+
+    monkeypatch.setattr(memory_upkeep, "is_healthy", broken)
+
+    async def session(one: Opened) -> Any:
+        client = await one.connect()
+        client.send(HEALTH.replace(b"/health", b"/api/v1/health") + HEALTH)
+        return await client.reply(), (await client.reply())[0]
+
+    (status, headers, body), after = run(session)
+    assert (status, headers["content-type"], after) == (500, "application/json", 200)
+    assert json.loads(body)["data"] == {"reason": "E_INTERNAL"} and b"SELECT" not in body
+
+
+def test_while_refusing_rest_says_so_in_its_form() -> None:
+    """503 with the header that says when to try again."""
+
+    async def session(one: Opened) -> Any:
+        one.door.refusing = True
+        client = await one.connect()
+        client.send(HEALTH.replace(b"/health", b"/api/v1/health"))
+        return await client.reply()
+
+    status, headers, body = run(session)
+    assert (status, headers["retry-after"], json.loads(body)["data"]) == (503, "1", {"reason": "E_UNAVAILABLE"})
 
 
 def test_head_is_get_without_its_body() -> None:
