@@ -8,6 +8,7 @@ of the conversation: a note that was edited since is left alone. What cannot be 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ _PART_BYTES = limits.MAX_NOTE_BYTES - limits.KIB
 _TITLE_CHARS = 100
 _SPEAKERS = {"human": "User", "user": "User", "assistant": "Assistant"}
 _SLACK_NOISE = frozenset(("channel_join", "channel_leave", "channel_topic", "channel_purpose", "bot_add", "bot_remove"))
+
+_SLACK_MENTION = re.compile(r"<@([A-Z0-9]{1,64})(?:\|([^<>|]*))?>")  # `<@U12>`, `<@U12|ada>` in older exports
 
 
 @dataclass(slots=True)
@@ -188,16 +191,20 @@ def _chatgpt_line(node: Mapping[str, Any]) -> tuple[str, str]:
 # Slack: a folder of channels, each a folder with a file for a day
 
 
-def slack(channel: str, day: str, messages: object, users: Mapping[str, str]) -> Conversation | None:
-    """One day of a channel. `users` are names by id, from `users.json`."""
-    if not isinstance(messages, list) or not all(_is_object(message) for message in messages):
-        return None
+def slack(channel: str, day: str, exported: object, users: Mapping[str, str]) -> Iterator[Conversation | None]:
+    """One day of a channel, and None for each record in it that is no message. `users` are names by id, from
+    `users.json`."""
+    records = exported if isinstance(exported, list) else [None]
+    messages = [record for record in records if _is_object(record)]
+    yield from (None for _ in range(len(records) - len(messages)))
+    if records and not messages:
+        return
     posts = [message for message in messages if _text(message.get("subtype")) not in _SLACK_NOISE]
-    lines = [(_slack_name(message, users), _text(message.get("text"))) for message in posts]
+    lines = [(_slack_name(message, users), _slack_text(message, users)) for message in posts]
     times = sorted(filter(None, (_when(message.get("ts")) for message in messages)))
     began, ended = (times[0], times[-1]) if times else (None, None)
     metadata = {"channel": channel, "day": day}
-    return Conversation(f"{channel}/{day}", f"#{channel} {day}", _spoken(lines), began, ended, metadata)
+    yield Conversation(f"{channel}/{day}", f"#{channel} {day}", _spoken(lines), began, ended, metadata)
 
 
 def slack_users(exported: object) -> dict[str, str]:
@@ -215,6 +222,16 @@ def slack_users(exported: object) -> dict[str, str]:
 def _slack_name(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
     user = _text(message.get("user"))
     return users.get(user) or _text(message.get("username")) or user or "Somebody"
+
+
+def _slack_text(message: Mapping[str, Any], users: Mapping[str, str]) -> str:
+    """The text of a message, with the names of those it mentions."""
+
+    def name(mention: re.Match[str]) -> str:
+        user, label = mention.groups()
+        return f"@{users.get(user) or label or user}"
+
+    return _SLACK_MENTION.sub(name, _text(message.get("text")))
 
 
 # Values of foreign files, which may be anything

@@ -105,7 +105,7 @@ def _slack_days(folder: Path) -> Iterator[Conversation | None]:
     users = mine.slack_users(_load(folder / _USERS)) if (folder / _USERS).is_file() else {}
     for channel in sorted(entry for entry in folder.iterdir() if entry.is_dir()):
         for day in sorted(channel.glob("*.json")):
-            yield mine.slack(channel.name, day.stem, _load(day), users)
+            yield from mine.slack(channel.name, day.stem, _load(day), users)
 
 
 def _load(file: Path) -> Any:

@@ -127,10 +127,29 @@ def test_a_day_of_a_slack_channel() -> None:
         {"type": "message", "user": "U2", "text": "Since noon.", "ts": "1700000002.000300"},
         {"type": "message", "subtype": "bot_message", "username": "ci", "text": "failed", "ts": "x"},
     ]
-    [note], _ = mined(SLACK, [mine.slack("ops", "2023-11-14", messages, users)])
+    [note], _ = mined(SLACK, mine.slack("ops", "2023-11-14", messages, users))
     assert note["title"] == "#ops 2023-11-14"
     assert note["content"] == "Ann: Is staging down?\nBob: Since noon.\nci: failed"
     assert note["metadata"]["channel"] == "ops"
+
+
+def test_one_bad_record_of_a_slack_day_is_skipped() -> None:
+    """The messages around it are kept, and it is counted; a file that is no list is one bad record."""
+    messages = [{"user": "U1", "text": "before", "ts": "1"}, "torn", None, {"user": "U1", "text": "after", "ts": "2"}]
+    [note], counts = mined(SLACK, mine.slack("ops", "2023-11-14", messages, {"U1": "Ann"}))
+    assert note["content"] == "Ann: before\nAnn: after"
+    assert (counts.conversations, counts.bad, counts.empty) == (1, 2, 0)
+    for exported, bad in (({}, 1), (None, 1), (["torn"], 1)):
+        notes, counts = mined(SLACK, mine.slack("ops", "2023-11-14", exported, {}))
+        assert (notes, counts.bad, counts.empty) == ([], bad, 0)
+
+
+def test_slack_mentions_become_names() -> None:
+    """By `users.json`, else by the label that older exports have, else by the id."""
+    text = "<@U1> and <@U2|bo> ask <@U3>, not <@u1> or <#C1|ops>"
+    messages = [{"user": "U1", "text": text, "ts": "1"}]
+    [note], _ = mined(SLACK, mine.slack("ops", "2023-11-14", messages, {"U1": "Ann"}))
+    assert note["content"] == "Ann: @Ann and @bo ask @U3, not <@u1> or <#C1|ops>"
 
 
 def test_the_same_export_gives_the_same_notes() -> None:
@@ -204,7 +223,7 @@ def test_any_json_is_read_or_counted(records: list[Any]) -> None:
     for format_, conversations in (
         (CLAUDE, mine.claude(records)),
         (CHATGPT, mine.chatgpt(records)),
-        (SLACK, [mine.slack("ops", "2025-01-01", records, mine.slack_users(records))]),
+        (SLACK, mine.slack("ops", "2025-01-01", records, mine.slack_users(records))),
     ):
         for note in mined(format_, conversations)[0]:
             assert parse_note(note, NOW, "global").draft.title
