@@ -325,7 +325,7 @@ def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
     default="startup",
     help="How the session starts (startup).",
 )
-@option("--explain", is_flag=True, help="Show the score of each line, and why it is there.")
+@option("--explain", is_flag=True, help="Show the parts of the score of each line, and why it is there.")
 @option("--prompt", metavar="TEXT", help="What is known about this prompt, in place of what the start is told.")
 @params.context_options
 def inject(
@@ -352,7 +352,7 @@ def inject(
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
-    console.result(result, observations.inject_lines(console.pen, result))
+    console.result(result, observations.inject_lines(console, result))
     if not result["text"] and not console.as_json:
         console.note("there are no hints or observations for here yet, so an agent is told nothing")
     return EXIT_OK

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from nudge.cli import output
+from nudge.cli.note_params import KINDS
 from nudge.cli.output import Console, Pen
 from nudge.clock import ago
 from nudge.text import escape, format_size, format_span
@@ -237,7 +238,7 @@ def _item_lines(
 ) -> Iterator[str]:
     pen = console.pen
     is_hint, rank = item["kind"] == "hint", item["retrieval"]["rank"]
-    name = escape(str(item["id"])) if is_hint else f"#{item['id']}" if in_history else note_name(item["id"])
+    name = _item_name(item, in_history=in_history)
     place = (
         f"(rank {rank})" if rank else "(does not apply here)" if is_hint else "(not among the best)" if searched else ""
     )
@@ -261,8 +262,17 @@ def _item_lines(
         yield f"  injected: {_pack_text(pack)}"
 
 
+def _item_name(item: Mapping[str, Any], *, in_history: bool) -> str:
+    """A hint by its name, a note as m12, anything of the history as #12."""
+    identity = item["id"]
+    if isinstance(identity, str):
+        return escape(identity)
+    is_note = item["kind"] in KINDS and not in_history
+    return note_name(identity) if is_note else f"#{identity}"
+
+
 def _pack_text(pack: Mapping[str, Any]) -> str:
     if not pack["included"]:
         return "never"
-    sessions = output.count(len(pack["sessions"]), "session")
-    return f"in {sessions}, section {escape(str(pack['section']))}, {output.count(pack['tokens'] or 0, 'token')}"
+    place = f"section {escape(str(pack['section']))}, {output.count(pack['tokens'] or 0, 'token')}"
+    return f"in {output.count(len(pack['sessions']), 'session')}, {place}" if pack["sessions"] else place

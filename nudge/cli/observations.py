@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nudge.cli import output
-from nudge.cli.output import Pen
+from nudge.cli import notes, output
+from nudge.cli.output import Console, Pen
 from nudge.clock import ago, last_time
 from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
 from nudge.text import escape, format_span
@@ -229,13 +229,12 @@ def file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 # Injection
 
 
-def inject_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
-    """The items are in the order of the lines that begin with a dash."""
-    items = iter(result["items"])
-    for line in result["text"].splitlines():
-        yield escape(line)
-        if line.startswith("- ") and (item := next(items, None)) is not None:
-            yield pen.paint("dim", f"    {item['score']['total']:.4f}  {escape(item['matches']['reasons'][0])}")
+def inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
+    """The text, and below it the explanation of each of its lines, in their order."""
+    yield from map(escape, result["text"].splitlines())
+    if result["items"]:
+        yield ""
+        yield from notes.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
 
 
 # What was learned

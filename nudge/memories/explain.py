@@ -67,11 +67,18 @@ def other_project(note: Note) -> dict[str, str]:
 
 
 def item(
-    explained: NoteExplanation, *, requested: bool, project: str | None, pack_context: Mapping[str, Any] | None
+    explained: NoteExplanation,
+    *,
+    requested: bool = False,
+    project: str | None,
+    pack_context: Mapping[str, Any] | None,
+    source: str | None = None,
+    reasons: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """The explanation of one note. `requested`: its id was named; `project`: the one that was asked for."""
+    """The explanation of one note. `requested`: its id was named; `project`: the one that was asked for; `source` and
+    `reasons`: how else it was chosen."""
     note, rank = explained.note, explained.rank
-    source = ID_LOOKUP if rank is None else BOTH if requested else QUERY
+    source = source or (ID_LOOKUP if rank is None else BOTH if requested else QUERY)
     return {
         "id": note.id,
         "kind": note.draft.kind,
@@ -83,6 +90,7 @@ def item(
         "matches": {
             "query_terms": list(explained.words),
             "project_match": None if project is None else note.draft.namespace == project,
+            **({} if reasons is None else {"reasons": list(reasons)}),
         },
         "pack_context": None if pack_context is None else dict(pack_context),
     }

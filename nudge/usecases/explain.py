@@ -164,24 +164,16 @@ class _Request:
         return explaining.item(one, requested=requested, project=self.project, pack_context=pack_context)
 
     def hint_item(self, one: _Variant, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
-        hint, eligible = one.hint, one.verdict.eligible
-        scope = fresh(hint.scope.wire)
-        reasons = [*one.verdict.reasons, *(ranking.usage_reasons(hint, self.now) if eligible else ())]
-        belongs = None if self.project is None else is_project(scope.get("repo") or "", self.project)
-        parts = ranking.score_components(hint, self.now)
-        weighted = {name: ranking.WEIGHTS[name] * part for name, part in parts.items()}
-        return explaining.item_of(
-            identity=one.name,
-            kind="hint",
-            title=one.name,
-            created_at=hint.created_at,
-            project=scope.get("repo"),
-            source=explaining.NAME_LOOKUP,
+        reasons = [*one.verdict.reasons, *(ranking.usage_reasons(one.hint, self.now) if one.verdict.eligible else ())]
+        return hint_item(
+            one.hint,
+            self.now,
             rank=one.rank,
-            score=weighted if eligible else None,
-            matches={"project_match": belongs, "eligible": eligible, "scope": scope, "reasons": reasons},
+            eligible=one.verdict.eligible,
+            reasons=reasons,
+            project=self.project,
+            source=explaining.NAME_LOOKUP,
             pack_context=pack_context,
-            own_components=("frecency", "specificity"),
         )
 
     def envelope(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -194,6 +186,37 @@ class _Request:
             missing_ids=self.missing,
             errors=self.errors,
         )
+
+
+def hint_item(
+    hint: Hint,
+    now: float,
+    *,
+    rank: int | None,
+    eligible: bool,
+    reasons: Sequence[str],
+    project: str | None,
+    source: str,
+    pack_context: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The explanation of one variant of a hint, with the parts of its score where it applies."""
+    name, scope = f"{hint.component}/{hint.key}", fresh(hint.scope.wire)
+    parts = ranking.score_components(hint, now)
+    weighted = {part: ranking.WEIGHTS[part] * value for part, value in parts.items()}
+    belongs = None if project is None else is_project(scope.get("repo") or "", project)
+    return explaining.item_of(
+        identity=name,
+        kind="hint",
+        title=name,
+        created_at=hint.created_at,
+        project=scope.get("repo"),
+        source=source,
+        rank=rank,
+        score=weighted if eligible else None,
+        matches={"project_match": belongs, "eligible": eligible, "scope": scope, "reasons": list(reasons)},
+        pack_context=pack_context,
+        own_components=("frecency", "specificity"),
+    )
 
 
 def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -12,11 +13,18 @@ from pydantic import Field
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import NudgeError
+from nudge.hints import ranking
+from nudge.hints.model import Hint
 from nudge.history import digest, ledger, store, views
 from nudge.history.digest import Digest
 from nudge.memories import explain
+from nudge.memories.explain import Explained
+from nudge.memories.note import Note, parse_id
+from nudge.memories.scoring import Factors, score
+from nudge.memories.store import get_many
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
 from nudge.usecases.hints import ContextParam, Params, Result
 from nudge.usecases.inject_offline import digest_options, hint_rows, stored_lines
@@ -48,7 +56,7 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
             await store_injection(app, params.session_id, app.now(), result)
         if result.is_shadow:
             return {"text": "", "items": []}
-    return {"text": result.text, "items": _explained(result) if params.explain else []}
+    return {"text": result.text, "items": await _explained(app, params, call, result) if params.explain else []}
 
 
 async def _is_shadow(app: App, setting: str, session: str) -> bool:
@@ -59,24 +67,74 @@ async def _is_shadow(app: App, setting: str, session: str) -> bool:
     return ledger.is_shadow(setting, session)
 
 
-def _explained(result: Digest) -> list[dict[str, Any]]:
-    """Each line as `memory_explain` explains a note."""
+async def _explained(app: App, params: Inject, call: Call, result: Digest) -> list[dict[str, Any]]:
+    """Each line as `memory_explain` explains it: hints and notes with the parts of their scores, a line of the history
+    with the one score that it has."""
+    now, context = app.now(), call.merge_context(Context.parse(params.context), app.session.store.env_names())
+    held_notes = await _notes(app, [item["id"] for item in result.items if item["kind"] in ("note", "attempt")], now)
     dashed = [line for line in result.text.splitlines() if line.startswith("- ")]
-    return [
-        explain.item_of(
-            identity=item["id"],
-            kind=item["kind"],
-            title=line.removeprefix("- "),
-            created_at=None,
-            project=None,
-            source=explain.INJECTION,
-            rank=number + 1,
-            score={"base": item["score"]},
-            matches={"project_match": None, "reasons": [item["reason"]]},
-            pack_context={**views.injected_line(result.text, number), "sessions": []},
-        )
-        for number, (item, line) in enumerate(zip(result.items, dashed, strict=True))
+    explained: list[dict[str, Any]] = []
+    for number, (item, line) in enumerate(zip(result.items, dashed, strict=True)):
+        pack = {**views.injected_line(result.text, number), "sessions": []}
+        hint = _variant(app, item, context, now) if item["kind"] == "hint" else None
+        note = held_notes.get(item["id"])
+        if hint is not None:
+            explained.append(
+                hint_item(
+                    hint,
+                    now,
+                    rank=number + 1,
+                    eligible=True,
+                    reasons=[item["reason"]],
+                    project=None,
+                    source=explain.INJECTION,
+                    pack_context=pack,
+                )
+            )
+        elif note is not None:
+            one = Explained(note, score(Factors.of(note), now, text=None), (), number + 1)
+            reasons = [item["reason"]]
+            explained.append(
+                explain.item(one, project=None, pack_context=pack, source=explain.INJECTION, reasons=reasons)
+            )
+        else:
+            explained.append(
+                explain.item_of(
+                    identity=item["id"],
+                    kind=item["kind"],
+                    title=line.removeprefix("- "),
+                    created_at=None,
+                    project=None,
+                    source=explain.INJECTION,
+                    rank=number + 1,
+                    score={"base": item["score"]},
+                    matches={"project_match": None, "reasons": [item["reason"]]},
+                    pack_context=pack,
+                )
+            )
+    return explained
+
+
+async def _notes(app: App, names: Sequence[str], now: float) -> dict[str, Note]:
+    """The notes of these names; none where they cannot be read."""
+    if app.history is None or not names:
+        return {}
+    ids = [parse_id(name) for name in names]
+    with contextlib.suppress(NudgeError):
+        held = await app.history.read(lambda connection: get_many(connection, ids, now))
+        return {f"m{note_id}": note for note_id, note in held.items()}
+    return {}
+
+
+def _variant(app: App, item: Mapping[str, Any], context: Context, now: float) -> Hint | None:
+    """The variant of a hint that a line shows: the one of its score."""
+    component, _, key = item["id"].partition("/")
+    hints = [
+        hint
+        for hint in app.session.store.live_hints(now, component)
+        if hint.key == key and hint.scope.check(context).eligible
     ]
+    return min(hints, key=lambda hint: abs(ranking.score(hint, now) - item["score"]), default=None)
 
 
 async def store_injection(

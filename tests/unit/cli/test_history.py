@@ -543,19 +543,36 @@ def test_inject(nudge: Nudge, server: Server) -> None:
 
 
 def test_inject_explains(nudge: Nudge, server: Server) -> None:
-    """Score and reason stand under the line they are for."""
+    """Below the text, each line as `nudge explain` shows it: the parts of its score, why it is there, and where."""
+    common = {"project": None, "pack_context": {"included": True, "section": "Nudge", "tokens": 3, "sessions": []}}
     items = [
-        {"id": 4, "kind": "observation", "score": {"total": 0.9}, "matches": {"reasons": ["new"]}},
-        {"id": 5, "kind": "foreign", "score": {"total": 0.5}, "matches": {"reasons": ["old"]}},
+        {
+            "id": identity,
+            "kind": kind,
+            "title": title,
+            "retrieval": {"source": "injection", "rank": rank},
+            "score": {"total": sum(parts.values()), "components": {**parts, "kind_bonus": None}},
+            "matches": {"query_terms": [], "reasons": ["new"]},
+            **common,
+        }
+        for rank, (identity, kind, title, parts) in enumerate(
+            [
+                ("api/test", "hint", "api/test", {"priority": 0.2, "recency": 0.1}),
+                (12, "decision", "Why", {"tier": 0.15}),
+                (4, "session", "2h ago", {"base": 0.9}),
+            ],
+            1,
+        )
     ]
-    server.answers["nudge.inject"] = {"text": "# Nudge\n- #4\n## Other\n- #5", "items": items}
+    server.answers["nudge.inject"] = {"text": "# Nudge\n- a\n- b\n- c", "items": items}
     assert nudge("inject", "--explain").out.splitlines() == [
-        "# Nudge",
-        "- #4",
-        "    0.9000  new",
-        "## Other",
-        "- #5",
-        "    0.5000  old",
+        *("# Nudge", "- a", "- b", "- c", ""),
+        *("api/test  hint  (rank 1)", "  score  0.3000", "    priority  0.2000", "    recency   0.1000", "  - new"),
+        "  injected: section Nudge, 3 tokens",
+        *("m12  decision  Why  (rank 2)", "  score  0.1500", "    tier  0.1500", "  - new"),
+        "  injected: section Nudge, 3 tokens",
+        *("#4  session  2h ago  (rank 3)", "  score  0.9000", "    base  0.9000", "  - new"),
+        "  injected: section Nudge, 3 tokens",
     ]
     assert server.params["explain"] is True and json.loads(nudge("inject", "--json").out)["items"] == items
 

@@ -129,8 +129,29 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
     assert '- 2h ago, codex: committed "make build" #1' in told["text"]
     assert [item["kind"] for item in told["items"]] == (["hint", "session"] if explain else [])
     for item in told["items"]:
-        assert item["score"]["total"] == item["score"]["components"]["base"] and item["matches"]["reasons"]
-        assert item["pack_context"]["included"] and f"- {item['title']}" in told["text"].splitlines()
+        assert item["matches"]["reasons"] and item["pack_context"]["included"]
+
+
+def test_an_injection_is_explained_as_anything_is(served: tuple[App, Ask]) -> None:
+    """A hint and a note have the parts that `memory_explain` gives them, and a line of the history its one score."""
+    app, ask = served
+    app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
+    record(app, "make build")
+    here = Call(context=Context(project="org/api"))
+    note = {"title": "Database", "content": "SQLite", "kind": "decision", "namespace": "org/api"}
+    note_id = asyncio.run(app.execute("nudge.memory_store", note, here))["id"]
+    items = {item["id"]: item for item in ask(explain=True)["items"]}
+    asked = {"ids": [note_id], "names": ["api/test"], "context": HERE}
+    explained = asyncio.run(app.execute("nudge.memory_explain", asked, here))["items"]
+    assert {item["id"] for item in explained} == {note_id, "api/test"}
+    for item in explained:
+        injected = items[item["id"]]
+        same = ("id", "kind", "title", "created_at", "project")
+        assert {name: injected[name] for name in same} == {name: item[name] for name in same}
+        assert injected["score"]["components"] == pytest.approx(item["score"]["components"])
+        assert injected["retrieval"]["source"] == "injection" and injected["pack_context"]["section"]
+    [session] = [item for item in items.values() if item["kind"] == "session"]
+    assert session["score"]["total"] == session["score"]["components"]["base"]
 
 
 def record(app: App, content: str, *, session: str = "old") -> None:
