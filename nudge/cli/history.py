@@ -15,6 +15,7 @@ from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
 from nudge.cli.params import ID, WHOLE, option
 from nudge.cli.plain import Invocation
+from nudge.clock import iso
 from nudge.errors import NotFound, RemoteError
 from nudge.ipc.client import Client
 from nudge.text import escape
@@ -267,13 +268,15 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
 @option("--project", metavar="NAME", help="Only sessions of this project.", shell_complete=completion.projects)
 @option("--full", is_flag=True, help="Include the whole text that the agent received at its start.")
 @params.window_options("what happened")
-def trace(
-    invocation: Invocation, session: str, project: str | None, full: bool, before: int | None, after: int | None
-) -> int:
-    client = invocation.client()
-    fields = {"session_id": find_session(client, session, project), **params.given(before=before, after=after)}
+@params.limit_option(limits.DEFAULT_TRACE_LIMIT, "prompts and observations")
+def trace(invocation: Invocation, session: str, project: str | None, full: bool, **window: int | None) -> int:
+    client, console = invocation.client(), invocation.console
+    fields = {"session_id": find_session(client, session, project), **params.given(**window)}
     result = client.call("nudge.session_trace", fields)
-    invocation.console.result(result, observations.trace_lines(invocation.console.pen, result, full=full))
+    console.result(result, observations.trace_lines(console.pen, result, full=full))
+    if result.get("more"):
+        latest = observations.latest_in_trace(result)
+        console.note(f"there is more: nudge trace {escape(result['session_id'])} --after {iso(latest)}")
     return EXIT_OK
 
 

@@ -20,6 +20,7 @@ KINDS = (
     *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
     "session_summary",
 )
+STORED_KINDS = tuple(kind for kind in KINDS if kind != "attempt")  # attempts are the journal's to write
 SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
 RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 
@@ -36,7 +37,7 @@ def parse_metadata(text: str) -> dict[str, Any]:
 
 METADATA = params.Parsed("metadata", parse_metadata)
 _TIER = {"type": click.Choice(TIERS), "help": "short (6 hours), mid (7 days) or long (for good)."}
-_KIND = {"type": click.Choice(KINDS), "help": "What the note is: decision, lesson, bugfix, ... (note)."}
+_KIND = {"type": click.Choice(STORED_KINDS), "help": "What the note is: decision, lesson, bugfix, ... (note)."}
 
 id_argument = click.argument(
     "note_id", metavar="ID", type=NOTE_ID, help="The note, as m12 or 12.", shell_complete=completion.note_ids

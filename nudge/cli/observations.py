@@ -167,6 +167,12 @@ def trace_lines(pen: Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]
         yield from lines
 
 
+def latest_in_trace(trace: dict[str, Any]) -> int:
+    """The time of the latest prompt or observation that is shown."""
+    rows = (row for prompt in trace["prompts"] for row in (prompt, *prompt["observations"]))
+    return max((int(row["timestamp"]) for row in rows), default=int(trace["started_at"]))
+
+
 def _trace_head(pen: Pen, trace: dict[str, Any]) -> Iterator[str]:
     began, ended = trace["started_at"], trace.get("ended_at")
     yield f"{pen.paint('bold', escape(trace['session_id']))}  {escape(str(trace.get('project') or '-'))}"

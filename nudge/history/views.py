@@ -62,6 +62,8 @@ def timeline(
 
 # One session
 
+_IS_PROMPT = "(obs_type = 'user_prompt' AND prompt_id IS NOT NULL)"  # the observation of a prompt itself
+
 
 def latest_prompt(connection: Connection, session_id: str) -> int | None:
     """The id of the user's last prompt in a session."""
@@ -95,40 +97,61 @@ def has_changed_files(connection: Connection, session_id: str, since: int) -> bo
 
 
 def trace(
-    connection: Connection, session_id: str, before: int | None = None, after: int | None = None
+    connection: Connection,
+    session_id: str,
+    before: int | None = None,
+    after: int | None = None,
+    limit: int = limits.DEFAULT_TRACE_LIMIT,
 ) -> dict[str, Any]:
-    """A session's prompts with the observations of each. Both bounds are exclusive, and hold for prompts and
-    observations alike."""
+    """A session's prompts with the observations of each, at most `limit` of both together. Both bounds are exclusive; a
+    prompt before them is there when an observation within them belongs to it. With `more`, the rest is what is after
+    the latest time that is shown."""
     row = connection.execute(
         "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
     if row is None:
         raise NotFound(f"session not found: {session_id}")
-    window = _window(before, after)
+    window, more = _cut(connection, session_id, _window(before, after), limit)
     return {
         "session_id": session_id,
         "project": row[0],
         "started_at": row[1],
         "ended_at": row[2],
         "summary": summary_of(connection, session_id, row[3]),
-        "prompts": _prompts(connection, session_id, window),
+        "prompts": _prompts(connection, session_id, window, limit),
         "injections": _injections(connection, session_id, window),
+        **({"more": True} if more else {}),
     }
+
+
+def _cut(connection: Connection, session_id: str, window: tuple[int, int], limit: int) -> tuple[tuple[int, int], bool]:
+    """The window without what is beyond the limit, and whether that is anything. It ends between two seconds, so that
+    `after` finds the rest; only a second that alone has more than the limit is cut within."""
+    own = "session_id = ?1 AND timestamp > ?2 AND timestamp < ?3"
+    times = connection.execute(
+        f"SELECT timestamp FROM (SELECT timestamp FROM observations WHERE {own} AND NOT {_IS_PROMPT}"
+        f" UNION ALL SELECT timestamp FROM prompts WHERE {own}) ORDER BY timestamp LIMIT ?4",
+        (session_id, *window, limit + 1),
+    ).fetchall()
+    if len(times) <= limit:
+        return window, False
+    (first,), (beyond,) = times[0], times[-1]
+    return (window[0], beyond if first < beyond else beyond + 1), True
 
 
 def _window(before: int | None, after: int | None) -> tuple[int, int]:
     return (_ALWAYS[0] if after is None else after, _ALWAYS[1] if before is None else before)
 
 
-def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -> list[dict[str, Any]]:
+def _prompts(connection: Connection, session_id: str, window: tuple[int, int], limit: int) -> list[dict[str, Any]]:
+    by_prompt, unprompted = _actions(connection, session_id, window, limit)
     rows = connection.execute(
         "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE"
-        " own.prompt_id = prompts.id"
-        " AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ? AND timestamp > ? AND timestamp < ?"
-        " ORDER BY timestamp, id",
-        (session_id, *window),
+        " own.prompt_id = prompts.id AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ?1"
+        " AND ((timestamp > ?2 AND timestamp < ?3) OR id IN (SELECT value FROM json_each(?4)))"
+        " ORDER BY timestamp, id LIMIT ?5",
+        (session_id, *window, json.dumps(list(by_prompt)), limit + len(by_prompt)),
     ).fetchall()
-    by_prompt, unprompted = _actions(connection, session_id, window)
     prompts = [
         {
             "prompt_id": row[0],
@@ -144,7 +167,7 @@ def _prompts(connection: Connection, session_id: str, window: tuple[int, int]) -
 
 
 def _actions(
-    connection: Connection, session_id: str, window: tuple[int, int]
+    connection: Connection, session_id: str, window: tuple[int, int], limit: int
 ) -> tuple[dict[int, list[Any]], list[Any]]:
     """Observations by prompt, and those without one. A prompt's own observation is the prompt and is left out."""
     by_prompt: dict[int, list[Any]] = {}
@@ -152,10 +175,9 @@ def _actions(
     rows = connection.execute(
         f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}),"
         " is_pinned FROM observations"
-        " WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT (obs_type = 'user_prompt' AND"
-        " prompt_id IS NOT NULL)"
-        " ORDER BY timestamp, id",
-        (session_id, *window),
+        f" WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT {_IS_PROMPT}"
+        " ORDER BY timestamp, id LIMIT ?",
+        (session_id, *window, limit),
     )
     for prompt_id, *row in rows:
         (unprompted if prompt_id is None else by_prompt.setdefault(prompt_id, [])).append(_action(row))

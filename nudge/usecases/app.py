@@ -391,5 +391,8 @@ _SENTENCES = {
 def _first_problem(error: ValidationError) -> Invalid:
     problem = error.errors(include_url=False, include_input=False)[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
-    sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**problem.get("ctx", {}))
+    context = problem.get("ctx", {})
+    sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**context)
+    if problem["type"] == "too_short" and context["min_length"] > 1:
+        sentence = f"must have at least {context['min_length']} items"
     return Invalid(sentence, field=place[:200] or None)

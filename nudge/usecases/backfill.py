@@ -232,7 +232,7 @@ class Backfill:
         if event["type"] not in SESSION_TYPES or self._call is None:
             return False
         at = event["timestamp"]
-        window = {"after": at - _SAME_TIME, "before": at + _SAME_TIME}
+        window = {"after": at - _SAME_TIME, "before": at + _SAME_TIME, "limit": limits.MAX_TRACE_LIMIT}
         window.pop({"session_start": "after", "session_end": "before"}.get(event["type"], ""), None)
         try:
             trace = self._request("nudge.session_trace", {"session_id": event["session_id"], **window})

@@ -95,6 +95,7 @@ class SessionTrace(Params):
     session_id: Text
     before: Before = None
     after: After = None
+    limit: Annotated[int, _between(1, limits.MAX_TRACE_LIMIT)] = limits.DEFAULT_TRACE_LIMIT
 
 
 class FileHistory(Params):
@@ -168,6 +169,7 @@ class Trace(Result):
     summary: dict[str, Any]
     prompts: Rows
     injections: Rows
+    more: bool | None = None
 
 
 class FileHistoryResult(Result):
@@ -276,7 +278,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
 
 async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        trace = views.trace(connection, params.session_id, params.before, params.after)
+        trace = views.trace(connection, params.session_id, params.before, params.after, params.limit)
         projects.Names(connection).show([trace])
         return trace
 

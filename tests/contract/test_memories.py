@@ -57,6 +57,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str | None]] = [
     ("get_links", {"id": 999}, "E_NOT_FOUND", None),
     ("resolve", {"winner_id": 3, "loser_id": "m"}, "E_INVALID", "loser_id"),
     ("resolve", {"winner_id": 3, "loser_id": 999}, "E_NOT_FOUND", None),
+    ("resolve", {"winner_id": 3, "loser_id": "m3"}, "E_INVALID", "loser_id"),
     ("promote", {"id": "m0"}, "E_INVALID", "id"),
     ("promote", {"id": 999}, "E_NOT_FOUND", None),
     ("auto_consolidate", {"min_count": 1}, "E_INVALID", "min_count"),

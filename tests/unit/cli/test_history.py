@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nudge.clock import iso
 from nudge.errors import RemoteError
 
 from .conftest import Nudge, Outcome, Server, Terminal
@@ -382,6 +383,14 @@ def test_trace(nudge: Nudge, server: Server, somewhere: Path) -> None:
     ]
     last = {"project": str(somewhere).casefold(), "nonempty": True, "limit": 1}
     assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", {"session_id": SESSION})]
+
+
+def test_a_trace_says_how_to_see_the_rest(nudge: Nudge, server: Server) -> None:
+    """The command to type next starts after the latest line."""
+    server.answers |= {"nudge.sessions": [listed()], "nudge.session_trace": {**TRACE, "more": True}}
+    outcome = nudge("trace", "last", "--limit", "3")
+    assert server.params["limit"] == 3
+    assert f"there is more: nudge trace {SESSION} --after {iso(1_794_817_820)}\n" in outcome.err
 
 
 def test_trace_of_several_days(nudge: Nudge, server: Server) -> None:

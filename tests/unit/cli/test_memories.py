@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -16,6 +16,7 @@ from nudge.cli import note_params
 from nudge.cli.memories import first_sentence, recall_hints
 from nudge.memories import mine, note
 from nudge.memories.note import Lifetimes
+from nudge.usecases.memory_models import Kind
 
 from .conftest import NOTE, Nudge, Server, Terminal, Typed
 
@@ -453,6 +454,11 @@ def test_namespaces(nudge: Nudge, server: Server) -> None:
     assert nudge("memory", "namespaces").out == "a/b  1 note\n"
     server.answers["nudge.memory_namespaces"] = {"namespaces": []}
     assert "nudge remember" in nudge("memory", "namespaces").err
+
+
+def test_the_kinds_that_are_offered_are_those_that_are_taken() -> None:
+    """An attempt is the journal's to write; every kind can be filtered by."""
+    assert get_args(Kind) == note_params.STORED_KINDS and note_params.KINDS == note.KINDS
 
 
 # The hints that recall shows

@@ -123,6 +123,33 @@ def test_a_window_holds_for_prompts_and_observations_alike() -> None:
     assert [(entry["content"], entry["observation_count"]) for entry in told["prompts"]] == [("Fix the login bug", 1)]
 
 
+def test_a_long_trace_comes_in_parts() -> None:
+    """`more` says that there is a rest; what is after the latest time shown is all of it, in the prompts it belongs
+    to. A second is not cut, unless it alone has more than the limit."""
+    events = [prompt("go", NOW, "p"), *(event("command", f"c{n}", NOW + 1 + n // 3, prompt_id="p") for n in range(30))]
+    connection = filled(*events)
+    shown: list[str] = []
+    after, more = None, True
+    while more:
+        trace = views.trace(connection, "s1", after=after, limit=7)
+        [entry] = trace["prompts"]
+        assert entry["content"] == "go" and len(entry["observations"]) <= 7
+        shown += [row["content_preview"] for row in entry["observations"]]
+        after, more = entry["observations"][-1]["timestamp"], trace.get("more", False)
+    assert shown == [f"c{n}" for n in range(30)]
+    assert "more" not in views.trace(connection, "s1", limit=31)
+    crowded = filled(*(event("command", f"c{n}", NOW) for n in range(9)))
+    trace = views.trace(crowded, "s1", limit=4)
+    assert trace["more"] and trace["prompts"][0]["observation_count"] == 4
+
+
+def test_a_trace_has_a_default_limit() -> None:
+    """Twenty thousand commands would be megabytes in one answer."""
+    connection = filled(*(event("command", f"c{n}", NOW + n) for n in range(limits.DEFAULT_TRACE_LIMIT + 1)))
+    trace = views.trace(connection, "s1")
+    assert trace["more"] and trace["prompts"][0]["observation_count"] == limits.DEFAULT_TRACE_LIMIT
+
+
 def test_an_empty_window_has_no_prompts() -> None:
     """The session exists all the same."""
     assert views.trace(traced(), "s1", after=NOW + 999)["prompts"] == []

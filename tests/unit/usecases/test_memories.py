@@ -346,7 +346,7 @@ def test_a_push_leaves_private_notes_here(open_service: Open, tmp_path: Path) ->
     inside = Call(context=Context(project="github.com/acme/payroll"))
     service("store", call=inside, title="t", content="salary")
     service("store", title="u", content="public")
-    sync = {"path": str(tmp_path / "other.db"), "direction": "push"}
+    sync: dict[str, Any] = {"path": str(tmp_path / "other.db"), "direction": "push"}
     assert service("sync", **sync)["pushed"]["created"] == 1
     assert service("sync", call=inside, **sync)["pushed"]["created"] == 1
 
@@ -368,6 +368,15 @@ def test_an_ambiguous_name_does_not_tell_private_ones(open_service: Open) -> Non
 
 
 # Tidying up
+
+
+@pytest.mark.parametrize("ids", [["1"], [1, "m1"]])
+def test_a_consolidation_needs_two_notes(service: Service, ids: list[Any]) -> None:
+    """One is not `empty`, and one that is named twice is one."""
+    service("store", title="t", content="x")
+    with pytest.raises(Invalid) as refused:
+        service("consolidate", ids=ids, title="t", summary="s")
+    assert refused.value.field == "ids" and "at least 2" in refused.value.rule
 
 
 def test_a_dry_run_changes_nothing(service: Service) -> None:
