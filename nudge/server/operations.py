@@ -285,7 +285,7 @@ _TABLE = (
         "nudge.file_history",
         "file_history",
         "history",
-        "History: every session that touched a file, and with which intent.",
+        "History: every session that touched a file, and why.",
         history.FileHistory,
         history.FileHistoryResult,
         history.file_history,

@@ -174,7 +174,7 @@ class Trace(Result):
 
 class FileHistoryResult(Result):
     file_path: str
-    sessions: list[dict[str, Any]]
+    sessions: Rows
     more: bool | None = None
 
 

@@ -50,7 +50,7 @@ Time = Annotated[str, Field(description="RFC 3339")]
 
 
 class StoreMemory(InContext):
-    title: Annotated[str, Field(description="unique in its namespace: the same title updates")]
+    title: Annotated[str, Field(description="the same title updates")]
     content: str
     kind: Kind = "note"
     tier: Annotated[Tier, Field(description="6 hours, 7 days, for good")] = "mid"
@@ -75,7 +75,7 @@ class Filters(Params):
 
 
 class Recall(Filters):
-    context: Annotated[str, Field(description="what you want to know, in any words")]
+    context: Annotated[str, Field(description="in any words")]
     limit: Limit = limits.DEFAULT_RECALL_LIMIT
     budget_tokens: Annotated[int | None, Field(ge=1)] = None
     touch: bool = True
@@ -99,7 +99,7 @@ class OneMemory(Params):
 
 
 class GetMemory(OneMemory):
-    namespace: Annotated[str | None, Field(description="shows a private note elsewhere")] = None
+    namespace: str | None = None  # of the note: elsewhere, a private one is found by it only
 
 
 class UpdateMemory(OneMemory):

@@ -80,5 +80,6 @@ def test_the_document_has_examples_for_notes() -> None:
     body = described["memory_store"]["requestBody"]["content"]["application/json"]["example"]
     assert body["title"] == "Project uses Axum"
     assert {parameter["name"]: parameter.get("example") for parameter in described["memory_get"]["parameters"]} == {
-        "id": 1
+        "id": 1,
+        "namespace": None,
     }

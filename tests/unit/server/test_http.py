@@ -205,7 +205,7 @@ def test_while_refusing_rest_says_so_in_its_form() -> None:
     """503 with the header that says when to try again."""
 
     async def session(one: Opened) -> Any:
-        one.door.refusing = True
+        one.server.refusing = True
         client = await one.connect()
         client.send(HEALTH.replace(b"/health", b"/api/v1/health"))
         return await client.reply()
