@@ -64,7 +64,7 @@ class IncomingNote:
             note.access_count,
         )
 
-    def clamped(self, now: float) -> Incoming:
+    def clamped(self, now: float) -> IncomingNote:
         """With no time in the future but its expiry, and none that cannot be stored."""
         expires_at = self.draft.expires_at
         return replace(

@@ -18,7 +18,7 @@ from nudge.hints.model import Hint
 from nudge.history import digest, ledger, store, views
 from nudge.history.digest import Digest
 from nudge.memories import explain
-from nudge.memories.explain import Explained
+from nudge.memories.explain import NoteExplanation
 from nudge.memories.note import Note, parse_id
 from nudge.memories.scoring import Factors, score
 from nudge.memories.store import get_many
@@ -92,7 +92,7 @@ async def _explained(app: App, params: Inject, call: Call, result: Digest) -> li
                 )
             )
         elif note is not None:
-            one = Explained(note, score(Factors.of(note), now, text=None), (), number + 1)
+            one = NoteExplanation(note, score(Factors.of(note), now, text=None), (), number + 1)
             reasons = [item["reason"]]
             explained.append(
                 explain.item(one, project=None, pack_context=pack, source=explain.INJECTION, reasons=reasons)

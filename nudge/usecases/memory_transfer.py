@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.errors import Invalid, StorageFailed
 from nudge.memories import transfer
 from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
-from nudge.memories.transfer import IncomingNote, IncomingLink, Merge
+from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
 from nudge.security.paths import normalise_path
 from nudge.storage import migrations
 from nudge.storage.database import Database
