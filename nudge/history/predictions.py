@@ -8,9 +8,9 @@ with a secret.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from nudge.history.shell import Simple, split_commands
+from nudge.history.shell import Simple, split_commands, succeeded_commands
 
 _REDACTED = "[REDACTED"
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
@@ -46,16 +46,13 @@ def judge(prediction: str, command: str, exit_code: int) -> bool | None:
     return None
 
 
-def _decided(commands: Sequence[Simple], *, succeeded: bool) -> Iterator[Simple]:
+def _decided(commands: list[Simple], *, succeeded: bool) -> Iterator[Simple]:
     """The simple commands whose own outcome the exit code of the line tells."""
-    if not commands or commands[-1].followed_by not in ("", ";"):
-        return
-    for at, command in reversed(list(enumerate(commands))):
-        is_last = at == len(commands) - 1
-        if not is_last and command.followed_by != "&&":
-            return
-        if succeeded or (is_last and all(one.tool in ("cd", "export", "source") for one in commands[:at])):
-            yield command
+    decided = succeeded_commands(commands)
+    if succeeded:
+        yield from decided
+    elif decided and all(command.tool in ("cd", "export", "source") for command in commands[:-1]):
+        yield commands[-1]
 
 
 class _Expectation:
