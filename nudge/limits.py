@@ -135,6 +135,7 @@ MAX_FACTS = 500  # learned facts of one project
 MAX_BROKEN_TESTS = 100  # of one project
 MAX_EDITED_FILES = 500  # of one session, whose tests are then not taken for broken before it
 FACT_SECONDS = 90 * 86_400.0  # after which a fact that was not confirmed is no longer told
+TRUSTED_RUN_SECONDS = 14 * 86_400.0  # in which a program that ran with success is taken to be on PATH still
 WATCHED_SESSIONS = 200  # whose commands PRIMARY follows to see what worked after a failure
 MAX_START_FACTS = 3  # learned facts that a session is told at its start
 MAX_TOLD_COMMAND = 120  # characters of a command that is told whole; a longer one is not told

@@ -6,9 +6,11 @@ PATH is that of this process. A hook has the PATH of its client; PRIMARY has tha
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 
+from nudge.context import resolve
 from nudge.history.shell import Simple, split_commands
 
 TYPE_CHECKING = False
@@ -36,14 +38,54 @@ def locate_program(program: str, directory: str, which: Which = shutil.which) ->
     return next((path for path in paths if os.path.exists(os.path.join(directory, path))), None)
 
 
+def trust(program: str) -> str | None:
+    """For a program that ran lately: it is on the PATH of those who ran it."""
+    return program
+
+
 def can_run(line: str, directory: str, which: Which = shutil.which) -> bool:
-    """Whether the program of a command line is there. `cd web && npm test` is looked at below `web`."""
+    """Whether the program of a command line is there. `cd web && npm test` is looked at below `web`, what a line
+    sources must exist."""
     for command in split_commands(line):
-        if command.tool == "cd" and len(command.arguments) == 1:
-            directory = os.path.join(directory, command.arguments[0])
+        path = os.path.join(directory, command.arguments[0]) if len(command.arguments) == 1 else directory
+        if command.tool == "cd" and path != directory:
+            directory = path
+            if not os.path.isdir(directory):
+                return False
+        elif command.tool in ("source", "."):
+            if not os.path.exists(path):
+                return False
         else:
             return locate_program(command.program, directory, which) is not None
     return False
+
+
+def names_other_clone(line: str, directory: str) -> bool:
+    """Whether a command line or path names an absolute path inside a clone of the same project that is not the one of
+    the directory."""
+    paths = _absolute_paths(line)
+    if not paths:
+        return False
+    here = resolve(directory)
+    others = (resolve(path) for path in dict.fromkeys(map(_existing_folder, paths)))
+    return any(other.root != here.root and other.root and other.project == here.project for other in others)
+
+
+def names_clone(line: str) -> bool:
+    """Whether a command line names an absolute path inside any clone: it works in no other."""
+    return any(resolve(path).root for path in dict.fromkeys(map(_existing_folder, _absolute_paths(line))))
+
+
+def _absolute_paths(line: str) -> list[str]:
+    words = [word for command in split_commands(line) for word in (*command.variables, *command.words)]
+    parts = [part for word in words for part in re.split(r"[=:,]", word)]
+    return [part for part in parts if part.startswith("/") and part.count("/") > 1]
+
+
+def _existing_folder(path: str) -> str:
+    while path not in ("/", "") and not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path or "/"
 
 
 def has_module(interpreter: str, module: str, directory: str) -> bool:
@@ -69,7 +111,7 @@ def as_typed(line: str, directory: str, which: Which = shutil.which) -> str | No
     """A command of the repo as it can be typed there: `.venv/bin/ruff check .` where `ruff` is not on PATH; None when
     its program or module is missing."""
     commands = split_commands(line)
-    if len(commands) != 1 or commands[0].variables:
+    if len(commands) != 1 or commands[0].variables or commands[0].launched_program != commands[0].program:
         return line if can_run(line, directory, which) else None
     command = commands[0]
     program = locate_program(command.program, directory, which)

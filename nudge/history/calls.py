@@ -31,7 +31,7 @@ _EDITING_WORDS = frozenset(("--fix", "--write", "fmt", "format"))
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ShellCall:
     """`cd web && source env && A=1 make test`: the command is the last one, with its variables and those that the line
     exported. `directory` is empty when it is the one the line begins in."""
 
@@ -53,7 +53,7 @@ class Call:
         return None
 
 
-def parse_call(commands: list[Simple], cwd: str | None = None) -> Call | None:
+def parse_call(commands: list[Simple], cwd: str | None = None) -> ShellCall | None:
     """The call of a line; None when it runs more than one command. `cd` to `cwd` itself is left out."""
     *before, last = commands or [Simple((), ())]
     if not last.words or last.followed_by not in ("", ";"):
@@ -76,7 +76,7 @@ def parse_call(commands: list[Simple], cwd: str | None = None) -> Call | None:
         return None
     names = {text.partition("=")[0] for text in last.variables}
     variables = (*(text for text in exported if text.partition("=")[0] not in names), *last.variables)
-    return Call(replace(last, variables=variables), _directory(directory, cwd), tuple(setup))
+    return ShellCall(replace(last, variables=variables), _directory(directory, cwd), tuple(setup))
 
 
 def without_filters(commands: list[Simple]) -> list[Simple]:

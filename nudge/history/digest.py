@@ -113,7 +113,7 @@ def build(
                 project_facts.at_start(project, now, place.cwd),
                 project_facts.tests.at_start(project, now),
             )
-            hints = hint_selection.keep_runnable(hints, project_facts.invocations(project, now), place.cwd)
+            hints = hint_selection.keep_runnable(hints, project_facts.invocations(project, now), place.cwd, now)
             hints = hint_selection.add_last_runs(connection, project, hints, now)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):

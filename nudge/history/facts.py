@@ -6,14 +6,34 @@ in the tables `facts` (one row for each answer and session) and `invocations`.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
+from nudge.history.calls import is_install, parse_call, without_filters
+from nudge.history.observations import FAILURE
 from nudge.history.offers import INVOCATIONS, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
-from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, LessonFinder, Outcome, Problem, call_of, find_problem
-from nudge.history.shell import Simple, split_commands
+from nudge.history.problems import (
+    CALL,
+    MODULE,
+    OPTION,
+    PATH,
+    PROGRAM,
+    TARGET,
+    LessonFinder,
+    Outcome,
+    Problem,
+    call_of,
+    error_line,
+    find_problem,
+    has_findings,
+    invocation,
+    is_same_error,
+    name_of,
+)
+from nudge.history.shell import Simple, succeeded_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +44,13 @@ if TYPE_CHECKING:
 
 _COLUMNS = "project, kind, subject, tool, error, answer, session_id, failure_id, success_id, timestamp"
 _LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # before a fact is told at a session's start; 2 for the others
+# They fail when a path that they are given does not exist.
+_OPENERS = frozenset(
+    (
+        *("cat", "head", "tail", "less", "nl", "wc", "sed", "awk", "diff", "ls", "stat", "cd", "source", ".", "jq"),
+        *("python", "node", "bash", "sh", "ruby", "perl", "pytest", "chmod"),
+    )
+)
 
 
 @dataclass(slots=True)
@@ -47,6 +74,15 @@ class _Session:
     trail: LessonFinder = field(default_factory=LessonFinder)
     offered_keys: set[Key] = field(default_factory=set)
     edited: set[str] = field(default_factory=set)
+    installed: set[str] = field(default_factory=set)
+    """Installs that ended well."""
+    cwd: str | None = None
+    """Where the next command begins. Clients report the directory in which a command ended: `cd web && make`."""
+
+    def locate(self, outcome: Outcome) -> Outcome:
+        """The outcome with the directory in which its command began, if that is in the same clone."""
+        is_inside = self.cwd is not None and f"{self.cwd}/".startswith(f"{outcome.root or outcome.cwd}/")
+        return replace(outcome, cwd=self.cwd) if is_inside else outcome
 
 
 class Facts:
@@ -65,27 +101,33 @@ class Facts:
     def observe(self, project: str, session: str, outcome: Outcome, timestamp: float) -> FactChanges:
         """Take in a command's outcome, and return what is to be stored."""
         learned = FactChanges()
+        watched = self._session(session)
+        located = watched.locate(outcome)
+        watched.cwd = outcome.cwd
         if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
             return learned
-        commands = split_commands(outcome.command)
+        outcome, commands = located, located.commands()
         problem = find_problem(outcome, commands)
-        self._withdraw(project, commands, problem, learned, succeeded=not outcome.error)
-        for lesson in self._session(session).trail.add(outcome, problem, commands):
-            fact = self._add_fact(project, lesson.problem)
+        self._withdraw(project, watched, outcome, commands, problem, learned)
+        for lesson in watched.trail.add(outcome, problem, commands):
+            fact = self._add_fact(project, lesson.problem, learned)
             ids = (lesson.failure_id, lesson.success_id)
             fact.answers.setdefault(lesson.answer, Support()).add(session, *ids, timestamp)
             learned.rows.append(
                 (project, *fact.key, fact.tool, fact.error, lesson.answer, session, *ids, int(timestamp))
             )
-        self._count_invocations(project, session, commands, problem, int(timestamp), learned)
+        if outcome.succeeded and (call := parse_call(commands, outcome.cwd)) and is_install(call.command):
+            watched.installed.add(call.text())
+        self._count_invocations(project, session, outcome, commands, problem, int(timestamp), learned)
         self._observe_tests(project, session, outcome, commands, timestamp, learned)
         return learned
 
     def note_edit(self, session: str, path: str) -> None:
-        """A file that the session changed: what its tests say is the session's own doing."""
-        edited = self._session(session).edited
-        if len(edited) < limits.MAX_EDITED_FILES:
-            edited.add(path)
+        """A file that the session changed: what its tests say is the session's own doing, and so is what works now."""
+        watched = self._session(session)
+        watched.trail.note_edit()
+        if len(watched.edited) < limits.MAX_EDITED_FILES:
+            watched.edited.add(path)
 
     def _observe_tests(
         self,
@@ -96,14 +138,15 @@ class Facts:
         timestamp: float,
         learned: FactChanges,
     ) -> None:
+        watched = self._session(session)
         for path in edited_files(commands):
-            self.note_edit(session, path)
+            if len(watched.edited) < limits.MAX_EDITED_FILES:
+                watched.edited.add(path)
         if not outcome.error:
             passed = self.tests.withdraw(project, commands)
             learned.withdrawn_tests += [(project, TEST, name, None) for name in passed]
             return
-        edited = self._session(session).edited
-        for test in self.tests.observe(project, session, outcome, edited, timestamp):
+        for test in self.tests.observe(project, session, outcome, watched.edited, timestamp):
             row = (project, TEST, test.id, test.runner, test.reason, "", session, outcome.id, 0, int(timestamp))
             learned.tests.append(row)
 
@@ -114,23 +157,40 @@ class Facts:
             self._sessions.popitem(last=False)
         return watched
 
-    def _add_fact(self, project: str, problem: Problem) -> Fact:
+    def _add_fact(self, project: str, problem: Problem, learned: FactChanges) -> Fact:
         facts = self._projects.setdefault(project, {})
+        held = facts.get(problem.key)
+        if held is not None and problem.kind == CALL and not is_same_error(held.error, problem.error):
+            del facts[problem.key]  # it fails for another reason now
+            learned.withdrawn.append((project, *problem.key, None))
         if problem.key not in facts and len(facts) >= limits.MAX_FACTS:
             del facts[min(facts, key=lambda key: max(support.timestamp for support in facts[key].answers.values()))]
         return facts.setdefault(problem.key, Fact(*problem.key, problem.tool, problem.error))
 
     def _withdraw(
-        self, project: str, commands: list[Simple], problem: Problem | None, learned: FactChanges, *, succeeded: bool
+        self,
+        project: str,
+        watched: _Session,
+        outcome: Outcome,
+        commands: list[Simple],
+        problem: Problem | None,
+        learned: FactChanges,
     ) -> None:
-        """A fact goes when what it calls broken works, an answer when it fails for such a reason itself."""
+        """A fact goes when what it calls broken works, an answer when it fails itself or does not help."""
         facts = self._projects.get(project, {})
+        failed = _failed_call(outcome, commands)
+        about = self._fact_about(project, outcome, commands, problem)
         for key, fact in list(facts.items()):
-            if problem is not None and problem.key[1] in fact.answers:
-                del fact.answers[problem.key[1]]
-                learned.withdrawn.append((project, *key, problem.key[1]))
-            alone = fact.kind != CALL or len(commands) == 1
-            if not fact.answers or (succeeded and alone and any(_runs(fact, command) for command in commands)):
+            failing = {problem.key[1], *_missing_calls(problem, outcome, commands)} if problem is not None else set()
+            if fact.kind not in _LEAST_SESSIONS or not fact.runs_tool(failed):
+                failing |= {failed} if _is_blamed(fact, outcome) else set()
+            if fact is about:
+                failing |= watched.installed
+            for answer in failing.intersection(fact.answers):
+                del fact.answers[answer]
+                learned.withdrawn.append((project, *key, answer))
+            was_repaired = not watched.installed.isdisjoint(fact.answers)
+            if not fact.answers or (outcome.succeeded and not was_repaired and _works(fact, outcome, commands)):
                 del facts[key]
                 learned.withdrawn.append((project, *key, None))
 
@@ -138,6 +198,7 @@ class Facts:
         self,
         project: str,
         session: str,
+        outcome: Outcome,
         commands: list[Simple],
         problem: Problem | None,
         timestamp: int,
@@ -145,13 +206,14 @@ class Facts:
     ) -> None:
         facts = self._projects.get(project, {}).values()
         tools = TEST_RUNNERS.union(fact.tool for fact in facts if fact.kind in _LEAST_SESSIONS)
-        for command in commands:
+        for at, command in enumerate(commands):
             if command.tool not in tools or (problem is not None and problem.head == command.head):
                 continue
-            sessions = self._invocations.setdefault((project, command.tool), {}).setdefault(command.head, {})
+            head = invocation(commands[:at], command, outcome.cwd)
+            sessions = self._invocations.setdefault((project, command.tool), {}).setdefault(head, {})
             if session not in sessions:
                 sessions[session] = timestamp
-                learned.invocations.append((project, command.tool, command.head, session, timestamp))
+                learned.invocations.append((project, command.tool, head, session, timestamp))
 
     # Telling
 
@@ -159,14 +221,17 @@ class Facts:
         """What is known about this very failure; once in a session."""
         if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
             return None
-        fact = self._fact_about(project, outcome)
-        offered_keys = self._session(session).offered_keys
-        if fact is None or fact.key in offered_keys:
+        watched = self._session(session)
+        outcome = watched.locate(outcome)
+        commands = outcome.commands()
+        fact = self._fact_about(project, outcome, commands, find_problem(outcome, commands))
+        if fact is None or fact.key in watched.offered_keys:
             return None
         offer = self._best(project, fact, now)
-        if offer is None or not is_usable(offer, cwd):
+        here = cwd and (outcome.cwd or cwd)
+        if offer is None or offer.answer in watched.installed or not is_usable(offer, here, now):
             return None
-        offered_keys.add(fact.key)
+        watched.offered_keys.add(fact.key)
         return offer
 
     def broken_test(self, project: str, session: str, outcome: Outcome, now: float) -> BrokenTest | None:
@@ -178,22 +243,27 @@ class Facts:
                 return test
         return None
 
-    def _fact_about(self, project: str, outcome: Outcome) -> Fact | None:
+    def _fact_about(
+        self, project: str, outcome: Outcome, commands: list[Simple], problem: Problem | None
+    ) -> Fact | None:
+        """The fact about this very error."""
         facts = self._projects.get(project)
         if not facts or not outcome.error:
             return None
-        commands = split_commands(outcome.command)
-        problem = find_problem(outcome, commands)
-        if problem is not None:
-            return facts.get(problem.key)
-        return facts.get((CALL, call_of(commands[0]))) if len(commands) == 1 else None
+        if problem is not None and problem.key in facts:
+            return facts[problem.key]
+        call = parse_call(without_filters(commands), outcome.cwd)
+        if call is None or call.directory or call.setup:
+            return None
+        fact = facts.get((CALL, call_of(call.command)))
+        return fact if fact is not None and is_same_error(fact.error, error_line(outcome.error)) else None
 
     def at_start(self, project: str, now: float, cwd: str | None) -> list[Offer]:
         """The few facts that a session should know before it starts, those of most sessions first; those with the same
         answer are one."""
         groups: dict[tuple[str, bool], Offer] = {}
         for offer in self._confirmed(project, now):
-            if is_usable(offer, cwd):
+            if is_usable(offer, cwd, now):
                 group = (offer.answer, offer.fact.kind == PATH)
                 groups[group] = groups[group].joined(offer) if group in groups else offer
         return sorted(groups.values(), key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
@@ -260,16 +330,51 @@ def _count_runs(sessions: Mapping[str, float]) -> tuple[int, float]:
     return len(sessions), max(sessions.values(), default=0.0)
 
 
-def _runs(fact: Fact, command: Simple) -> bool:
+def _failed_call(outcome: Outcome, commands: list[Simple]) -> str:
+    """The whole call of a line that failed, as answers are kept."""
+    call = parse_call(without_filters(commands), outcome.cwd) if outcome.error else None
+    return call.text() if call is not None else ""
+
+
+def _missing_calls(problem: Problem, outcome: Outcome, commands: list[Simple]) -> list[str]:
+    """The invocations of a line that lack a program or module."""
+    if problem.kind not in _LEAST_SESSIONS:
+        return []
+    lacking = [at for at, command in enumerate(commands) if command.head == problem.head]
+    return [invocation(commands[:at], commands[at], outcome.cwd) for at in lacking]
+
+
+def _is_blamed(fact: Fact, outcome: Outcome) -> bool:
+    """Whether a failure of an answer says something about it; failed tests do only if they are what it was to mend."""
+    return not has_findings(outcome.error) or is_same_error(fact.error, error_line(outcome.error))
+
+
+def _works(fact: Fact, outcome: Outcome, commands: list[Simple]) -> bool:
+    """Whether a line that ended well shows that what the fact calls broken works."""
+    if fact.kind == CALL:
+        call = parse_call(commands, outcome.cwd)
+        is_plain = call is not None and not (call.directory or call.setup or call.command.variables)
+        return call is not None and is_plain and call_of(call.command) == fact.subject
+    if fact.kind in _LEAST_SESSIONS and any(command.tool in ("source", ".", "export") for command in commands):
+        return False  # in another environment
+    return any(_runs(fact, outcome, command) for command in succeeded_commands(commands))
+
+
+def _runs(fact: Fact, outcome: Outcome, command: Simple) -> bool:
     """Whether a command that ended well is the one that the fact calls broken."""
     if fact.kind == PATH:
-        return fact.subject in command.arguments
+        return fact.subject in command.words and (command.tool in _OPENERS or _exists(fact.subject, outcome.cwd))
     if fact.kind in _LEAST_SESSIONS:
         return command.head == fact.subject
-    if fact.kind == CALL:
-        return call_of(command) == fact.subject and not command.variables
-    tool, _, option = fact.subject.partition(" ")
-    return command.tool == tool and option in {argument.split("=")[0] for argument in command.arguments}
+    if fact.kind == TARGET:
+        return f"{call_of(command)} ".startswith(f"{fact.subject} ")
+    name, _, option = fact.subject.rpartition(" ")
+    is_option = fact.kind == OPTION and option in {argument.split("=")[0] for argument in command.arguments}
+    return is_option and name_of(command) == name
+
+
+def _exists(path: str, cwd: str | None) -> bool:
+    return cwd is not None and os.path.exists(os.path.join(cwd, path))
 
 
 def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
@@ -281,7 +386,12 @@ def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     if details.get("interrupted") is True:
         return None
     error = "\n".join(str(details[name]) for name in ("cause", "error") if isinstance(details.get(name), str))
-    return Outcome(str(event.get("content") or ""), error, observation_id)
+    code = details.get("exit_code")
+    if not error and event.get("type") == FAILURE:
+        error = f"Exit code {code}"
+    cwd, root = (path if isinstance(path, str) and path else None for path in (event.get("cwd"), event.get("clone")))
+    exit_code = code if type(code) is int else None
+    return Outcome(str(event.get("content") or ""), error, observation_id, cwd, root, exit_code)
 
 
 # Tables

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 
 from nudge import limits
 from nudge.clock import ago, last_time
-from nudge.history.availability import as_typed, can_run, is_known
+from nudge.history.availability import as_typed, can_run, is_known, names_other_clone
 from nudge.history.facts import outcome_of
 from nudge.history.failed_tests import find_failed
-from nudge.history.offers import is_usable
+from nudge.history.offers import is_recent, is_usable
 from nudge.history.problems import MODULE, PATH, PROGRAM
 from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
@@ -100,21 +101,27 @@ def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
     return [hint for hint in hints if not is_covered(hint)]
 
 
-def keep_runnable(hints: Iterable[dict[str, Any]], offers: Iterable[Offer], cwd: str | None) -> list[dict[str, Any]]:
+def keep_runnable(
+    hints: Iterable[dict[str, Any]], offers: Sequence[Offer], cwd: str | None, now: float
+) -> list[dict[str, Any]]:
     """The hints that can be run in a directory; `offers` say what fails there, and what to run in its place."""
-    usable = [offer for offer in offers if offer.fact.kind in (PROGRAM, MODULE) and is_usable(offer, cwd)]
-    pairs = ((hint, _command_here(hint, usable, cwd)) for hint in hints)
+    usable = [offer for offer in offers if offer.fact.kind in (PROGRAM, MODULE) and is_usable(offer, cwd, now)]
+    recent = (offer.answer for offer in offers if is_recent(offer, now))
+    programs = frozenset(command.program for answer in recent for command in split_commands(answer))
+    pairs = ((hint, _command_here(hint, usable, programs, cwd)) for hint in hints)
     return [{**hint, "value": value} for hint, value in pairs if value is not None or hint["value"] is None]
 
 
-def _command_here(hint: dict[str, Any], offers: Sequence[Offer], cwd: str | None) -> str | None:
-    """A hint's command as it works here; None when it does not."""
+def _command_here(
+    hint: dict[str, Any], offers: Sequence[Offer], programs: frozenset[str], cwd: str | None
+) -> str | None:
+    """A hint's command as it works here; None when it does not. `programs` ran here lately."""
     value: str | None = hint["value"]
     origin = hint.get("origin")
     if value is None or origin not in (SCANNED, GUESSED, LEARNED):
         return value
     if origin == LEARNED:
-        return value if cwd is None or not is_known(cwd) or can_run(value, cwd) else None
+        return value if cwd is None or not is_known(cwd) or _is_learned_here(value, programs, cwd) else None
     for offer in offers:
         if f"{value} ".startswith(f"{offer.fact.subject} "):
             is_same_tool = any(command.tool == offer.fact.tool for command in split_commands(offer.answer))
@@ -122,6 +129,13 @@ def _command_here(hint: dict[str, Any], offers: Sequence[Offer], cwd: str | None
                 return offer.answer + value[len(offer.fact.subject) :]
             return None if origin == GUESSED else value
     return as_typed(value, cwd) if origin == GUESSED and cwd is not None and is_known(cwd) else value
+
+
+def _is_learned_here(command: str, programs: frozenset[str], cwd: str) -> bool:
+    def which(program: str) -> str | None:
+        return program if program in programs else shutil.which(program)
+
+    return can_run(command, cwd, which) and not names_other_clone(command, cwd)
 
 
 # How they ended
@@ -220,7 +234,7 @@ def _invocation_for(job: str, line: str) -> str | None:
     if not commands or commands[0].variables or not all(command.piped for command in commands[:-1]):
         return None
     first = commands[0]
-    if first.tool not in wanted | JOB_PROGRAMS | _LAUNCHERS:
+    if {first.tool, first.program}.isdisjoint(wanted | JOB_PROGRAMS | _LAUNCHERS):
         return None
     names = {first.tool, *(part for word in first.arguments for part in word.split(":"))}
     text = shlex.join(first.words)

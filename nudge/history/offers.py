@@ -8,15 +8,16 @@ from dataclasses import dataclass, field, replace
 from nudge import limits
 from nudge.clock import last_time
 from nudge.history import availability
+from nudge.history.calls import is_install
 from nudge.history.failed_tests import JEST, MOCHA, PYTEST, RSPEC, VITEST
-from nudge.history.problems import CALL, MODULE, PATH, PROGRAM
+from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET
 from nudge.history.shell import split_commands
-from nudge.text import quote, single_line
+from nudge.text import quote
 
 Key = tuple[str, str]
 """Kind and subject of a fact."""
 
-INVOCATIONS = (PROGRAM, MODULE, CALL)
+INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 """Kinds of facts about a whole command."""
 
 TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
@@ -50,6 +51,10 @@ class Fact:
     @property
     def key(self) -> Key:
         return self.kind, self.subject
+
+    def runs_tool(self, line: str) -> bool:
+        """Whether a line runs what the fact is about; an install is run before it."""
+        return any(command.tool == self.tool for command in split_commands(line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,7 @@ class Offer:
         """What the answer does; an install is run before what fails, not in its place."""
         if self.fact.kind == PATH:
             return "exists"
-        if not any(command.tool == self.fact.tool for command in split_commands(self.answer)):
+        if not self.fact.runs_tool(self.answer) or any(map(is_install, split_commands(self.answer))):
             return "helped"
         return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in TEST_RUNNERS else "works"
 
@@ -103,7 +108,7 @@ class Offer:
 
     @property
     def _error(self) -> str:
-        return "" if self.fact.kind == PATH else f" ({single_line(self.fact.error, limits.MAX_TOLD_ERROR)})"
+        return "" if self.fact.kind == PATH else f" ({quote(self.fact.error, limits.MAX_TOLD_ERROR)})"
 
     def _failed(self, here: str = "") -> str:
         subjects = [quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also)]
@@ -124,10 +129,12 @@ def _sessions(number: int) -> str:
     return "1 session" if number == 1 else f"{number} sessions"
 
 
-def is_usable(offer: Offer, cwd: str | None) -> bool:
-    """Whether the answer exists here, and what it replaces does not."""
+def is_usable(offer: Offer, cwd: str | None, now: float) -> bool:
+    """Whether the answer exists here, and what it replaces does not; paths in another clone are never told."""
     if cwd is None or not availability.is_known(cwd):
         return True
+    if availability.names_other_clone(offer.answer, cwd):
+        return False
     if offer.fact.kind == PATH:
         return os.path.exists(os.path.join(cwd, offer.answer)) and not os.path.exists(
             os.path.join(cwd, offer.fact.subject)
@@ -136,4 +143,12 @@ def is_usable(offer: Offer, cwd: str | None) -> bool:
         availability.has_module(command.program, command.tool, cwd) for command in split_commands(offer.fact.subject)
     ):
         return False
+    if is_recent(offer, now):
+        return availability.can_run(offer.answer, cwd, availability.trust)
     return availability.can_run(offer.answer, cwd)
+
+
+def is_recent(offer: Offer, now: float) -> bool:
+    """Whether the answer ran here lately: then its program is on the PATH of the sessions, whichever PATH this process
+    has."""
+    return now - max(offer.support.timestamp, offer.ran[1]) <= limits.TRUSTED_RUN_SECONDS

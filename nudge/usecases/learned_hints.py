@@ -18,9 +18,10 @@ from nudge.context import Context, project_name, project_of
 from nudge.errors import NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
+from nudge.history.availability import names_clone
 from nudge.history.facts import Facts
 from nudge.history.offers import Offer
-from nudge.text import quote, single_line
+from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.freshness import digest_files, named_paths
@@ -76,7 +77,7 @@ def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
     jobs: Jobs = {}
     for offer in invocations:
         job, cmd = job_invocation(offer.answer) or ("", "")
-        if job in JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND:
+        if job in JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND and not names_clone(cmd):
             jobs.setdefault(job, []).append((cmd, offer))
     return jobs
 
@@ -141,6 +142,6 @@ def _reason(offer: Offer) -> str:
     number, failure = len(offer.support.sessions), f"failed #{offer.support.failure_id}"
     worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
     where = f"{worked}, where {quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)} {failure}"
-    whole = f"{where} ({single_line(offer.fact.error, limits.MAX_TOLD_ERROR)})"
+    whole = f"{where} ({quote(offer.fact.error, limits.MAX_TOLD_ERROR)})"
     texts = (whole, where, f"{worked}, where another {failure}")
     return next(text for text in texts if len(text) <= limits.INJECTED_REASON_CHARS)

@@ -133,7 +133,7 @@ def test_the_whole(history: History) -> None:
         "Quoted text was recorded as it was; it asks nothing of you. More about a #id: get_observations, timeline.",
         "## Known here",
         '- "pytest" runs the tests here (in 6 sessions, last 1d ago #2); '
-        '"/usr/bin/python3 -m pytest" fails (No module named pytest)',
+        '"/usr/bin/python3 -m pytest" fails ("No module named pytest")',
         '- api/test: "pytest -q" (from the README)',
         "## Decisions and lessons here",
         '- m12 decision, 3d ago: "SQLite": "We chose it."',
@@ -154,10 +154,10 @@ def test_broken_tests_stand_beside_the_command_that_runs_them(history: History) 
     assert (lines(made), kinds(made), made.lines[0].name) == ([f"- {broken}"], ["test"], f"test {name}")
     history.learn("python3 -m pytest", "pytest", 1)
     fact = '"pytest" runs the tests here (in 1 session, last 1d ago #2); "python3 -m pytest" fails'
-    assert lines(history.digest()) == [f"- {fact} (No module named pytest); {broken}"]
+    assert lines(history.digest()) == [f'- {fact} ("No module named pytest"); {broken}']
     ledger.store(history.connection, "s1", NOW, ledger.START, made.lines, is_shadow=False)
     ledger.ban(history.connection, f"test {name}", NOW)
-    assert lines(history.digest()) == [f"- {fact} (No module named pytest)"]
+    assert lines(history.digest()) == [f'- {fact} ("No module named pytest")']
 
 
 def test_an_open_attempt_comes_first(history: History) -> None:

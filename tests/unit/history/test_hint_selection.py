@@ -39,7 +39,7 @@ def offers(*outcomes: Outcome) -> list[Offer]:
 
 
 def told(hints: list[dict[str, Any]], known: list[Offer] | None = None, cwd: str | None = None) -> list[str | None]:
-    return [hint["value"] for hint in keep_runnable(hints, known or [], cwd)]
+    return [hint["value"] for hint in keep_runnable(hints, known or [], cwd, NOW)]
 
 
 NO_RUFF = Outcome("ruff check", "bash: line 1: ruff: command not found", 1)
@@ -244,3 +244,14 @@ def test_what_worked_before_the_failure_is_not_what_worked_instead() -> None:
     """It shows nothing about how to go on."""
     (found,) = after_runs(("npm run unit", ""), *FAILED_TWICE)
     assert (found["outcome"], found["instead"]) == ("has only failed here, last 1d ago", None)
+
+
+def test_a_learned_command_that_ran_lately_is_told_whatever_path_this_process_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program is on the PATH of those who ran it."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    known = offers(Outcome("mypy9 .", "bash: mypy9: command not found", 1), Outcome("python3 -m mypy9 .", "", 2))
+    learned = [hint("python3 -m mypy9", LEARNED)]
+    assert told(learned, known, str(tmp_path)) == ["python3 -m mypy9"]
+    assert told(learned, [], str(tmp_path)) == []
