@@ -12,12 +12,14 @@ from typing import Any
 
 from nudge import limits
 from nudge.clock import boot_seconds
+from nudge.context import Context
 from nudge.errors import NudgeError
 from nudge.history import edits, ledger
+from nudge.history.facts import FactChanges, Facts
 from nudge.history.ledger import HEADER, Ledger, Line
 from nudge.history.redact import PRIVATE
 from nudge.storage.database import Database
-from nudge.usecases import attempt_lines, learning
+from nudge.usecases import attempt_lines, credit, learning
 from nudge.usecases.app import App
 from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about
 from nudge.usecases.call import Call
@@ -25,15 +27,31 @@ from nudge.usecases.call import Call
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
 
 
-async def answer(app: App, database: Database, event: Mapping[str, Any], observation_id: int, call: Call) -> str | None:
-    """What the hook of a recorded event prints, or None. Outcomes teach whether or not anybody waits."""
+async def load(app: App, database: Database) -> Facts:
+    """Have in memory what the answer to a failure needs: the facts, and the lines that were banned."""
+    await _load_banned(app, database)
+    return await learning.load_facts(app, database)
+
+
+async def answer(
+    app: App, database: Database, event: Mapping[str, Any], observation_id: int, context: Context, call: Call
+) -> str | None:
+    """What the hook of a recorded event prints, or None. Outcomes teach whether or not anybody waits. What is known
+    about a failure comes out of memory: what is to be stored waits until it is told."""
     session = str(event["session_id"])
-    failure = await learning.learn(app, database, event, observation_id)
+    line, learned = learning.learn(app, await load(app, database), event, observation_id)
     edited = app.edits.observe(event, app.now())
     if not app.edits.is_loaded:
         app.edits.is_loaded = True
         app.in_background(_load_edits(app, database))
+    failure = await tell(app, database, session, ledger.FAILURE, [line] if line is not None else [], call)
     app.in_background(_take_used(app, database, session, event))
+    if failure is not None:
+        attempt_lines.count_action(app, event)
+        app.in_background(_take_in(app, database, event, observation_id, context, learned))
+        return failure
+    await learning.store(app, database, event, learned)
+    await credit.credit(app, database, event, context)
     outcomes = await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     attempt_lines.count_action(app, event)
     if call.deadline is None:  # out of the spool: nobody reads it
@@ -41,12 +59,25 @@ async def answer(app: App, database: Database, event: Mapping[str, Any], observa
     if event.get("type") == "user_prompt":
         return await tell(app, database, session, ledger.PROMPT, await _about_prompt(app, database, event), call)
     texts = [
-        await tell(app, database, session, ledger.FAILURE, [failure] if failure is not None else [], call),
         await tell(app, database, session, ledger.EDIT, edited, call),
         await tell(app, database, session, ledger.ATTEMPT, outcomes, call),
         await _check_in(app, database, session, call) if not outcomes else None,
     ]
     return "\n".join(text for text in texts if text) or None
+
+
+async def _take_in(
+    app: App,
+    database: Database,
+    event: Mapping[str, Any],
+    observation_id: int,
+    context: Context,
+    learned: FactChanges,
+) -> None:
+    """What is left to do with an event whose failure was answered. An attempt that it decides is told of later."""
+    await learning.store(app, database, event, learned)
+    await credit.credit(app, database, event, context)
+    await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=False)
 
 
 async def _check_in(app: App, database: Database, session: str, call: Call) -> str | None:
@@ -93,9 +124,7 @@ async def _keep(
 async def session_ledger(app: App, database: Database, session: str) -> Ledger:
     """The ledger, with what the session was told before this server came."""
     app_ledger = app.ledger
-    if app_ledger.banned is None:
-        banned = await database.read(ledger.load_banned)
-        app_ledger.banned = banned if app_ledger.banned is None else app_ledger.banned
+    await _load_banned(app, database)
     if not app_ledger.is_loaded(session):
         rows, side = await database.read(
             lambda connection: (ledger.load_session(connection, session), ledger.load_side(connection, session))
@@ -107,6 +136,12 @@ async def session_ledger(app: App, database: Database, session: str) -> Ledger:
             )
         app_ledger.add_session(session, rows, is_shadow=side)
     return app_ledger
+
+
+async def _load_banned(app: App, database: Database) -> None:
+    if app.ledger.banned is None:
+        banned = await database.read(ledger.load_banned)
+        app.ledger.banned = banned if app.ledger.banned is None else app.ledger.banned
 
 
 async def _take_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -41,29 +42,44 @@ class Forgotten(Result):
     forgotten: int
 
 
-async def learn(app: App, database: Database, event: Mapping[str, Any], observation_id: int) -> Line | None:
-    """Take in the outcome of a command; return what is known about its failure, if that was not told yet."""
+def learn(
+    app: App, all_facts: facts.Facts, event: Mapping[str, Any], observation_id: int
+) -> tuple[Line | None, facts.FactChanges]:
+    """Take in the outcome of a command, in memory; return what is known about its failure, if that was not told yet,
+    and what `store` has to keep."""
     outcome, project = facts.outcome_of(event, observation_id), event.get("project")
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
-        (await _load_facts(app, database)).note_edit(str(event["session_id"]), path)
+        all_facts.note_edit(str(event["session_id"]), path)
     if outcome is None or not isinstance(project, str) or not project:
-        return None
-    all_facts = await _load_facts(app, database)
+        return None, facts.FactChanges()
     project, session, now = project.casefold(), str(event["session_id"]), app.now()
     cwd = event.get("cwd")
     offer = all_facts.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
     broken = all_facts.broken_test(project, session, outcome, now) if offer is None else None
     happened_at = min(float(event["timestamp"]), now)  # long ago, out of the spool
-    if learned := all_facts.observe(project, session, outcome, happened_at):
-        await _store(database, learned)
-        if learned.rows or learned.withdrawn:
-            await learned_hints.update(app, all_facts.invocations(project, now), event)
+    learned = all_facts.observe(project, session, outcome, happened_at)
+    return _line_about(offer, broken, now), learned
+
+
+def _line_about(offer: Offer | None, broken: BrokenTest | None, now: float) -> Line | None:
     if broken is not None and (text := broken.text(now)):
         return Line(f"test {broken.id}", "test", text, "this test failed before", ((IDENTITY, f"#{broken.latest[1]}"),))
     if offer is None or not (text := offer.text(now)):
         return None
     uses = ((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}"))
     return Line(f"fact {offer.fact.subject}", "fact", text, "this failure is known", uses)
+
+
+async def store(app: App, database: Database, event: Mapping[str, Any], learned: facts.FactChanges) -> None:
+    """Keep what an event taught. What cannot be stored is known until the server ends: no reason to refuse the
+    event."""
+    if not learned:
+        return
+    with suppress(NudgeError):
+        await database.write(lambda connection: facts.store(connection, learned))
+    if (learned.rows or learned.withdrawn) and app.facts is not None:
+        project = str(event["project"]).casefold()
+        await learned_hints.update(app, app.facts.invocations(project, app.now()), event)
 
 
 async def learned(app: App, params: Learned, call: Call) -> Any:
@@ -119,16 +135,9 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     return {"forgotten": result["forgotten"]}
 
 
-async def _load_facts(app: App, database: Database) -> facts.Facts:
+async def load_facts(app: App, database: Database) -> facts.Facts:
+    """The facts in memory, out of the tables if this is the first look."""
     if app.facts is None:
         loaded = await database.read(facts.load)
         app.facts = app.facts or loaded  # somebody may have been faster
     return app.facts
-
-
-async def _store(database: Database, learned: facts.FactChanges) -> None:
-    """What cannot be stored is known until the server ends: no reason to refuse the event."""
-    try:
-        await database.write(lambda connection: facts.store(connection, learned))
-    except NudgeError:
-        pass

@@ -43,8 +43,7 @@ async def record(app: App, params: history.Record, call: Call) -> Any:
     elif call.client_process is not None:  # after an end, another may have begun in the process
         app.clients.observe(call.client_process, session)
     if result["id"] is not None and app.history is not None:
-        await credit.credit(app, app.history, params.event, context)
-        text = await hook_answers.answer(app, app.history, params.event, result["id"], call)
+        text = await hook_answers.answer(app, app.history, params.event, result["id"], context, call)
         return {**result, "tell": text} if text else result
     return result
 

@@ -18,7 +18,7 @@ from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.storage import spool
 from nudge.storage.database import Database
-from nudge.usecases import memory_upkeep, recording
+from nudge.usecases import hook_answers, memory_upkeep, recording
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 
@@ -83,6 +83,7 @@ class Upkeep:
         while True:
             try:
                 await self._database.check_path()
+                await hook_answers.load(self._app, self._database)
                 await self._drain()
                 if boot_seconds() >= next_settle:
                     next_settle = boot_seconds() + _SWEEP_INTERVAL

@@ -1,0 +1,95 @@
+"""The answer of a hook to a failure that is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nudge.clock import boot_seconds
+from nudge.config import Settings
+from nudge.history import facts
+from nudge.server.operations import OPERATIONS
+from nudge.storage.database import Database
+from nudge.usecases import hook_answers
+from nudge.usecases.app import App
+from nudge.usecases.call import Call
+from nudge.usecases.session import open_in_memory
+from tests.unit.history.stored import event
+
+PROJECT = "github.com/acme/api"
+NO_MODULE = {"exit_code": 1, "error": "Exit code 1\n/usr/bin/python3: No module named pytest"}
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[App]:
+    app = App(open_in_memory(Settings({})), OPERATIONS)
+    database = app.history = Database.open(str(tmp_path / "nudge.db"))
+    yield app
+    database.close()
+
+
+async def _record(app: App, kind: str, command: str, session: str, metadata: dict[str, Any]) -> str:
+    happened = event(
+        kind, command, session_id=session, timestamp=int(app.now()), project=PROJECT, cwd="/nowhere", metadata=metadata
+    )
+    result = await app.execute("nudge.record", {"event": happened}, Call(door="hook", deadline=boot_seconds() + 60))
+    return str(result.get("tell", ""))
+
+
+async def _teach(app: App) -> None:
+    await hook_answers.load(app, app.database())
+    await _record(app, "command_error", "/usr/bin/python3 -m pytest", "s1", NO_MODULE)
+    await _record(app, "command", "pytest -q", "s1", {"exit_code": 0})
+
+
+def test_a_known_failure_is_answered_out_of_memory(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the commit of its own event the answer waits for no read and no write."""
+
+    async def run() -> None:
+        await _teach(app)
+        database = app.database()
+        commit = database.write
+        waiting: list[str] = []
+
+        async def write(work: Any) -> Any:
+            if waiting:
+                await asyncio.Event().wait()
+            waiting.append("the event's own commit")
+            return await commit(work)
+
+        async def read(*_: Any) -> Any:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(database, "write", write)
+        monkeypatch.setattr(database, "read", read)
+        answer = asyncio.wait_for(
+            _record(app, "command_error", "/usr/bin/python3 -m pytest tests", "s2", NO_MODULE), 30
+        )
+        assert '"pytest" #' in await answer
+        for task in app._background:
+            task.cancel()
+
+    asyncio.run(run())
+
+
+def test_what_an_answered_failure_teaches_is_stored_after_the_answer(app: App) -> None:
+    """The answer that fails itself is gone from the tables, too."""
+
+    async def run() -> None:
+        await _teach(app)
+        missing = {"exit_code": 127, "error": "Exit code 127\nbash: line 1: pytest: command not found"}
+        await _record(app, "command_error", "pytest", "s2", missing)
+        await _record(app, "command", ".venv/bin/pytest", "s2", {"exit_code": 0})
+        assert await _record(app, "command_error", "pytest", "s3", missing)
+        await _record(app, "command", "tools/pytest", "s3", {"exit_code": 0})
+        await asyncio.gather(*app._background)
+        stored = await app.read(facts.load)
+        assert {offer.fact.subject: len(offer.fact.answers) for _, offer in stored.list_offers(None, app.now())} == {
+            "pytest": 2
+        }
+
+    asyncio.run(run())
