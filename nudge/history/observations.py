@@ -30,6 +30,10 @@ _FAILURE_MARKS = (
     "file or directory not found",
     "unrecognized argument",
     "o such option",
+    "issing script: ",
+    "No rule to make target",
+    "unexpected argument '",
+    "flag provided but not defined",
 )
 _EXIT_CODE = r"\s*Exit code (\d{1,9})\b"
 PATH_NAMES = ("file_path", "notebook_path", "path")

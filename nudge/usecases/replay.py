@@ -12,6 +12,7 @@ from nudge.clients.claude_transcripts import Transcript, entries
 from nudge.context import resolve
 from nudge.history import facts
 from nudge.history.facts import Facts
+from nudge.history.observations import FILE_CHANGES
 from nudge.history.offers import Key, Offer
 from nudge.usecases.backfill import TranscriptFile, extract_event
 
@@ -54,6 +55,9 @@ class Replay:
         self.commands = self.failures = self.lines_at_start = 0
 
     def add(self, event: Event) -> None:
+        if event.get("type") in FILE_CHANGES:
+            self._facts.note_edit(str(event["session_id"]), str(event.get("file_path") or ""))
+            return
         self.commands += 1
         outcome, project = facts.outcome_of(event, self.commands), str(event.get("project") or "").casefold()
         if outcome is None or not project:
@@ -125,5 +129,6 @@ def replay(files: list[TranscriptFile], progress: Callable[[int], None] = lambda
 def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) -> Iterator[Event]:
     for hook_event in hook_events:
         result = extract_event(hook_event, resolve_once)
-        if result is not None and facts.outcome_of(result[0], 0) is not None:
-            yield result[0]
+        event = result[0] if result is not None else {}
+        if event.get("type") in FILE_CHANGES or facts.outcome_of(event, 0) is not None:
+            yield event

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from nudge.ipc.client import Client
@@ -142,6 +143,58 @@ def test_an_invocation_that_works_becomes_a_hint(machine: Machine) -> None:
     assert second is not None and second["meta"]["confidence"] > meta["confidence"]
     _hook(machine, "s3", "t9", _BROKEN, cwd=repo)
     assert _test_hint(machine, repo) is None
+
+
+def test_a_clone_is_not_told_the_paths_of_another(machine: Machine) -> None:
+    """What was typed with the path of one clone is told, at the start, on failure and as a hint, as it is typed in the
+    other."""
+    machine.prepared_server()
+    one, two = (clone(machine.base / name / "shop") for name in ("one", "two"))
+    for folder in (one, two):
+        for path in (".venv/bin/pytest", "sub/Makefile"):
+            (Path(folder) / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path(folder) / path).touch()
+    no_rule = "Exit code 2\nmake: *** No rule to make target 'all'.  Stop."
+    for session in ("s1", "s2"):
+        _hook(machine, session, f"{session} 1", _BROKEN, _ERROR, one)
+        _hook(machine, session, f"{session} 2", f"{one}/.venv/bin/pytest tests/a.py", cwd=one)
+        _hook(machine, session, f"{session} 3", "make all", no_rule, one)
+        _hook(machine, session, f"{session} 4", f"cd {one}/sub && make all", cwd=one)
+    answers = {fact["answer"] for fact in machine.json("learned", "--all-projects")["facts"]}
+    assert answers == {".venv/bin/pytest", "cd sub && make all"}
+    start = machine.cli("inject", cwd=two).stdout
+    assert '".venv/bin/pytest"' in start and '"cd sub && make all"' in start and one not in start
+    hint = _test_hint(machine, two)
+    assert hint is not None and hint["value"]["cmd"] == ".venv/bin/pytest"
+
+
+def test_the_work_of_a_session_teaches_nothing(machine: Machine) -> None:
+    """A test that failed and a finding of a linter, and what ended well after an edit."""
+    repo = _shop(machine)
+    runs = (("bin/test", "FAILED tests/test_a.py::test_tax - assert 1 == 2"), ("bin/lint", "a.py:1:1: F401 unused"))
+    for command, error in (*runs, ("make check", "no configuration")):
+        _hook(machine, "s1", f"{command} 1", command, f"Exit code 1\n{error}", repo)
+        edit = {
+            "session_id": "s1",
+            "cwd": repo,
+            "tool_name": "Edit",
+            "tool_use_id": f"{command} 2",
+            "tool_input": {"file_path": f"{repo}/a.py"},
+            "tool_response": {},
+            "hook_event_name": "PostToolUse",
+        }
+        assert machine.cli("record", stdin=json.dumps(edit)).returncode == 0
+        _hook(machine, "s1", f"{command} 3", f"cd {repo} && {command}", cwd=repo)
+        _hook(machine, "s1", f"{command} 4", f"DEBUG=1 {command}", cwd=repo)
+    assert machine.json("learned", "--all-projects") == {"facts": []}
+
+
+def test_a_program_of_the_sessions_is_told_whatever_path_the_server_has(machine: Machine) -> None:
+    """It ran with success in this project lately."""
+    repo = _shop(machine)
+    _hook(machine, "s1", "t1", "python9 -m pytest", "Exit code 127\nbash: line 1: python9: command not found", repo)
+    _hook(machine, "s1", "t2", "python3.99 -m pytest", cwd=repo)  # on no PATH of this machine
+    assert '"python3.99 -m pytest" runs the tests here' in machine.cli("inject", cwd=repo).stdout
 
 
 def test_a_forgotten_fact_takes_its_hint_along(machine: Machine) -> None:
