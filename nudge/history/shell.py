@@ -22,7 +22,8 @@ _LAUNCHERS = frozenset(
     )
 )
 _LAUNCHER_OPTIONS = frozenset(("-y", "--yes", "--no-install", "--frozen", "--locked", "--no-sync", "--dev", "--"))
-_SAME_TOOL = {"pip3": "pip", "py.test": "pytest"}
+# A version that is named, as in python2 or python3.12, is meant.
+_SAME_TOOL = {"python3": "python", "pip3": "pip", "py.test": "pytest"}
 _SUBCOMMAND_TOOLS: dict[tuple[str, ...], str] = {("docker", "compose"): "docker-compose"}
 
 
@@ -56,7 +57,7 @@ class Simple:
         if words[:2] in _SUBCOMMAND_TOOLS:
             return _SUBCOMMAND_TOOLS[words[:2]]
         name = posixpath.basename(words[0]) if words else ""
-        return "python" if _PYTHON.fullmatch(name) else _SAME_TOOL.get(name, name)
+        return _SAME_TOOL.get(name, name)
 
     @property
     def is_python_module(self) -> bool:
@@ -66,7 +67,8 @@ class Simple:
     @property
     def is_anonymous(self) -> bool:
         """Whether its program is an interpreter with a script of its own: `python repro.py`, `bash -c ...`."""
-        return (self.tool == "python" and not self.is_python_module) or self.tool in _INTERPRETERS
+        name = posixpath.basename(self.launched_program)
+        return (_PYTHON.fullmatch(name) is not None and not self.is_python_module) or name in _INTERPRETERS
 
     @property
     def head(self) -> str:

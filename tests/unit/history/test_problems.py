@@ -237,6 +237,11 @@ def test_a_program_that_is_run_in_another_way(command: str, error: str, right: s
     assert lessons(failed(command, error), ok(right)) == [(PROGRAM, split_commands(command)[0].head, answer)]
 
 
+def test_a_version_that_is_named_is_meant() -> None:
+    """`python` says nothing about `python2`."""
+    assert lessons(failed("python2 a.py", "bash: python2: command not found"), ok("python a.py")) == []
+
+
 @pytest.mark.parametrize(
     ("command", "error", "right", "answer"),
     [
