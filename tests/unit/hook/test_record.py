@@ -19,6 +19,7 @@ from nudge import hook, limits, paths
 from nudge.history.digest import Digest
 from nudge.ipc import endpoint, lock, spawn
 from nudge.storage import spool
+from tests.harness import TIMEOUT
 from tests.unit.history.payloads import CLAUDE_CODE, CODEX, GEMINI, OPENCODE, bash, extract, failure, payload, tool
 from tests.unit.test_thin_path import HEAVY, ROOT, loaded_by, top_levels
 
@@ -30,6 +31,7 @@ RECORDED = (*CLAUDE_CODE, *CODEX, *GEMINI, *OPENCODE)
 PROMPT = payload("UserPromptSubmit", prompt="do it", transcript_path="/home/u/.claude/x.jsonl")
 
 Run = Callable[..., int]
+Waiting = Callable[[str], None]
 
 
 @pytest.fixture
@@ -49,6 +51,20 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     monkeypatch.setattr(spawn, "start_server", made.append)
     return made
+
+
+@pytest.fixture(autouse=True)
+def waiting(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    """A hook waits long for an answer that comes, so that a busy machine changes nothing. The function gives it its
+    usual time, for a PRIMARY that says nothing."""
+    usual = {name: getattr(limits, name) for name in ("HOOK_TIMEOUT", "INJECT_TIMEOUT")}
+    for name in usual:
+        monkeypatch.setattr(limits, name, TIMEOUT)
+
+    def as_usual(name: str) -> None:
+        monkeypatch.setattr(limits, name, usual[name])
+
+    return as_usual
 
 
 @pytest.fixture(autouse=True)
@@ -173,8 +189,9 @@ def test_a_dead_servers_address_is_no_server(run: Run, runtime: str) -> None:
     assert len(spooled(runtime)) == 1
 
 
-def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str) -> None:
+def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str, waiting: Waiting) -> None:
     """100 ms for the answer; a stopped one still accepts connections."""
+    waiting("HOOK_TIMEOUT")
     seconds = []
     with FakePrimary(runtime, answering(record=None)) as primary:
         for _ in range(5):
@@ -202,8 +219,11 @@ def test_a_slow_server_is_given_its_time_and_no_more(run: Run, runtime: str) -> 
         b"SSH-2.0-OpenSSH_9.2\r\n\r\n",
     ],
 )
-def test_what_may_work_next_time_waits(run: Run, runtime: str, said: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_may_work_next_time_waits(
+    run: Run, runtime: str, said: bytes, waiting: Waiting, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Handing over, older than we are, broken: the event is kept, and nobody is bothered."""
+    waiting("HOOK_TIMEOUT")  # an answer to nothing is none
     with FakePrimary(runtime, answering(record=said)):
         assert run(bash("ls")) == 0
     assert len(spooled(runtime)) == 1
@@ -405,10 +425,17 @@ def test_a_session_begins_with_context(
 
 @pytest.mark.parametrize("served", [True, False])
 def test_a_session_that_is_wired_twice_is_told_once(
-    run: Run, runtime: str, served: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Run,
+    runtime: str,
+    served: bool,
+    waiting: Waiting,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A plugin and a hook fire at the same moment: one of them speaks, by PRIMARY's words or its own. A later start is
     another."""
+    if not served:
+        waiting("HOOK_TIMEOUT")
     moment = [1_800_000_000.0]
     monkeypatch.setattr(time, "time", lambda: moment[0])
     with FakePrimary(runtime, answering() if served else answering(record=None)) as primary:
@@ -470,9 +497,11 @@ def test_without_a_server_the_hook_looks_itself(
 
 @pytest.mark.parametrize("said", [None, error(-32601, "E_METHOD", "no such method"), result({}), result(None)])
 def test_a_server_without_context_is_no_end(
-    run: Run, runtime: str, said: bytes | None, capsys: pytest.CaptureFixture[str]
+    run: Run, runtime: str, said: bytes | None, waiting: Waiting, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One that is slow or old is gone round; what was told is kept for the session's trace."""
+    if said is None:
+        waiting("INJECT_TIMEOUT")
     with FakePrimary(runtime, answering(inject=said)):
         assert run(START) == 0
     assert capsys.readouterr() == ("OFFLINE\n", "") and [sorted(event) for event in spooled(runtime)] == [
