@@ -257,6 +257,7 @@ class _Recording:
                     "items": digest.items,
                     "lines": [line.as_list() for line in digest.lines],
                     "is_shadow": digest.is_shadow,
+                    "project": digest.project,
                 },
             }
             self._spool(injection)

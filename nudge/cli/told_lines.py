@@ -22,7 +22,7 @@ _BAR = 30  # characters
 @verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
 @project_options
 @params.limit_option(limits.DEFAULT_TOLD_LISTED)
-@option("--never", metavar="LINE", help="Never tell this line again; its number or name.")
+@option("--never", metavar="LINE", help="Never tell this line again in this project; its number or name.")
 @option("--allow", metavar="LINE", help="Let it be told again.")
 def list_told_lines(
     invocation: Invocation,
@@ -36,7 +36,8 @@ def list_told_lines(
     file opened."""
     console = invocation.console
     if (line := never or allow) is not None:
-        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None})
+        where = project_params(chosen_project(project, all_projects))
+        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
         done = "is never told again" if result["never"] else "may be told again"
         console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
         return EXIT_OK

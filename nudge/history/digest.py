@@ -44,12 +44,13 @@ _HEADER = (
 
 class Digest:
     """`items` describe the lines that start with a dash, in order: id, kind, score and reason of each; `lines` are the
-    same for the ledger, and `is_shadow` says that they are only logged."""
+    same for the ledger, as lines of `project`, and `is_shadow` says that they are only logged."""
 
-    __slots__ = ("is_shadow", "items", "lines", "text")
+    __slots__ = ("is_shadow", "items", "lines", "project", "text")
 
     def __init__(self, text: str, items: list[dict[str, Any]], lines: Sequence[Line] = ()) -> None:
         self.text, self.items, self.lines = text, items, list(lines)
+        self.project: str | None = None
         self.is_shadow = False
 
 
@@ -118,7 +119,7 @@ def build(
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
-    choose = _LineSelection(connection, session_id)
+    choose = _LineSelection(connection, project, session_id)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
     hints = hint_selection.drop_covered(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
@@ -134,17 +135,20 @@ def build(
         ),
         *(section for section in history if section.title != _OWN),
     ]
-    return _compose(sections)
+    digest = _compose(sections)
+    digest.project = project
+    return digest
 
 
 class _LineSelection:
     """Which lines there is room for: those that were banned are left out, and those that were told often and never used
     come last. In one of four sessions they do not, so that each gets its chance again."""
 
-    def __init__(self, connection: Connection | None, session_id: str | None) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection | None, project: str | None, session_id: str | None) -> None:
+        self._connection, self._project = connection, project
         self._sinks = bool(ledger.bucket(session_id or "") % 4)
-        self._banned = ledger.load_banned(connection) if connection is not None else set()
+        banned = ledger.load_banned(connection) if connection is not None else ()
+        self._banned = {name for where, name in banned if where == (project or "")}
 
     def allowed_tests(self, runners: dict[str, list[BrokenTest]]) -> dict[str, list[BrokenTest]]:
         """Those that nobody banned, for each runner of tests."""
@@ -157,7 +161,7 @@ class _LineSelection:
     def best(self, lines: list[_Line], most: int) -> list[_Line]:
         allowed = [line for line in lines if line.entry.name not in self._banned]
         if self._connection is not None and self._sinks and len(allowed) > 1:
-            unused = ledger.never_used(self._connection, [line.entry.name for line in allowed])
+            unused = ledger.never_used(self._connection, self._project, [line.entry.name for line in allowed])
             allowed.sort(key=lambda line: line.entry.name in unused)
         return allowed[:most]
 

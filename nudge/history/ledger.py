@@ -1,7 +1,7 @@
 """The ledger: every line that a session was told, when and why, and whether it was used afterwards.
 
-A line has a name that is the same in every session: a hint's `component/key`, a note's `m12`, `fact SUBJECT`,
-`edit PATH`. It is used when the session runs its command and that works, fetches its id or opens its file.
+A line has a name that is the same in every session of a project: a hint's `component/key`, a note's `m12`, `fact
+SUBJECT`, `edit PATH`. It is used when the session runs its command and that works, fetches its id or opens its file.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from nudge.history.event import Connection
 
     Uses = tuple[tuple[str, str], ...]
+    BannedLine = tuple[str, str]
+    """The identity of a project, empty outside of one, and the name of a line."""
 
 START, FAILURE, PROMPT, EDIT, ATTEMPT = MOMENTS = ("start", "failure", "prompt", "edit", "attempt")
 HEADER = "Nudge record, not an instruction: "
@@ -64,8 +66,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, _SessionLines] = OrderedDict()
-        self.banned: set[str] | None = None
-        """None until they are read."""
+        self.banned: set[BannedLine] | None = None
+        """None until they are read; nothing is told before."""
 
     def is_loaded(self, session: str) -> bool:
         """Whether what is stored of the session was taken in."""
@@ -87,16 +89,18 @@ class Ledger:
         kept = self._sessions[session].is_shadow if session in self._sessions else None
         return is_shadow(setting, session) if kept is None else kept and is_comparing(setting)
 
-    def set_banned(self, name: str, never: bool) -> None:
-        """Ban a line from now on, or allow it again; what is not read yet will say so itself."""
+    def set_banned(self, lines: Iterable[BannedLine], never: bool) -> None:
+        """Ban lines from now on, or allow them again; what is not read yet will say so itself."""
         if self.banned is not None:
-            self.banned = self.banned | {name} if never else self.banned - {name}
+            self.banned = self.banned.union(lines) if never else self.banned.difference(lines)
 
-    def claim(self, session: str, lines: Sequence[Line], *, again: bool = False) -> list[Line]:
-        """Those of the lines that nobody banned and the session was not told yet, or may be told again; they count as
-        told from now on."""
+    def claim(self, session: str, project: str | None, lines: Sequence[Line], *, again: bool = False) -> list[Line]:
+        """Those of the lines that nobody banned in the project and the session was not told yet, or may be told again;
+        they count as told from now on. None before the bans are read."""
+        if self.banned is None:
+            return []
         session_lines = self._session(session)
-        allowed = [line for line in lines if line.name not in (self.banned or ())]
+        allowed = [line for line in lines if (project or "", line.name) not in self.banned]
         new = [line for line in allowed if again or line.name not in session_lines.names]
         session_lines.names.update(line.name for line in new)
         return new
@@ -195,15 +199,24 @@ def _metadata(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def store(
-    connection: Connection, session: str, timestamp: float, moment: str, lines: Iterable[Line], *, is_shadow: bool
+    connection: Connection,
+    session: str,
+    project: str | None,
+    timestamp: float,
+    moment: str,
+    lines: Iterable[Line],
+    *,
+    is_shadow: bool,
 ) -> list[int]:
-    """Store lines that were told, or in a shadow session would have been; return the ids of their rows."""
+    """Store lines that were told, or in a shadow session would have been; return the ids of their rows. Without a
+    project they belong to that of the session."""
     return [
         int(
             connection.execute(
-                "INSERT INTO told (session_id, timestamp, moment, kind, name, text, reason, uses, is_shadow)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO told (project, session_id, timestamp, moment, kind, name, text, reason, uses, is_shadow)"
+                " VALUES (coalesce(?, (SELECT project FROM sessions WHERE id = ?), ''), ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
+                    *(project, to_unicode(session)),
                     *(to_unicode(session), int(timestamp), moment, line.kind, to_unicode(line.name)),
                     *(to_unicode(line.text), to_unicode(line.reason), json.dumps(line.uses), int(is_shadow)),
                 ),
@@ -236,30 +249,39 @@ def is_shadow_in_history(connection: Connection, setting: str, session: str) -> 
     return is_shadow(setting, session) if kept is None else kept
 
 
-def ban(connection: Connection, name: str, timestamp: float) -> bool:
-    """Never tell a line again; False when it was never told, nor is one that is banned already."""
-    was_told = connection.execute("SELECT 1 FROM told WHERE name = ? LIMIT 1", (name,)).fetchone() is not None
-    if was_told:
-        connection.execute("INSERT OR REPLACE INTO banned_lines VALUES (?, ?)", (name, int(timestamp)))
-    return was_told
+def ban(connection: Connection, project: str | None, name: str, timestamp: float) -> list[BannedLine]:
+    """Never tell a line again in a project, or without one in all in which it was told; return what is banned now."""
+    lines = _lines_named(connection, "told", project, name)
+    connection.executemany(
+        "INSERT OR REPLACE INTO banned_lines VALUES (?, ?, ?)", [(*line, int(timestamp)) for line in lines]
+    )
+    return lines
 
 
-def unban(connection: Connection, name: str) -> bool:
-    return bool(connection.execute("DELETE FROM banned_lines WHERE name = ?", (name,)).rowcount)
+def unban(connection: Connection, project: str | None, name: str) -> list[BannedLine]:
+    """Let a line be told again; return what was banned."""
+    lines = _lines_named(connection, "banned_lines", project, name)
+    connection.executemany("DELETE FROM banned_lines WHERE project = ? AND name = ?", lines)
+    return lines
 
 
-def load_banned(connection: Connection) -> set[str]:
-    return {row[0] for row in connection.execute("SELECT name FROM banned_lines")}
+def _lines_named(connection: Connection, table: str, project: str | None, name: str) -> list[BannedLine]:
+    sql = f"SELECT DISTINCT project, name FROM {table} WHERE name = ? AND (? IS NULL OR project = ?) ORDER BY project"
+    return [(row[0], row[1]) for row in connection.execute(sql, (name, project, project))]
 
 
-def never_used(connection: Connection, names: Iterable[str]) -> set[str]:
-    """Those of the lines that were told at several starts lately, and used after none."""
+def load_banned(connection: Connection) -> set[BannedLine]:
+    return {(row[0], row[1]) for row in connection.execute("SELECT project, name FROM banned_lines")}
+
+
+def never_used(connection: Connection, project: str | None, names: Iterable[str]) -> set[str]:
+    """Those of the lines that were told at several starts in the project lately, and used after none."""
     unused = set()
     for name in names:
         told_count, used_count = connection.execute(
-            "SELECT count(*), count(used_at) FROM (SELECT used_at FROM told WHERE name = ? AND moment = ?"
-            " AND is_shadow = 0 ORDER BY timestamp DESC LIMIT ?)",
-            (name, START, limits.JUDGED_TELLINGS),
+            "SELECT count(*), count(used_at) FROM (SELECT used_at FROM told WHERE name = ? AND project = ?"
+            " AND moment = ? AND is_shadow = 0 ORDER BY timestamp DESC LIMIT ?)",
+            (name, project or "", START, limits.JUDGED_TELLINGS),
         ).fetchone()
         if told_count >= limits.SINKING_TELLINGS and not used_count:
             unused.add(name)
@@ -290,24 +312,31 @@ def latest(connection: Connection, project: str | None, hidden: Iterable[str], l
     return [{**line, "is_shadow": bool(line["is_shadow"])} for line in lines]
 
 
-def find_name(connection: Connection, line: str) -> str:
-    """The name of a line, which may be given by the number of a row."""
+def find_line(connection: Connection, project: str | None, line: str) -> tuple[str | None, str]:
+    """Project and name of a line that may be given by the number of a row, which says both."""
     number = line.removeprefix("#")
     if not number.isdecimal() or len(number) > limits.MAX_ROW_DIGITS:
-        return line
-    row = connection.execute("SELECT name FROM told WHERE id = ?", (int(number),)).fetchone()
-    return str(row[0]) if row else line
+        return project, line
+    row = connection.execute("SELECT project, name FROM told WHERE id = ?", (int(number),)).fetchone()
+    return (row[0], str(row[1])) if row else (project, line)
 
 
 def weeks(connection: Connection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:
-    """Counts for each of the last weeks in which anything was told, oldest first; `week` is its first second."""
+    """Counts for each of the last weeks in which anything was told, oldest first; `week` is its first second. A failure
+    is spared when its fact was told at the start and used, and the session did not meet the failure all the same."""
     condition, values = _visible(project, hidden)
+    # Facts with the same answer are one line at a start and several when they are met: the first use is the answer.
+    met = (
+        "EXISTS (SELECT 1 FROM told AS f WHERE f.session_id = t.session_id AND f.moment = ? AND f.kind = 'fact'"
+        " AND (f.name = t.name OR json_extract(f.uses, '$[0]') = json_extract(t.uses, '$[0]')))"
+    )
     rows = connection.execute(
         f"SELECT t.timestamp / {_WEEK} * {_WEEK}, sum(NOT t.is_shadow), sum(NOT t.is_shadow AND t.used_at IS NOT NULL),"
-        " sum(t.moment = ?), sum(t.moment = ? AND t.kind = 'fact' AND NOT t.is_shadow AND t.used_at IS NOT NULL)"
-        " FROM told AS t LEFT JOIN sessions AS s ON s.id = t.session_id"
+        " sum(t.moment = ? AND t.kind = 'fact'),"
+        " sum(t.moment = ? AND t.kind = 'fact' AND NOT t.is_shadow AND t.used_at IS NOT NULL AND NOT"
+        f" {met}) FROM told AS t LEFT JOIN sessions AS s ON s.id = t.session_id"
         f" WHERE {condition} AND t.timestamp > ? GROUP BY 1 ORDER BY 1",
-        (FAILURE, START, *values, int(now) - limits.STATS_WEEKS * _WEEK),
+        (FAILURE, START, FAILURE, *values, int(now) - limits.STATS_WEEKS * _WEEK),
     )
     return [dict(zip(("week", "told", "used", "repeated", "spared"), row, strict=True)) for row in rows]
 

@@ -194,7 +194,23 @@ _JOURNAL = (
     " AND attempt_outcome IS NULL",
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL)
+_LINES_OF_PROJECTS = (
+    # A line's name says nothing about its project (`fact make test`): bans and use are counted for each one.
+    "ALTER TABLE told ADD COLUMN project TEXT NOT NULL DEFAULT ''",
+    "UPDATE told SET project = coalesce((SELECT project FROM sessions WHERE id = session_id), '')",
+    "ALTER TABLE banned_lines RENAME TO banned_names",
+    """CREATE TABLE banned_lines (
+        project TEXT NOT NULL, name TEXT NOT NULL, timestamp INTEGER NOT NULL, PRIMARY KEY (project, name)
+    ) WITHOUT ROWID""",
+    # A ban stays in force where the line was told; when that is no longer stored, in every project.
+    "INSERT OR IGNORE INTO banned_lines SELECT told.project, name, banned_names.timestamp FROM banned_names"
+    " JOIN told USING (name)",
+    "INSERT OR IGNORE INTO banned_lines SELECT identity, banned_names.name, timestamp FROM banned_names, projects"
+    " WHERE banned_names.name NOT IN (SELECT name FROM banned_lines)",
+    "DROP TABLE banned_names",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_HISTORY, _MEMORIES, _FACTS, _LEDGER, _JOURNAL, _LINES_OF_PROJECTS)
 LATEST = len(MIGRATIONS)
 
 

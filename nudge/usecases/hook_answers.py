@@ -44,7 +44,7 @@ async def answer(
     if not app.edits.is_loaded:
         app.edits.is_loaded = True
         app.in_background(_load_edits(app, database))
-    failure = await tell(app, database, session, ledger.FAILURE, [line] if line is not None else [], call)
+    failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
     app.in_background(_take_used(app, database, session, event))
     if failure is not None:
         attempt_lines.count_action(app, event)
@@ -57,11 +57,11 @@ async def answer(
     if call.deadline is None:  # out of the spool: nobody reads it
         return None
     if event.get("type") == "user_prompt":
-        return await tell(app, database, session, ledger.PROMPT, await _about_prompt(app, database, event), call)
+        return await tell(app, database, event, ledger.PROMPT, await _about_prompt(app, database, event), call)
     texts = [
-        await tell(app, database, session, ledger.EDIT, edited, call),
-        await tell(app, database, session, ledger.ATTEMPT, outcomes, call),
-        await _check_in(app, database, session, call) if not outcomes else None,
+        await tell(app, database, event, ledger.EDIT, edited, call),
+        await tell(app, database, event, ledger.ATTEMPT, outcomes, call),
+        await _check_in(app, database, event, call) if not outcomes else None,
     ]
     return "\n".join(text for text in texts if text) or None
 
@@ -80,12 +80,13 @@ async def _take_in(
     await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=False)
 
 
-async def _check_in(app: App, database: Database, session: str, call: Call) -> str | None:
+async def _check_in(app: App, database: Database, event: Mapping[str, Any], call: Call) -> str | None:
+    session = str(event["session_id"])
     line = await attempt_lines.check_in(app, database, session)
     if line is None or _is_late(call):  # the next action has another chance
         return None
     app.activity.note_reminder(session)
-    return await tell(app, database, session, ledger.ATTEMPT, [line], call)
+    return await tell(app, database, event, ledger.ATTEMPT, [line], call)
 
 
 async def _load_edits(app: App, database: Database) -> None:
@@ -95,28 +96,36 @@ async def _load_edits(app: App, database: Database) -> None:
 
 
 async def tell(
-    app: App, database: Database, session: str, moment: str, lines: Sequence[Line], call: Call
+    app: App, database: Database, event: Mapping[str, Any], moment: str, lines: Sequence[Line], call: Call
 ) -> str | None:
-    """The text of those lines that are new to the session, as far as there is room; they are in the ledger then."""
+    """The text of those lines that are new to the event's session, as far as there is room; they are in the ledger
+    then."""
     setting = app.session.settings.tell
     if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
     # A failure that happens although its start told of it is answered all the same; `learn` answers once. So do those
     # who remind of an attempt.
-    new = app.ledger.claim(session, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
+    session, project = str(event["session_id"]), _project(event)
+    new = app.ledger.claim(session, project, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
     if not new:
         return None
     is_shadow = app.ledger.is_shadow(setting, session)
-    app.in_background(_keep(app, database, session, moment, new, is_shadow))
+    app.in_background(_keep(app, database, session, project, moment, new, is_shadow))
     return None if is_shadow else HEADER + "\n".join(line.text for line in new)
 
 
 async def _keep(
-    app: App, database: Database, session: str, moment: str, lines: Sequence[Line], is_shadow: bool
+    app: App,
+    database: Database,
+    session: str,
+    project: str | None,
+    moment: str,
+    lines: Sequence[Line],
+    is_shadow: bool,
 ) -> None:
     """Put lines into the ledger. A commit waits for the disk, and a hook does not."""
     rows = await database.write(
-        lambda connection: ledger.store(connection, session, app.now(), moment, lines, is_shadow=is_shadow)
+        lambda connection: ledger.store(connection, session, project, app.now(), moment, lines, is_shadow=is_shadow)
     )
     app.ledger.add_rows(session, rows, lines)
 
@@ -154,10 +163,9 @@ async def _take_used(app: App, database: Database, session: str, event: Mapping[
 async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
     """Notes that the prompt is about; none when that takes too long to find out."""
     await session_ledger(app, database, str(event["session_id"]))
-    prompt, project, now = str(event.get("content") or ""), event.get("project"), app.now()
+    prompt, namespace, now = str(event.get("content") or ""), _project(event), app.now()
     if not prompt or prompt == PRIVATE:
         return []
-    namespace = project.casefold() if isinstance(project, str) else None
 
     def read(connection: sqlite3.Connection) -> list[Line]:
         kinds = (*VALUES, *EXPERIENCES, *OTHERS)
@@ -179,6 +187,11 @@ def _fitting(lines: Sequence[Line]) -> list[Line]:
         if size <= limits.PROMPT_CHARS:
             fitting.append(line)
     return fitting
+
+
+def _project(event: Mapping[str, Any]) -> str | None:
+    project = event.get("project")
+    return project.casefold() if isinstance(project, str) else None
 
 
 def _is_late(call: Call) -> bool:

@@ -153,7 +153,13 @@ async def store_injection(
         if not injected.is_shadow:
             store.store_injection(connection, session_id, timestamp, injected.items, injected.text)
         return ledger.store(
-            connection, session_id, timestamp, ledger.START, injected.lines, is_shadow=injected.is_shadow
+            connection,
+            session_id,
+            injected.project,
+            timestamp,
+            ledger.START,
+            injected.lines,
+            is_shadow=injected.is_shadow,
         )
 
     if app.history is not None:

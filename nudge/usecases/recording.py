@@ -90,6 +90,7 @@ async def _store_injection(app: App, event: dict[str, Any]) -> None:
     ]
     digest = Digest(str(injection["text"]), list(injection["items"]), lines)
     digest.is_shadow = injection["is_shadow"] is True
+    digest.project = injection.get("project")
     await inject.store_injection(
         app,
         str(event["session_id"]),

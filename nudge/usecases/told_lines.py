@@ -15,7 +15,7 @@ from nudge.history import ledger, projects
 from nudge.history.purge import DAY
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
+from nudge.usecases.hints import Result
 from nudge.usecases.history import InContext, Project, Text
 from nudge.usecases.upkeep import retention_days
 from nudge.usecases.visibility import visible_to
@@ -42,7 +42,11 @@ class ToldLines(Result):
     never: list[str]
 
 
-class NeverTell(Params):
+class NeverTell(InContext):
+    """Without `project` the caller's; null, or a caller without one: every project in which the line was told. A number
+    names a line of the project that it was told in."""
+
+    project: Project = None
     line: Annotated[Text, Field(description="its number or name, as `nudge told` shows it")]
     never: Annotated[bool, Field(description="false: it may be told again")] = True
 
@@ -57,7 +61,8 @@ class Stats(InContext):
 
 
 class StatsResult(Result):
-    """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was run.
+    """`repeated`: failures that were known and met again. `spared`: facts told at a start whose command was
+    run, in sessions that did not meet the failure.
     `comparison` has failures and commands of a session as `mean`, `low` and `high`, for the sessions that were `told`,
     for those in the `shadow`, and the `difference` between them; without two sessions there is no interval."""
 
@@ -72,7 +77,9 @@ async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
         project, hidden = _scope(app, connection, params, call)
         rows = ledger.latest(connection, project, hidden, params.limit)
         projects.Names(connection).show(rows)
-        return {"lines": rows, "never": sorted(ledger.load_banned(connection))}
+        banned = ledger.load_banned(connection)
+        never = {name for where, name in banned if (where == project if project is not None else where not in hidden)}
+        return {"lines": rows, "never": sorted(never)}
 
     return await app.read(read)
 
@@ -80,16 +87,25 @@ async def list_told_lines(app: App, params: ListToldLines, call: Call) -> Any:
 async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
     """Ban a line, or allow it again."""
 
-    def write(connection: sqlite3.Connection) -> str | None:
-        name = ledger.find_name(connection, params.line)
-        changed = ledger.ban(connection, name, app.now()) if params.never else ledger.unban(connection, name)
-        return name if changed else None
+    def write(connection: sqlite3.Connection) -> list[list[str]]:
+        named = projects.find(connection, _named_project(params, call))
+        project, name = ledger.find_line(connection, named, params.line)
+        if params.never:
+            changed = ledger.ban(connection, project, name, app.now())
+        else:
+            changed = ledger.unban(connection, project, name)
+        return [list(line) for line in changed]
 
-    name = await app.write_once(call, write)
-    if name is None:
-        raise NotFound(f"no line {params.line} {'was told' if params.never else 'is banned'}")
-    app.ledger.set_banned(name, params.never)
-    return {"line": name, "never": params.never}
+    changed = [(project, name) for project, name in await app.write_once(call, write)]
+    if not changed:
+        raise NotFound(f"no line {params.line} {'was told' if params.never else 'is banned'} here")
+    app.ledger.set_banned(changed, params.never)
+    return {"line": changed[0][1], "never": params.never}
+
+
+def _named_project(params: NeverTell, call: Call) -> str | None:
+    """None: all of them."""
+    return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
 async def stats(app: App, params: Stats, call: Call) -> Any:

@@ -76,8 +76,44 @@ def test_a_banned_line_is_never_told(machine: Machine) -> None:
     assert prompted(machine, "banned", _PROMPT) == ""
     assert "Redis" not in record(machine, hook_event_name="SessionStart", session_id="next", source="startup")
     assert machine.cli("told", "--never", "m99").returncode == 1
-    assert machine.cli("told", "--allow", "m1").returncode == 0
+    assert machine.cli("told", "--allow", "m1", "--project", "shop").returncode == 1, "it is banned elsewhere"
+    assert machine.cli("told", "--allow", "m1", "--project", "api").returncode == 0
     in_time(lambda session: prompted(machine, f"again-{session}", _PROMPT))
+
+
+_BROKEN = "/usr/bin/python3 -m pytest tests/a.py"
+
+
+def _run(machine: Machine, repo: str, session: str, command: str, error: str = "") -> str:
+    name = "PostToolUseFailure" if error else "PostToolUse"
+    outcome: dict[str, Any] = {"error": error} if error else {"tool_response": {}}
+    call = {"tool_name": "Bash", "tool_use_id": f"{command} in {session}", "tool_input": {"command": command}}
+    return record(machine, cwd=repo, hook_event_name=name, session_id=session, **call, **outcome)
+
+
+def _fail(machine: Machine, repo: str, session: str) -> str:
+    return _run(machine, repo, session, _BROKEN, "Exit code 1\n/usr/bin/python3: No module named pytest")
+
+
+def test_a_ban_holds_in_its_project_and_for_the_next_server(machine: Machine) -> None:
+    """A failure whose line is banned is met with silence, also as the first event that a server gets; another project
+    with the same failure is answered."""
+    machine.prepared_server()
+    for repo in ("/nowhere/api", "/nowhere/shop"):
+        _fail(machine, repo, f"first in {repo}")
+        _run(machine, repo, f"first in {repo}", "pytest tests/a.py")
+    in_time(lambda session: _fail(machine, "/nowhere/api", session))
+    name = _told(machine, 1)[0]["name"]
+    assert machine.cli("told", "--never", name, "--project", "/nowhere/shop").returncode == 1, "never told there"
+    assert machine.cli("told", "--never", name, "--project", "/nowhere/api").returncode == 0
+    assert machine.json("told", "--project", "/nowhere/api")["never"] == [name]
+    assert machine.json("told", "--project", "/nowhere/shop")["never"] == []
+    machine.cli("stop", "--force")
+    eventually(machine.lock_is_free, "the server ends")
+    machine.prepared_server()
+    for number in range(3):
+        assert _fail(machine, "/nowhere/api", f"after the ban {number}") == ""
+    in_time(lambda session: _fail(machine, "/nowhere/shop", f"other-{session}"))
 
 
 def test_a_shadow_session_is_told_nothing_and_logged(machine: Machine) -> None:

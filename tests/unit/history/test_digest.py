@@ -155,8 +155,8 @@ def test_broken_tests_stand_beside_the_command_that_runs_them(history: History) 
     history.learn("python3 -m pytest", "pytest", 1)
     fact = '"pytest" runs the tests here (in 1 session, last 1d ago #2); "python3 -m pytest" fails'
     assert lines(history.digest()) == [f'- {fact} ("No module named pytest"); {broken}']
-    ledger.store(history.connection, "s1", NOW, ledger.START, made.lines, is_shadow=False)
-    ledger.ban(history.connection, f"test {name}", NOW)
+    ledger.store(history.connection, "s1", "api", NOW, ledger.START, made.lines, is_shadow=False)
+    ledger.ban(history.connection, "api", f"test {name}", NOW)
     assert lines(history.digest()) == [f'- {fact} ("No module named pytest")']
 
 
@@ -173,7 +173,7 @@ def test_an_open_attempt_comes_first(history: History) -> None:
     assert (made.items[0]["id"], made.items[0]["kind"], made.lines[0].name) == ("m5", "attempt", "m5")
     own = history.digest(attempts=[{**attempt, "is_own": True, "others": 0}]).text.splitlines()
     assert own[2] == "## Your open attempt" and own[3].endswith("; resolve_ghap when you know")
-    history.connection.execute("INSERT INTO banned_lines VALUES ('m5', 0)")
+    history.connection.execute("INSERT INTO banned_lines VALUES ('api', 'm5', 0)")
     assert history.digest(attempts=[{**attempt, "is_own": False, "others": 0}]).text == ""
 
 
@@ -467,7 +467,7 @@ def test_a_guess_is_not_told_beside_the_fact_that_names_its_program(history: His
     history.learn("python3 -m pytest", ".venv/bin/pytest", 2)
     guess = {**HINT, "value": "pytest -q", "origin": "guessed"}
     assert kinds(history.digest(hints=[guess])) == ["fact"]
-    history.connection.execute("INSERT INTO banned_lines VALUES ('fact python3 -m pytest', 0)")
+    history.connection.execute("INSERT INTO banned_lines VALUES ('api', 'fact python3 -m pytest', 0)")
     assert kinds(history.digest(hints=[guess])) == ["hint"]
 
 

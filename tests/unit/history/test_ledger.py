@@ -52,24 +52,83 @@ def test_what_shows_that_a_line_was_used(event: dict[str, Any], is_use: bool) ->
 
 
 def test_a_line_is_claimed_once_in_a_session_and_never_when_banned() -> None:
-    """Another session is told it too."""
+    """Another session is told it too, and so is another project; before the bans are read nobody is."""
     known = Ledger()
-    assert known.claim("s1", [LINE]) == [LINE] == known.claim("s2", [LINE])
-    assert known.claim("s1", [LINE]) == []
-    assert known.claim("s1", [LINE], again=True) == [LINE], "a failure is answered although its start told of it"
-    known.banned = {LINE.name}
-    assert known.claim("s3", [LINE]) == []
+    assert known.claim("s1", "api", [LINE]) == []
+    known.banned = set()
+    assert known.claim("s1", "api", [LINE]) == [LINE] == known.claim("s2", "api", [LINE])
+    assert known.claim("s1", "api", [LINE]) == []
+    assert known.claim("s1", "api", [LINE], again=True) == [LINE], "a failure is answered although its start told of it"
+    known.set_banned([("api", LINE.name)], never=True)
+    assert known.claim("s3", "api", [LINE]) == []
+    assert known.claim("s3", "shop", [LINE]) == [LINE] == known.claim("s4", None, [LINE])
 
 
 def test_lines_told_often_and_never_used_are_known(connection: sqlite3.Connection) -> None:
-    """After five starts; one use is enough to stay, and shadow sessions do not count."""
+    """After five starts in the project; one use is enough to stay, and shadow sessions do not count."""
     for number in range(5):
-        assert ledger.never_used(connection, [LINE.name]) == set()
-        ledger.store(connection, f"x{number}", NOW, ledger.START, [LINE], is_shadow=True)
-        rows = ledger.store(connection, f"s{number}", NOW + number, ledger.START, [LINE], is_shadow=False)
-    assert ledger.never_used(connection, [LINE.name]) == {LINE.name}
+        assert ledger.never_used(connection, "api", [LINE.name]) == set()
+        ledger.store(connection, f"x{number}", "api", NOW, ledger.START, [LINE], is_shadow=True)
+        rows = ledger.store(connection, f"s{number}", "api", NOW + number, ledger.START, [LINE], is_shadow=False)
+    assert ledger.never_used(connection, "api", [LINE.name]) == {LINE.name}
+    assert ledger.never_used(connection, "shop", [LINE.name]) == set()
     ledger.mark_used(connection, rows, NOW)
-    assert ledger.never_used(connection, [LINE.name]) == set()
+    assert ledger.never_used(connection, "api", [LINE.name]) == set()
+
+
+@pytest.mark.parametrize(
+    ("met", "expected"),
+    [
+        ((), {"repeated": 0, "spared": 1}),
+        ((LINE,), {"repeated": 1, "spared": 0}),
+        ((Line("fact python", "fact", "text", "known", LINE.uses),), {"repeated": 1, "spared": 0}),
+        ((Line("fact ruff", "fact", "text", "known", ((COMMAND, "uvx ruff"),)),), {"repeated": 1, "spared": 1}),
+        ((Line("test a::b", "test", "text", "known"),), {"repeated": 0, "spared": 1}),
+    ],
+)
+def test_a_failure_that_was_met_is_not_spared(
+    connection: sqlite3.Connection, met: tuple[Line, ...], expected: dict[str, int]
+) -> None:
+    """A fact of the start that was used spares its failure, unless the session met it, under whichever of the facts
+    with that answer. A test that fails again is no failure that a fact could spare."""
+    ledger.mark_used(
+        connection, ledger.store(connection, "s1", "api", NOW, ledger.START, [LINE], is_shadow=False), NOW + 2
+    )
+    ledger.store(connection, "s1", "api", NOW + 1, ledger.FAILURE, met, is_shadow=False)
+    (week,) = ledger.weeks(connection, None, (), NOW)
+    assert {name: week[name] for name in expected} == expected
+
+
+def test_a_ban_is_of_one_project(connection: sqlite3.Connection) -> None:
+    """Of the one that is named, or of all in which the line was told; a line that was not told there is not banned."""
+    for project in ("api", "shop"):
+        ledger.store(connection, "s1", project, NOW, ledger.FAILURE, [LINE], is_shadow=False)
+    assert ledger.ban(connection, "api", LINE.name, NOW) == [("api", LINE.name)]
+    assert ledger.ban(connection, "web", LINE.name, NOW) == []
+    assert ledger.load_banned(connection) == {("api", LINE.name)}
+    assert ledger.unban(connection, "shop", LINE.name) == []
+    both = [("api", LINE.name), ("shop", LINE.name)]
+    assert ledger.ban(connection, None, LINE.name, NOW) == both == ledger.unban(connection, None, LINE.name)
+    assert ledger.load_banned(connection) == set()
+
+
+def test_bans_of_before_stay_in_force() -> None:
+    """Where the line was told, and everywhere when nobody knows where that was."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrations.migrate(connection, migrations.MIGRATIONS[:5])
+    for project in ("api", "shop"):
+        connection.execute("INSERT INTO projects VALUES (?, ?)", (project, project))
+        connection.execute(
+            "INSERT INTO sessions (id, project, client, started_at) VALUES (?, ?, 'x', 0)", (f"in {project}", project)
+        )
+    connection.execute(
+        "INSERT INTO told (session_id, timestamp, moment, kind, name, text, reason, uses, is_shadow)"
+        " VALUES ('in api', 0, 'start', 'fact', 'fact make', '', '', '[]', 0)"
+    )
+    connection.execute("INSERT INTO banned_lines VALUES ('fact make', 0), ('m5', 0)")
+    migrations.migrate(connection)
+    assert ledger.load_banned(connection) == {("api", "fact make"), ("api", "m5"), ("shop", "m5")}
+    assert connection.execute("SELECT project FROM told").fetchall() == [("api",)]
 
 
 def test_the_side_of_a_session_is_always_the_same() -> None:
@@ -108,6 +167,6 @@ def test_a_purge_deletes_what_was_told_of_it(connection: sqlite3.Connection) -> 
     event = {"event_id": "e", "session_id": "s1", "timestamp": int(NOW), "type": "command", "content": "make"}
     number = store.record(connection, event)
     lines = [Line("fact make", "fact", f"works: make #{number}", ""), Line("m7", "note", "kept #999", "")]
-    ledger.store(connection, "s2", NOW, ledger.FAILURE, lines, is_shadow=False)
+    ledger.store(connection, "s2", None, NOW, ledger.FAILURE, lines, is_shadow=False)
     purge_observations(connection, Conditions(now=NOW, ids=[int(number or 0)]), NOW, match_texts)
     assert [row[0] for row in connection.execute("SELECT name FROM told")] == ["m7"]
