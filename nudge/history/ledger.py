@@ -14,6 +14,7 @@ from zlib import crc32
 
 from nudge import limits
 from nudge.history.event import marks
+from nudge.history.facts import outcome_of
 from nudge.history.failed_tests import find_failed
 from nudge.history.observations import SESSION_TYPES
 from nudge.text import to_unicode
@@ -171,9 +172,12 @@ def _runs(content: str, command: str) -> bool:
 
 
 def _has_worked(event: Mapping[str, Any]) -> bool:
-    """Whether a command did what it is for; a test runner does that when tests fail, too."""
-    error = _metadata(event).get("error")
-    return event.get("type") != "command_error" or (isinstance(error, str) and bool(find_failed(error)))
+    """Whether a command did what it is for; a test runner does that when tests fail, too. One that ended well only
+    because of a pipe did not."""
+    outcome = outcome_of(event, 0)
+    if outcome is None:
+        return False
+    return bool(find_failed(outcome.error)) if outcome.error else event.get("type") != "command_error"
 
 
 def _names(identity: str) -> set[str]:

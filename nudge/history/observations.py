@@ -34,6 +34,10 @@ _FAILURE_MARKS = (
     "No rule to make target",
     "unexpected argument '",
     "flag provided but not defined",
+    # Reports of tests: pytest, unittest, cargo and gtest; go; jest and go.
+    "FAILED",
+    "--- FAIL: ",
+    "\nFAIL",
 )
 _EXIT_CODE = r"\s*Exit code (\d{1,9})\b"
 PATH_NAMES = ("file_path", "notebook_path", "path")
@@ -193,9 +197,21 @@ def _read_command(call: ToolCall) -> Observation:
         return Observation(FAILURE, content, metadata=metadata)
     if by_git:
         return Observation(by_git.type, content, metadata=metadata | by_git.metadata)
-    if (code is None or "|" in command) and any(mark in printed for mark in _FAILURE_MARKS):
+    if (code is None or "|" in command) and _shows_failure(printed):
         _add_error(printed, metadata)
     return Observation("command", content, metadata=metadata)
+
+
+def _shows_failure(printed: str) -> bool:
+    """Whether what a command printed names something missing or a test that failed. `1 failed, 2 passed` is all that is
+    left of a report behind `tail -1`."""
+    if any(mark in printed for mark in _FAILURE_MARKS):
+        return True
+    words = printed[-limits.MAX_LABEL_CHARS :].split()
+    return any(
+        word.rstrip(",;") == "failed" and count.isdecimal() and int(count)
+        for count, word in zip(words, words[1:], strict=False)
+    )
 
 
 def _read_git(command: str, printed: str, *, succeeded: bool) -> git.GitAction | None:

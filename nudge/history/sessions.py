@@ -10,6 +10,7 @@ import re
 from nudge import limits
 from nudge.context import is_below
 from nudge.history.event import marks
+from nudge.history.facts import outcome_of
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
@@ -195,31 +196,45 @@ class _PassedJobs:
 
     def _read(self, project: str | None) -> list[tuple[int, str]]:
         rows = self._connection.execute(
-            "SELECT timestamp, content FROM (SELECT timestamp, content, obs_type FROM observations WHERE project = ?"
-            " ORDER BY timestamp DESC, id DESC LIMIT ?) WHERE obs_type IN ('command', 'git_commit', 'git_push')",
+            "SELECT timestamp, content, obs_type, metadata FROM (SELECT timestamp, content, obs_type, metadata FROM"
+            " observations WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?)"
+            " WHERE obs_type IN ('command', 'git_commit', 'git_push')",
             (project, limits.TOLD_ROWS_READ),
         )
-        return [(timestamp, content) for timestamp, content in rows]
+        return [
+            (timestamp, content) for timestamp, content, *outcome in rows if _programs(content) and _has_passed(*outcome)
+        ]
 
 
 def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]:
     """The jobs that failed and did not pass afterwards, whatever their arguments, the last one first. A run of the
     whole suite or of a linter counts no more once the session committed: it moved on."""
     rows = connection.execute(
-        "SELECT id, timestamp, content, obs_type FROM observations WHERE session_id = ?"
+        "SELECT id, timestamp, content, obs_type, metadata FROM observations WHERE session_id = ?"
         f" AND +obs_type IN ('command', '{FAILURE}', 'git_commit', 'git_push')"
         " ORDER BY timestamp DESC, id DESC LIMIT ?",
         (session_id, limits.TOLD_COMMANDS_READ),
     )
     passed: set[str] = set()
     is_committed = False
-    for identity, timestamp, content, obs_type in rows.fetchall():
+    for identity, timestamp, content, obs_type, metadata in rows.fetchall():
         programs = _programs(content)
-        if obs_type != FAILURE:
-            passed |= programs
-            is_committed = is_committed or obs_type == "git_commit"
-        elif programs and not programs & passed and not (is_committed and _is_whole(content)):
+        is_committed = is_committed or obs_type == "git_commit"
+        if not programs:
+            continue
+        if (has_passed := _has_passed(obs_type, metadata)) is not False:
+            passed |= programs if has_passed else set()
+        elif not programs & passed and not (is_committed and _is_whole(content)):
             yield SessionEntry(identity, timestamp, content)
+
+
+def _has_passed(obs_type: str, metadata: str) -> bool | None:
+    """Whether a command ended well, and not only because of a pipe behind one that failed; None when nobody knows, as
+    it was interrupted."""
+    if obs_type == FAILURE:
+        return False
+    outcome = outcome_of({"type": obs_type, "metadata": json.loads(metadata)}, 0)
+    return None if outcome is None else not outcome.error
 
 
 def _programs(command: str) -> set[str]:

@@ -368,6 +368,31 @@ def test_what_passed_in_a_later_session_is_not_left_failing(
     assert ("left failing" in history.digest().text) is is_left
 
 
+PIPED = "pytest tests/test_export.py | tail"
+FAILED_TEST = "...\nFAILED tests/test_export.py::test_csv - AssertionError"
+
+
+def test_a_failure_behind_a_pipe_is_left_failing(history: History) -> None:
+    """The pipe ended well and the tests did not: they are left failing, by this session and, after the same failure in
+    the next one, still."""
+    history.add("file_edit", path="/code/api/a.py", age=3 * HOUR)
+    failed = history.add("command", PIPED, age=2 * HOUR, exit_code=0, error=FAILED_TEST)
+    assert f'left failing: "{PIPED}" #{failed}' in history.digest().text
+    history.add("command", PIPED, session="next", age=HOUR, exit_code=0, error=FAILED_TEST)
+    assert f"#{failed}" in history.digest().text
+    history.add("command", PIPED, session="last", age=HOUR // 2, exit_code=0)
+    assert "left failing" not in history.digest().text
+
+
+def test_an_interrupted_command_neither_fails_nor_passes(history: History) -> None:
+    """What failed before it is left failing, and it is not."""
+    history.add("file_edit", path="/code/api/a.py", age=3 * HOUR)
+    history.add("command", "make test", age=HOUR, interrupted=True)
+    assert "left failing" not in history.digest().text
+    failed = history.add("command_error", "make test", age=2 * HOUR)
+    assert f"#{failed}" in history.digest().text
+
+
 @pytest.mark.parametrize(
     ("command", "is_left"),
     [

@@ -308,6 +308,26 @@ def test_the_line_that_names_the_cause_is_kept() -> None:
     assert "cause" not in event_of(failure("Bash", {"command": "x"}, cause))["metadata"]
 
 
+@pytest.mark.parametrize(
+    ("command", "printed", "is_failure"),
+    [
+        ("pytest tests | tail", "x\nFAILED tests/a.py::test_b - AssertionError\n1 failed in 0.1s", True),
+        ("pytest tests | tail -1", "==== 1 failed, 2 passed in 0.12s ====", True),
+        ("npx jest | tail", "x\nFAIL src/a.test.js", True),
+        ("go test ./... | tail", "--- FAIL: TestLogin (0.00s)", True),
+        ("cargo test | tail", "test result: ok. 3 passed; 0 failed; 0 ignored", False),
+        ("pytest tests | tail -1", "2 passed in 0.12s", False),
+        ("cat report", "FAILED", False),
+    ],
+)
+def test_tests_that_failed_before_a_pipe_are_an_error(command: str, printed: str, is_failure: bool) -> None:
+    """The pipe ended well, so the exit code is 0; the end of the output is kept as that of an error. Without a pipe the
+    exit code says what came of the tests."""
+    event = event_of(bash(command, printed))
+    assert (event["type"], event["metadata"]["exit_code"]) == ("command", 0)
+    assert event["metadata"].get("error") == (printed if is_failure else None)
+
+
 COMMIT = "[main abc1234] Fix the login\n 2 files changed, 10 insertions(+), 3 deletions(-)\n"
 COMMITTED = {
     "commit": "abc1234",

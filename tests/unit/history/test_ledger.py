@@ -35,6 +35,12 @@ def connection() -> sqlite3.Connection:
             False,
         ),
         ({"type": "command_error", "content": "uv run pytest", "metadata": {"error": FAILED}}, True),
+        ({"type": "command", "content": "uv run pytest | tail", "metadata": {"error": FAILED}}, True),
+        (
+            {"type": "command", "content": "uv run pytest | tail", "metadata": {"error": "No module named pytest"}},
+            False,
+        ),
+        ({"type": "command_error", "content": "uv run pytest", "metadata": {}}, False),
         ({"type": "command", "content": "nudge show 12"}, True),
         ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "11 12"}}}, True),
         ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "[12]"}}}, False),

@@ -491,7 +491,7 @@ def test_without_a_server_the_hook_looks_itself(
     assert started == [runtime]
     assert [event.get("injection") for event in spooled(runtime)] == [
         None,
-        {"text": "OFFLINE\n", "items": [{"id": 7}], "lines": [], "is_shadow": False},
+        {"text": "OFFLINE\n", "items": [{"id": 7}], "lines": [], "is_shadow": False, "project": None},
     ]
 
 
