@@ -181,6 +181,7 @@ MAX_FOUND_COMMAND_CHARS = 500
 MAX_FOUND_REASON_CHARS = 400  # file and line: a hint's reason has room for more
 MAX_UNREAD_MANIFESTS = 1_000  # named in one scan
 MAX_BASIS_FILES = 5  # that one hint rests on
+MAX_BASIS_WORDS = 20  # of a hint's command, in which the names of files are looked for
 DIGESTS_CACHED = 1_000  # of files that hints rest on
 MAX_WORKFLOW_LINES = 3  # of a CI step; a longer one is a script, not something a person types
 MAX_YAML_DEPTH = 64

@@ -317,7 +317,7 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
     params["meta"] = _meta(options, scope)
     if options.get("if_match_version") is not None:
         params["if_match_version"] = options["if_match_version"]
-    result = invocation.client().call("nudge.set_hint", params)
+    result = invocation.client().call("nudge.set_hint", params, context=context_params())
     console = invocation.console
     console.result(result, _set_lines(console.pen, component, key, result["hint"], is_default_repo=is_default))
     return EXIT_OK

@@ -88,7 +88,10 @@ class HintStore:
         value: object,
         meta: object = None,
         if_match_version: int | None = None,
+        basis: dict[str, str] | None = None,
     ) -> Decision:
+        """`basis` are the files of the repo that the hint rests on, kept when the hint is scoped to a repo: elsewhere
+        other files have their names."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         parsed = merge_meta({**self._default_ttl, **parse_meta(meta)})
         new = next_version(None, name, label, parse_value(value), parsed, now)
@@ -96,6 +99,8 @@ class HintStore:
         held = self._index.live(new.identity, now)
         _check_version(new, held, if_match_version)
         hint = new if held is None else next_version(held, name, label, new.value, parsed, now)
+        if basis and "repo" in hint.meta.get("scope", {}):
+            hint = replace(hint, basis=basis)
         change = self._admission.make_room(self._index, Change((hint,)), now)
         return Decision(change, {"hint": hint.to_wire()})
 

@@ -207,11 +207,8 @@ def _shows_failure(printed: str) -> bool:
     left of a report behind `tail -1`."""
     if any(mark in printed for mark in _FAILURE_MARKS):
         return True
-    words = printed[-limits.MAX_LABEL_CHARS :].split()
-    return any(
-        word.rstrip(",;") == "failed" and count.isdecimal() and int(count)
-        for count, word in zip(words, words[1:], strict=False)
-    )
+    before = [text.split()[-1:] for text in printed[-limits.MAX_LABEL_CHARS :].split(" failed")[:-1]]
+    return any(word and word[0].isdecimal() and int(word[0]) for word in before)
 
 
 def _read_git(command: str, printed: str, *, succeeded: bool) -> git.GitAction | None:

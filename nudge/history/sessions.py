@@ -201,9 +201,7 @@ class _PassedJobs:
             " WHERE obs_type IN ('command', 'git_commit', 'git_push')",
             (project, limits.TOLD_ROWS_READ),
         )
-        return [
-            (timestamp, content) for timestamp, content, *outcome in rows if _programs(content) and _has_passed(*outcome)
-        ]
+        return [(timestamp, content) for timestamp, content, *outcome in rows if _has_passed(*outcome)]
 
 
 def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]:

@@ -48,6 +48,15 @@ def read_package_json(directory: Directory) -> Iterator[Claim]:
         yield Claim(job, cmd, Rank.SCRIPT, directory.rel, path, line, package)
 
 
+def package_scripts(text: str) -> list[str]:
+    """Return the scripts in the text of a package.json; none when it is malformed."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return _usable_scripts(document) if isinstance(document, dict) else []
+
+
 def _package_manager(directory: Directory) -> str:
     """Return the manager named nearest, going up: a workspace has one lock file, in its root."""
     for ancestor in directory.with_parents():

@@ -10,11 +10,18 @@ from pathlib import Path
 from nudge import limits
 from nudge.manifests.commands import JOBS, Claim, Command, Rank, fold_name, uses_same_tool
 from nudge.manifests.compose_ci import read_compose, read_workflows
-from nudge.manifests.javascript import npm_package_name, read_package_json
+from nudge.manifests.javascript import npm_package_name, package_scripts, read_package_json
 from nudge.manifests.jvm import gradle_project_name, maven_project_name, read_gradle, read_maven
 from nudge.manifests.python import python_package_name, read_python_project
 from nudge.manifests.rust_go import cargo_package_name, go_module_name, read_cargo, read_go_mod
-from nudge.manifests.task_runners import read_justfile, read_makefile, read_scripts, read_taskfile
+from nudge.manifests.task_runners import (
+    just_recipes,
+    make_targets,
+    read_justfile,
+    read_makefile,
+    read_scripts,
+    read_taskfile,
+)
 from nudge.manifests.tree import Clock, Directory, Tree
 from nudge.security.secrets import find_secret
 
@@ -70,6 +77,14 @@ def scan_repo(root: Path, name: str | None = None, clock: Clock = time.monotonic
         commands = [command for command in commands if command.component not in beyond]
     unread = tree.unread if len(tree.unread) <= limits.MAX_UNREAD_MANIFESTS else ["."]
     return RepoScan(commands, tree.problems, unread)
+
+
+def defined_targets(file: str, text: str) -> frozenset[str]:
+    """Return what can be run by name: the targets of a Makefile, recipes of a justfile, scripts of a package.json."""
+    name = file.lower()
+    if name == "package.json":
+        return frozenset(package_scripts(text))
+    return frozenset(just_recipes(text) if name.endswith("justfile") else make_targets(text))
 
 
 def root_component(root: Path, name: str) -> str:

@@ -1,7 +1,7 @@
 """Whether the files that a hint rests on are still as they were: the manifest that names its command, its script.
 
-Hints of `scan` and learned ones keep a digest of those files (`Hint.basis`), which callers never see. A changed file
-makes its hint say so and rank lower in that clone; `scan`, or a success of the command, makes it fresh again.
+A hint of a repo keeps a digest of those files (`Hint.basis`), which callers never see. A changed file makes its hint
+say so and rank lower in that clone; `scan`, a new `set` or a success of the command makes it fresh again.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 STALE_FACTOR = 0.5  # of the score of a hint whose files changed
 _GONE = ""
 
+_PACKAGE = ("package.json",)
+_MANIFESTS = {  # in the order in which the program looks for them
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _PACKAGE),
+}
+
 _digests: dict[str, tuple[int, int, str]] = {}
 """Path -> modification time, size and digest of what was read then."""
 
@@ -35,6 +42,44 @@ def named_paths(cmd: str) -> list[str]:
     """The words of a command that may be files of the repo: `scripts/test`."""
     paths = [os.path.normpath(word) for word in cmd.split() if "/" in word and not word.startswith("-")]
     return paths[: limits.MAX_BASIS_FILES]
+
+
+def command_text(value: object) -> str:
+    """The command or path in a hint's value, which may not be checked yet; empty when it has none."""
+    if isinstance(value, dict):
+        value = value.get({"command": "cmd", "path": "abs"}.get(str(value.get("type")), ""))
+    return value if isinstance(value, str) and len(value) <= limits.MAX_LEARNED_COMMAND else ""
+
+
+def find_basis(cmd: str, cwd: str | None) -> dict[str, str]:
+    """The files of the clone of `cwd` that a command names, as it is typed there or at the top of the clone: scripts,
+    other files, and the manifest with its target."""
+    root = _find_root(cwd)
+    if cwd is None or root is None:
+        return {}
+    words = cmd.split()[: limits.MAX_BASIS_WORDS]
+    for folder in dict.fromkeys((os.path.normpath(cwd), root)):
+        names = [word.strip("\"'`,;()") for word in words if "." in word or "/" in word]
+        paths = [os.path.relpath(os.path.join(folder, name), root) for name in (*names, *_manifests(folder, words))]
+        if basis := digest_files(root, paths[: limits.MAX_BASIS_FILES]):
+            return basis
+    return {}
+
+
+def _manifests(folder: str, words: list[str]) -> list[str]:
+    """The file in which a target or script of the command is defined."""
+    at = next((number for number, word in enumerate(words) if word in _MANIFESTS), None)
+    if at is None:
+        return []
+    from nudge.manifests import defined_targets  # late: it loads parsers that few hints need
+
+    for name in _MANIFESTS[words[at]]:
+        try:
+            text = read_regular(os.path.join(folder, name), limits.MIB).decode("utf-8", "replace")
+        except OSError:
+            continue
+        return [name] if not defined_targets(name, text).isdisjoint(words[at + 1 :]) else []
+    return []
 
 
 def changed_files(root: str, basis: Mapping[str, str]) -> tuple[list[str], list[str]]:

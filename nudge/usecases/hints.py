@@ -117,13 +117,24 @@ class ComponentList(Result):
 
 
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
-    return await app.once(call, lambda: _set(app, params, call))
+    basis = await _find_basis(params, call)
+    return await app.once(call, lambda: _set(app, params, call, basis))
 
 
-async def _set(app: App, params: SetHint, call: Call) -> Any:
+async def _find_basis(params: SetHint, call: Call) -> dict[str, str] | None:
+    """The files that the value names in the caller's clone, as they are now; they are read on another thread."""
+    is_local = call.door in ("cli", "mcp") and call.context.cwd is not None
+    scope = (params.meta or {}).get("scope")
+    is_of_repo = scope is None or (isinstance(scope, dict) and scope.get("repo") == call.context.repo)
+    if not is_local or not is_of_repo or not (text := freshness.command_text(params.value)):
+        return None
+    return await asyncio.to_thread(freshness.find_basis, text, call.context.cwd)
+
+
+async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | None) -> Any:
     meta, is_default_scope = _with_repo_scope(_with_author(params.meta, call), call)
     decision = app.session.store.decide_set(
-        app.now(), params.component, params.key, params.value, meta, params.if_match_version
+        app.now(), params.component, params.key, params.value, meta, params.if_match_version, basis
     )
     if call.door == "mcp":
         decision.result["note"] = _set_note(app, decision.result["hint"], is_default_scope)

@@ -119,6 +119,54 @@ def test_a_hint_that_was_taken_over_rests_on_nothing(machine: Machine, repo: Pat
     assert CHANGED not in _explain(machine, repo)["reasons"]
 
 
+@pytest.mark.parametrize(
+    ("value", "folder", "file"),
+    [
+        ("./scripts/pack.sh --all", "", "scripts/pack.sh"),
+        ("./pack.sh", "scripts", "scripts/pack.sh"),
+        ("bash scripts/pack.sh", "scripts", "scripts/pack.sh"),
+        ("DEBUG=1 make test", "", "Makefile"),
+        ("npm run pack", "", "package.json"),
+    ],
+)
+def test_what_somebody_set_rests_on_the_files_that_it_names(
+    machine: Machine, repo: Path, value: str, folder: str, file: str
+) -> None:
+    """As the command is typed where the hint is set, or else at the top of the clone; `get` and the start say that the
+    file changed, until the command worked."""
+    (repo / "scripts").mkdir()
+    (repo / "scripts" / "pack.sh").write_text("#!/bin/sh\n")
+    (repo / "package.json").write_text('{"scripts": {"pack": "tar"}}')
+    machine.cli("set", "shop", "pack", value, "--reason", "by hand", cwd=str(repo / folder))
+    before = machine.json("get", "shop", "pack", cwd=str(repo))["match_explain"]
+    with (repo / file).open("a") as manifest:
+        manifest.write("\n")
+    after = machine.json("get", "shop", "pack", cwd=str(repo))["match_explain"]
+    assert after["reasons"] == [f"{file} changed since", *before["reasons"]]
+    assert after["score"] == pytest.approx(before["score"] / 2, abs=0.01)
+    assert f'shop/pack: "{value}" ({file} changed since; by hand)' in machine.cli("inject", cwd=str(repo)).stdout
+    _ran(machine, repo, value)
+
+    def is_fresh() -> bool:
+        reasons = machine.json("get", "shop", "pack", cwd=str(repo))["match_explain"]["reasons"]
+        return after["reasons"][0] not in reasons
+
+    eventually(is_fresh, "the hint is fresh")
+
+
+@pytest.mark.parametrize("value", ["make mine", "see ../outside.txt", "pack with scripts/none.sh", '{"a": "Makefile"}'])
+def test_a_hint_that_names_no_file_of_the_repo_rests_on_nothing(machine: Machine, repo: Path, value: str) -> None:
+    """A target that is not defined, a file outside the clone or one that does not exist: nothing is looked at."""
+    (repo.parent / "outside.txt").write_text("x")
+    machine.cli("set", "shop", "pack", value, cwd=str(repo))
+    machine.cli("set", "shop", "everywhere", "make test", "--global", cwd=str(repo))
+    _edit(repo, "docs:\n")
+    (repo.parent / "outside.txt").write_text("y")
+    for key in ("pack", "everywhere"):
+        reasons = machine.json("get", "shop", key, cwd=str(repo))["match_explain"]["reasons"]
+        assert not any("changed" in reason or "not here" in reason for reason in reasons)
+
+
 def test_a_question_keeps_its_order(machine: Machine, repo: Path) -> None:
     """What has more of the words stays before what has fewer, also when its file changed."""
     machine.cli("set", "shop", "note", "make is used", "--priority", "10", cwd=str(repo))
