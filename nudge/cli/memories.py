@@ -123,7 +123,7 @@ def recall_hints(
     metavar="WHAT...",
     nargs=-1,
     required=True,
-    help="Words to rank notes by, ids of notes (m12), names of hints (api/test).",
+    help="Words to rank notes by, ids of notes (m12), names of hints (api/test), a command or path that failed.",
     shell_complete=completion.note_ids,
 )
 @option("--project", metavar="NAME", help="Only notes of this namespace.", shell_complete=completion.namespaces)

@@ -238,11 +238,12 @@ def _item_lines(
 ) -> Iterator[str]:
     pen = console.pen
     is_hint, rank = item["kind"] == "hint", item["retrieval"]["rank"]
-    name = _item_name(item, in_history=in_history)
+    is_fact = item["kind"] == "fact"
+    name = "learned" if is_fact else _item_name(item, in_history=in_history)
     place = (
         f"(rank {rank})" if rank else "(does not apply here)" if is_hint else "(not among the best)" if searched else ""
     )
-    title = "hint" if is_hint else f"{escape(item['kind'])}  {title_of(item)}"
+    title = "hint" if is_hint else title_of(item) if is_fact else f"{escape(item['kind'])}  {title_of(item)}"
     yield f"{pen.paint('bold', name)}  {title}  {pen.paint('dim', place)}".rstrip()
     if (total := item["score"]["total"]) is not None:
         yield f"  {pen.paint('bold', 'score')}  {total:.4f}"

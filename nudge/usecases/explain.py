@@ -1,9 +1,10 @@
-"""The use case `memory_explain`: why notes and hints rank where they do, or why they do not apply here."""
+"""The use case `memory_explain`: why notes and hints rank where they do, or why they do not apply here; and what was
+learned about a command or path."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,13 +17,14 @@ from nudge.hints import ranking
 from nudge.hints.model import Hint
 from nudge.hints.scope import Verdict
 from nudge.hints.value import fresh
-from nudge.history import views
+from nudge.history import facts, views
 from nudge.history.search import explain_observations
 from nudge.memories import explain as explaining
 from nudge.memories import store as notes
 from nudge.memories.explain import INVALID_ARGUMENT, NOT_FOUND, NoteExplanation, error
 from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter
+from nudge.scoring import half_life
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -74,17 +76,21 @@ async def explain(app: App, params: Explain, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
-        if connection is not None and request.settle_project(connection, visible):
+        is_settled = connection is not None and request.settle_project(connection, visible)
+        if connection is not None and is_settled:
             explanations = request.notes(connection, visible)
+        learned = request.facts(connection if is_settled else None)
         pack = connection if params.include_pack_context else None
         return request.envelope(
             [
                 *(request.note_item(one, _pack_context(pack, f"m{one.note.id}")) for one in explanations),
                 *(request.hint_item(one, _pack_context(pack, one.name)) for one in variants),
+                *(request.fact_item(one, rank, _pack_context(pack, one.id)) for rank, one in enumerate(learned, 1)),
             ]
         )
 
-    return await app.read(read) if request.needs_database else read(None)
+    needs_facts = request.unknown_names and app.history is not None
+    return await app.read(read) if request.needs_database or needs_facts else read(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,40 @@ class _Variant:
         return f"{self.hint.component}/{self.hint.key}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """What was learned about a command, a path or a test; `id` is the observation that it was seen in last."""
+
+    project: str
+    subject: str
+    answer: str | None
+    error: str
+    sessions: int
+    timestamp: float
+    id: int
+
+    def is_about(self, text: str) -> bool:
+        """Whether the text is what fails, with or without arguments, or what works in its place."""
+        words = " ".join(text.split()).removeprefix("fact ")
+        return words in (self.subject, self.answer) or words.startswith(f"{self.subject} ")
+
+    @property
+    def reasons(self) -> list[str]:
+        number = f"{self.sessions} session{'s' * (self.sessions != 1)}"
+        seen = f"worked in {number} #{self.id}" if self.answer is not None else f"failed in {number} #{self.id}"
+        return [self.error, seen]
+
+
+def _load_learned(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_Learned]:
+    learned = facts.load(connection, project)
+    for name, offer in learned.known(project, now):
+        fact, support = offer.fact, offer.support
+        number, seen = len(support.sessions), (support.timestamp, support.success_id)
+        yield _Learned(name, fact.subject, offer.answer, fact.error, number, *seen)
+    for name, test in learned.tests.known():
+        yield _Learned(name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest)
+
+
 class _Request:
     """One request: what it asks for, and what is wrong with it."""
 
@@ -110,6 +150,8 @@ class _Request:
         self.query = _query(params, self.errors)
         self.ids = list(dict.fromkeys(params.ids or ()))
         self.names = list(dict.fromkeys(params.names or ()))
+        self.unknown_names: list[str] = []
+        """Those that no hint has."""
         self.project = params.project
         self._where = NoteFilter()
 
@@ -155,6 +197,18 @@ class _Request:
                 explanations.append(NoteExplanation(note, scores[note_id], words[note_id]))
         return explanations
 
+    def facts(self, connection: sqlite3.Connection | None) -> list[_Learned]:
+        """What was learned about the words or a name, newest first; a name that is neither a hint's nor a fact's is an
+        error."""
+        texts = [*([self._params.query] if self._params.query else ()), *self.unknown_names]
+        learned = _load_learned(connection, self.project, self.now) if texts and connection is not None else ()
+        visible = [one for one in learned if one.project not in self._where.hidden]
+        matching = [one for one in visible if any(map(one.is_about, texts))]
+        for name in self.unknown_names:
+            if not any(one.is_about(name) for one in matching):
+                self.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
+        return sorted(matching, key=lambda one: -one.timestamp)[: self._params.limit]
+
     def _miss(self, note_id: int, reason: dict[str, str]) -> None:
         self.missing.append(note_id)
         self.errors.append(reason)
@@ -173,6 +227,21 @@ class _Request:
             reasons=reasons,
             project=self.project,
             source=explaining.NAME_LOOKUP,
+            pack_context=pack_context,
+        )
+
+    def fact_item(self, one: _Learned, rank: int, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
+        is_query = bool(self._params.query) and one.is_about(str(self._params.query))
+        return explaining.item_of(
+            identity=f"fact {one.subject}",
+            kind="fact",
+            title=one.subject if one.answer is None else f"{one.subject} -> {one.answer}",
+            created_at=one.timestamp,
+            project=one.project,
+            source=explaining.QUERY if is_query else explaining.NAME_LOOKUP,
+            rank=rank,
+            score={"base": half_life(self.now - one.timestamp)},
+            matches={"project_match": self.project and one.project == self.project, "reasons": one.reasons},
             pack_context=pack_context,
         )
 
@@ -245,7 +314,7 @@ def _variants(app: App, name: str, params: Explain, call: Call, request: _Reques
         request.errors.append(error(INVALID_ARGUMENT, refused.message, "names"))
         return []
     if not held:
-        request.errors.append(error(NOT_FOUND, f"there is no hint {mask(name)}", "names"))
+        request.unknown_names.append(name)
     checked = [
         (hint, hint.scope.check(context)) for hint in sorted(held, key=lambda hint: ranking.order_key(hint, now))
     ]

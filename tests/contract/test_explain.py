@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import random
 from collections.abc import Iterator
@@ -15,10 +16,11 @@ import pytest
 from nudge import limits
 from nudge.history.store import store_injection
 from nudge.server.operations import OPERATIONS
+from nudge.storage import spool
 from nudge.storage.database import Database
 from nudge.usecases.explain import Explain
 from tests.contract.ways import InProcess
-from tests.harness import Machine
+from tests.harness import Machine, eventually
 from tests.unit.history.stored import event
 
 API, DOCS = "github.com/acme/api", "github.com/acme/docs"
@@ -274,6 +276,52 @@ def test_names_explain_hints_in_the_same_envelope(notes: Notes) -> None:
     assert refused["score"]["total"] is None and set(refused["score"]["components"].values()) == {None}
     assert refused["matches"]["eligible"] is False and "release" in " ".join(refused["matches"]["reasons"])
     assert envelope["errors"] == [{"code": "NOT_FOUND", "message": "there is no hint api/none", "field": "names"}]
+
+
+def test_what_was_learned_is_explained_in_the_same_envelope(notes: Notes) -> None:
+    """By the command that fails, also with arguments, by the one that works, and by name; of visible projects, behind
+    notes. Other words find no fact, and a name of neither a hint nor a fact is an error."""
+    database = notes.app.history
+    assert database is not None
+    rows = [
+        (API, "module", "python -m pytest", "pytest", "No module named pytest", "uv run pytest", "s1", 3, 4),
+        (DOCS, "path", "docs/a.md", "cat", "No such file", "docs/b.md", "s1", 5, 6),
+    ]
+    now = int(notes.app.now())
+    sql = "INSERT INTO facts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    asyncio.run(database.write(lambda connection: [connection.execute(sql, (*row, now)) for row in rows]))
+    for query in ("python -m pytest", "python  -m pytest tests -q", "uv run pytest"):
+        [item] = notes.explain(query=query)["items"]
+        assert list(item) == ITEM_KEYS and (item["id"], item["kind"]) == ("fact python -m pytest", "fact")
+        assert (item["title"], item["project"]) == ("python -m pytest -> uv run pytest", API)
+        assert item["retrieval"] == {"source": "query", "rank": 1}
+        assert list(item["score"]["components"]) == COMPONENTS
+        assert item["matches"]["reasons"] == ["No module named pytest", "worked in 1 session #4"]
+    envelope = notes.explain(names=["docs/a.md", "docs/none.md"])
+    assert [item["id"] for item in envelope["items"]] == ["fact docs/a.md"]
+    assert envelope["errors"] == [{"code": "NOT_FOUND", "message": "there is no hint docs/none.md", "field": "names"}]
+    assert notes.explain(query="python -m pytest", project=DOCS)["items"] == []
+    assert notes.explain(query="pytest")["items"] == []
+    note = notes.add("python -m pytest", "Fails here.")
+    assert ids_of(notes.explain(query="python -m pytest")) == [note, "fact python -m pytest"]
+
+
+def test_the_terminal_explains_what_was_learned(machine: Machine) -> None:
+    """`nudge explain 'python3 -m pytest'` after one session that found what works."""
+    machine.prepared_server()
+    hook = {"session_id": "s1", "cwd": "/nowhere/api", "tool_name": "Bash"}
+    for command, outcome in (
+        ("/usr/bin/python3 -m pytest", {"error": "Exit code 1\n/usr/bin/python3: No module named pytest"}),
+        ("pytest", {"tool_response": {"stdout": "", "stderr": "", "interrupted": False}}),
+    ):
+        name = "PostToolUseFailure" if "error" in outcome else "PostToolUse"
+        call = {"hook_event_name": name, "tool_use_id": command, "tool_input": {"command": command}}
+        assert machine.cli("record", stdin=json.dumps({**hook, **call, **outcome})).returncode == 0
+        eventually(lambda: not spool.pending(machine.runtime), "the event is stored")
+    done = machine.cli("explain", "/usr/bin/python3 -m pytest")
+    assert done.returncode == 0
+    assert "learned  /usr/bin/python3 -m pytest -> pytest" in done.stdout and "No module named pytest" in done.stdout
+    assert machine.cli("explain", "/usr/bin/python3 -m none").returncode == 1
 
 
 def test_hints_are_explained_without_a_database() -> None:
