@@ -132,11 +132,11 @@ class _Learned:
 
 def _load_learned(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_Learned]:
     learned = facts.load(connection, project)
-    for name, offer in learned.known(project, now):
+    for name, offer in learned.list_offers(project, now):
         fact, support = offer.fact, offer.support
         number, seen = len(support.sessions), (support.timestamp, support.success_id)
         yield _Learned(name, fact.subject, offer.answer, fact.error, number, *seen)
-    for name, test in learned.tests.known():
+    for name, test in learned.tests.list_frequent():
         yield _Learned(name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest)
 
 
