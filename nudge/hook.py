@@ -195,7 +195,9 @@ class _Recording:
         try:
             event = self._event
             result = self._primary.call("nudge.record", {"event": event}, event["event_id"], limits.HOOK_TIMEOUT)
-            if isinstance(result, dict) and isinstance(line := result.get("tell"), str):
+            line = result.get("tell") if isinstance(result, dict) else None
+            # An agent that reads something when it stops goes on working.
+            if isinstance(line, str) and event["type"] != "session_stop":
                 self._print(line)
             return DONE
         except Invalid:

@@ -36,6 +36,7 @@ class ClaudeCode(Client):
         "PostToolUse",
         "PostToolUseFailure",
         "PostCompact",
+        "Stop",
         "SessionEnd",
     )
     shows_exit_2 = ("SessionStart", "SessionEnd")

@@ -150,10 +150,20 @@ def _read_session_start(payload: Mapping[str, Any]) -> Observation:
 
 
 def _read_session_end(payload: Mapping[str, Any]) -> Observation:
-    words = redact_start(" ".join(text_of(payload, "last_assistant_message").split()), limits.MAX_LAST_WORDS)
+    words = _read_last_words(payload)
     return Observation(
         "session_end", _label(payload, "reason", "other"), metadata={"last_words": words} if words else None
     )
+
+
+def _read_stop(payload: Mapping[str, Any]) -> Observation | None:
+    """The end of a turn, for the last words of a session that is killed before its end is reported."""
+    words = _read_last_words(payload)
+    return Observation("session_stop", "stop", metadata={"last_words": words}) if words else None
+
+
+def _read_last_words(payload: Mapping[str, Any]) -> str:
+    return redact_start(" ".join(text_of(payload, "last_assistant_message").split()), limits.MAX_LAST_WORDS)
 
 
 def _read_session_compact(payload: Mapping[str, Any]) -> Observation:
@@ -170,6 +180,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Observation | None]] = {
     "UserPromptSubmit": _read_prompt,
     "SessionStart": _read_session_start,
     "SessionEnd": _read_session_end,
+    "Stop": _read_stop,
     "PostCompact": _read_session_compact,
 }
 

@@ -72,6 +72,7 @@ TYPES = {
     "user_prompt": ObservationType(is_action=False),
     "session_start": ObservationType(365, of_session=True),
     "session_end": ObservationType(365, of_session=True),
+    "session_stop": ObservationType(365, of_session=True),
     "session_compact": ObservationType(365, recent=0.5, of_session=True),
     "mcp_call": ObservationType(recent=0.33),
     "git_commit": ObservationType(730),

@@ -30,7 +30,7 @@ def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
         return None
     projects.add(connection, event.project, event.clone)
     _update_session(connection, event)
-    if _is_repeated(connection, event):
+    if _is_repeated(connection, event) or (event.type == "session_stop" and not _replace_stop(connection, event)):
         return None
     if event.type == "user_prompt":
         return _insert(connection, event, _insert_prompt(connection, event))
@@ -135,6 +135,27 @@ def _is_repeated(connection: Connection, event: Event) -> bool:
         (event.session_id, *window, event.type, value),
     )
     return rows.fetchone() is not None
+
+
+def _replace_stop(connection: Connection, event: Event) -> bool:
+    """Make room for the end of a turn: a session keeps one. False when nothing was done since the last one: an answer
+    to thanks says less than the words before it."""
+    row = connection.execute(
+        "SELECT id, timestamp FROM observations WHERE session_id = ? AND +obs_type = 'session_stop'",
+        (event.session_id,),
+    ).fetchone()
+    if row is None:
+        return True
+    last_id, last_time = row
+    has_acted = connection.execute(
+        "SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ? AND id > ?"
+        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) LIMIT 1",
+        (event.session_id, last_time, last_id, *NOT_ACTIONS),
+    ).fetchone()
+    if has_acted is None or event.timestamp < last_time:
+        return False
+    connection.execute("DELETE FROM observations WHERE id = ?", (last_id,))
+    return True
 
 
 # Prompts

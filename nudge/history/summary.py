@@ -84,13 +84,14 @@ def intent(connection: Connection, session_id: str) -> str | None:
 
 
 def last_words(connection: Connection, session_id: str) -> str:
-    """What the assistant said last, by the latest end of the session; empty when that is not known."""
+    """What the assistant said last, by the latest end of the session or of a turn that has it; empty when that is not
+    known."""
     row = connection.execute(
-        "SELECT metadata FROM observations WHERE session_id = ? AND +obs_type = 'session_end'"
-        " ORDER BY timestamp DESC, id DESC LIMIT 1",
+        "SELECT json_extract(metadata, '$.last_words') AS words FROM observations WHERE session_id = ?"
+        " AND +obs_type IN ('session_end', 'session_stop') AND words <> '' ORDER BY timestamp DESC, id DESC LIMIT 1",
         (session_id,),
     ).fetchone()
-    return str(json.loads(row[0]).get("last_words") or "") if row else ""
+    return str(row[0]) if row else ""
 
 
 def _files(connection: Connection, session_id: str) -> list[str]:

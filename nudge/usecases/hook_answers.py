@@ -56,6 +56,8 @@ async def answer(
     attempt_lines.count_action(app, event)
     if call.deadline is None:  # out of the spool: nobody reads it
         return None
+    if event.get("type") == "session_stop":  # an agent that is told something when it stops goes on working
+        return None
     if event.get("type") == "user_prompt":
         return await tell(app, database, event, ledger.PROMPT, await _about_prompt(app, database, event), call)
     texts = [

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from nudge.ipc.client import Client
 from nudge.storage import spool
 from tests.harness import Machine, eventually
 
@@ -155,6 +156,34 @@ def test_edits_before_a_restart_are_known_after_it(machine: Machine) -> None:
     machine.prepared_server()
     _, printed = in_time(lambda session: _edited(machine, session, path, f"of {session}"))
     assert "edited" in printed
+
+
+def test_a_session_that_was_killed_is_told_by_the_end_of_its_last_turn(machine: Machine) -> None:
+    """No end is reported then: the next session reads what the assistant said when it stopped, redacted. Thanks, after
+    which nothing was done, do not replace it; the turn's end prints nothing, even when a check-in is due."""
+    machine.prepared_server()
+    agent = machine.serve()
+    agent.initialize()
+    attempt = {"goal": "g", "hypothesis": "h", "action": "a", "prediction": "p", "session_id": "s1"}
+    agent.call("start_ghap", **attempt, context={"project": _REPO})
+    assert agent.quit() == 0
+    prompted(machine, "s1", "fix the parser")
+
+    def stop(words: str) -> str:
+        return record(machine, hook_event_name="Stop", session_id="s1", last_assistant_message=words)
+
+    assert stop("Looking at it.") == ""
+    for number in range(9):
+        _edited(machine, "s1", f"{_REPO}/parser{number}.py", f"t{number}")
+    client = Client(environ=machine.environ)
+    client.call("nudge.increment_tool_count", {"session_id": "s1"})
+    assert stop("Two tests of the parser still fail.\npassword = hunter2hunter2hunter2") == ""
+    prompted(machine, "s1", "thanks")
+    assert stop("You are welcome.") == ""
+    printed = record(machine, hook_event_name="SessionStart", session_id="s1", source="resume")
+    trace = machine.json("trace", "s1")
+    assert trace["summary"]["last_words"].startswith("Two tests of the parser still fail."), (trace, printed)
+    assert "hunter2hunter2" not in json.dumps(trace)
 
 
 def test_the_next_session_reads_how_the_last_one_ended(machine: Machine, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def connect(life: Life) -> None:
     assert "next:" in life.cli("connect", "claude-code", "--yes")
     hooks = json.loads(life.settings.read_text())["hooks"]
     ours = [hook for groups in hooks.values() for group in groups for hook in group["hooks"] if "args" in hook]
-    assert len(ours) == 6 and len(hooks["Stop"]) == 1
+    assert len(ours) == 7 and len(hooks["Stop"]) == 2
     (command,) = {hook["command"] for hook in ours}
     assert all(hook["args"] == ["record"] for hook in ours)
     assert command == str(life.hook), command

@@ -245,7 +245,7 @@ def the_plugin_works(desk: Desk) -> None:
     assert first.answer(1)["hint"]["value"] == "make check", first.results
     trace = json.loads(desk.run("nudge", "trace", "last", "--json"))
     seen = [row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]]
-    assert sorted(seen) == ["command", "mcp_call", "session_end", "session_start"], seen
+    assert sorted(seen) == ["command", "mcp_call", "session_end", "session_start", "session_stop"], seen
     second = claude.run(desk, "second")
     assert "api/test" in second.told and "make check" in second.told, second.injected
 

@@ -47,7 +47,7 @@ OLD_JSON = {
         '"env": {"NUDGE_DB": "/d"}\n    }\n  }\n}\n'
     ),
     "old hook": f'{{\n  "hooks": {{\n    "PostToolUse": [\n      {OLD_HOOK}\n    ]\n  }}\n}}\n',
-    "old hook of an event that is wired no more": f'{{"hooks": {{"Stop": [{OLD_HOOK}]}}}}',
+    "old hook of an event that is wired no more": f'{{"hooks": {{"Notification": [{OLD_HOOK}]}}}}',
     "old hook in the group of another": (
         '{"hooks": {"PostToolUse": [{"hooks": [{"command": "a"}, {"command": "nudge record"}, {"command": "b"}]}]}}'
     ),

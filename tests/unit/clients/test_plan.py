@@ -210,7 +210,7 @@ def wired(home: Path, name: str) -> Any:
 
 
 def test_what_claude_code_gets(home: Path) -> None:
-    """Six events, in seconds, and the server as its own command would add it."""
+    """Seven events, in seconds, and the server as its own command would add it."""
     found = wired(home, "claude-code")
     server = json.loads(found[".claude.json"])["mcpServers"]["nudge"]
     assert server == {"type": "stdio", "command": "/opt/nudge", "args": ["serve"], "env": {}}
@@ -221,6 +221,7 @@ def test_what_claude_code_gets(home: Path) -> None:
         "PostToolUse": 5,
         "PostToolUseFailure": 5,
         "PostCompact": 5,
+        "Stop": 5,
         "SessionEnd": 3,
     }
     handlers = [handler for groups in hooks.values() for handler in groups[0]["hooks"]]

@@ -393,8 +393,17 @@ def test_a_terminal_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_ignored_event_is_silent(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A hook may be wired to all of them."""
     with FakePrimary(runtime, answering()) as primary:
-        assert run(payload("Stop")) == run(payload("PreToolUse", tool_name="Bash")) == 0
+        assert run(payload("Notification")) == run(payload("PreToolUse", tool_name="Bash")) == 0
     assert primary.calls == [] and spooled(runtime) == [] and capsys.readouterr() == ("", "")
+
+
+def test_the_end_of_a_turn_prints_nothing(run: Run, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever PRIMARY answers: an agent that reads something when it stops goes on working. Without words there is
+    nothing to record."""
+    with FakePrimary(runtime, answering(record=result({"id": 1, "tell": "a line"}))) as primary:
+        assert run(payload("Stop")) == run(payload("Stop", last_assistant_message="Done.")) == 0
+    assert [call["params"]["event"]["metadata"] for call in primary.calls] == [{"last_words": "Done."}]
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_surprise_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
