@@ -88,8 +88,17 @@ def show(invocation: Invocation, attempt_id: int) -> int:
     result = call(invocation, "get", {"id": attempt_id})
     if result["memory"]["kind"] != "attempt":
         raise NotFound(f"there is no attempt m{attempt_id}: that note is a {result['memory']['kind']}")
-    invocation.console.result(result, _full_lines(invocation.console, result["memory"], result["links"]))
+    console = invocation.console
+    command = None if console.as_json else _observed_command(invocation, result["memory"]["metadata"])
+    console.result(result, _full_lines(console, result["memory"], result["links"], command))
     return EXIT_OK
+
+
+def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> str | None:
+    """The command whose exit code was observed, while its observation is kept."""
+    number = (metadata.get("observed") or {}).get("observation")
+    rows = invocation.client().call("nudge.get_observations", {"ids": [number]}) if number is not None else ()
+    return next((str(row["content"]) for row in rows), None)
 
 
 @verb(
@@ -225,10 +234,12 @@ def _status(pen: Pen, text: str) -> str:
     return pen.paint(style, text) if style else text
 
 
-def _full_lines(console: Console, note: Mapping[str, Any], links: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _full_lines(
+    console: Console, note: Mapping[str, Any], links: Sequence[Mapping[str, Any]], command: str | None
+) -> Iterator[str]:
     pen, metadata = console.pen, note["metadata"]
     yield f"{pen.paint('bold', note_name(note['id']))}  {pen.paint('bold', escape(' '.join(note['title'].split())))}"
-    facts = [(name, text) for name, text in _facts(pen, note, metadata) if text]
+    facts = [(name, text) for name, text in _facts(pen, note, metadata, command) if text]
     lessons = [link["source_id"] for link in links if link["relation"] == "derived_from"]
     facts += [("lesson note", note_name(lesson)) for lesson in lessons]
     yield from (f"  {pen.paint('dim', f'{name}:')} {text}" for name, text in facts)
@@ -236,7 +247,9 @@ def _full_lines(console: Console, note: Mapping[str, Any], links: Sequence[Mappi
         yield f"  {pen.paint('dim', _age(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
 
 
-def _facts(pen: Pen, note: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(
+    pen: Pen, note: Mapping[str, Any], metadata: Mapping[str, Any], command: str | None
+) -> Iterator[tuple[str, str]]:
     status = metadata.get("outcome", "open")
     tier = metadata.get("confidence_tier")
     yield "status", _status(pen, escape(status)) + (f" ({escape(tier)})" if tier else "")
@@ -245,8 +258,9 @@ def _facts(pen: Pen, note: Mapping[str, Any], metadata: Mapping[str, Any]) -> It
     if (confidence := metadata.get("confidence")) is not None:
         yield "confidence", _percent(confidence)
     if (observed := metadata.get("observed")) is not None:
-        shown = f"{observed.get('command')} exited with {observed.get('exit_code')}: {observed.get('outcome')}"
-        yield "observed", escape(shown)
+        number = f"#{observed.get('observation')}"
+        subject = f"{number} {' '.join(command.split())}" if command else number
+        yield "observed", escape(f"{subject} exited with {observed.get('exit_code')}: {observed.get('outcome')}")
     for name in ("result", "surprise"):
         yield name, escape(str(metadata.get(name) or ""))
     cause = metadata.get("root_cause") or {}

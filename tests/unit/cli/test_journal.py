@@ -46,7 +46,7 @@ ATTEMPT: dict[str, Any] = {
         ],
         "outcome": "falsified",
         "captured": True,
-        "observed": {"outcome": "falsified", "command": "make leak", "exit_code": 1, "at": NOW},
+        "observed": {"outcome": "falsified", "observation": 41, "exit_code": 1, "at": NOW},
         "confidence_tier": "gold",
         "result": "make leak exited with 1",
         "root_cause": {"category": "wrong_assumption", "description": "nobody looked"},
@@ -146,15 +146,22 @@ def test_nothing_here_says_how_it_begins(nudge: Nudge, server: Server) -> None:
         assert (outcome.code, outcome.out) == (0, "") and "start_ghap" in outcome.err
 
 
-def test_show_has_all_of_an_attempt(nudge: Nudge) -> None:
+def test_show_names_what_was_observed_without_its_command(nudge: Nudge, server: Server) -> None:
+    """A purged observation has none any more."""
+    server.answers["nudge.get_observations"] = []
+    assert "observed: #41 exited with 1: falsified" in nudge("journal", "show", "m12").out
+
+
+def test_show_has_all_of_an_attempt(nudge: Nudge, server: Server) -> None:
     """What was believed, what changed, what came of it and who owned it."""
+    server.answers["nudge.get_observations"] = [{"id": 41, "content": "make leak"}]
     out = nudge("journal", "show", "m12").out
     for line in (
         "m12  find the leak",
         "status: falsified (gold)",
         "prediction: make leak exits 0",
         "confidence: 80 %",
-        "observed: make leak exited with 1: falsified",
+        "observed: #41 make leak exited with 1: falsified",
         "root cause: wrong_assumption: nobody looked",
         "lesson: look first",
         "lesson note: m13",
