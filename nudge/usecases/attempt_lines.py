@@ -70,11 +70,12 @@ async def observe_outcome(
         # Times are compared only for what waited in the spool: hooks have the wall clock, which may have been set since
         # the server's began.
         is_older = not can_tell and int(event["timestamp"]) < int(attempt.note.created_at)
-        if came_true is None or is_older:
+        # Agents look first at what fails: before anything was changed, a failure says nothing about the attempt.
+        is_baseline = not came_true and not has_changed_files
+        if came_true is None or is_older or is_baseline:
             continue
         observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
-        # Agents look first at what fails: before anything was changed, a failure does not end the attempt.
-        resolves = app.session.settings.journal == _AUTO and (came_true or has_changed_files)
+        resolves = app.session.settings.journal == _AUTO
         if (resolves or not attempt.was_told(observed)) and await _keep(app, attempt, observed, resolves=resolves):
             lines.append(_outcome_line(attempt, observed, command, is_resolved=resolves))
     return lines

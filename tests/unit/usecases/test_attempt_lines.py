@@ -69,6 +69,9 @@ class Service:
         kind = "command_error" if code else "command"
         return self.hook(kind, command, session, metadata={"exit_code": code}, **fields)
 
+    def edit(self, session: str = "s1") -> None:
+        self.hook("file_edit", "a.py", session, file_path="/work/api/a.py")
+
     def attempt(self, number: int) -> dict[str, Any]:
         memory: dict[str, Any] = self("memory_get", id=number)["memory"]
         return memory
@@ -160,6 +163,7 @@ def test_lines_about_attempts_are_in_the_ledger_and_go_with_the_note(service: Se
 def test_an_outcome_that_was_predicted_is_offered_once(service: Service, code: int, status: str) -> None:
     """With the command and its exit code; the agent says whether it is so, and its word is worth gold then."""
     number = service.start()
+    service.edit()
     told = service.ran("make bench", code)
     assert f'm{number} "make login fast" looks {status}' in told and f'"make bench" exited with {code}' in told
     assert len(told) <= limits.PROMPT_CHARS and len(told.splitlines()) == 1
@@ -180,6 +184,7 @@ def test_long_and_hostile_texts_fit_into_one_line(service: Service, char: str) -
     """Stored text is untrusted: it is quoted, cut and made visible, and the line is told all the same."""
     texts = {"goal": f"a{char}" * 100, "prediction": "`make bench` passes " + f"{char}b" * 100}
     number = service.start(**texts)
+    service.edit()
     told = [service.ran("make bench", 2), *filter(None, service.act(10))]
     assert len(told) == 2
     for line in told:
@@ -189,6 +194,7 @@ def test_long_and_hostile_texts_fit_into_one_line(service: Service, char: str) -
 def test_the_other_outcome_is_offered_too(service: Service) -> None:
     """A test that failed and now passes is news; a word against what was observed is worth no gold."""
     service.start()
+    service.edit()
     assert "looks falsified" in service.ran("make bench", 2) and "looks confirmed" in service.ran("make bench", 0)
     assert service("resolve_ghap", session_id="s1", status="falsified", surprise="flaky")["confidence_tier"] == "silver"
 
@@ -248,14 +254,17 @@ def test_an_outcome_resolves_by_itself_where_the_setting_says_so(open_service: O
     assert service.attempt(second)["metadata"]["outcome"] == "confirmed"
 
 
-def test_a_failure_resolves_nothing_before_something_was_changed(open_service: Open) -> None:
-    """An agent looks at what fails before it acts: that is offered, and resolves the attempt only after a change."""
-    service = open_service(journal="auto")
+@pytest.mark.parametrize(("setting", "line"), [("offer", "looks falsified"), ("auto", "is falsified")])
+def test_a_failure_says_nothing_before_something_was_changed(open_service: Open, setting: str, line: str) -> None:
+    """An agent looks at what fails before it acts: that is neither offered nor resolves the attempt, and the failure
+    after a change is."""
+    service = open_service(journal=setting)
     number = service.start()
-    assert "looks falsified" in service.ran("make bench", 2) and service.ran("make bench", 2) == ""
-    service.hook("file_edit", "a.py", file_path="/work/api/a.py")
-    assert "is falsified" in service.ran("make bench", 2)
-    assert service.attempt(number)["metadata"]["outcome"] == "falsified"
+    assert service.ran("make bench", 2) == "" == service.ran("make bench", 2)
+    assert "observed" not in service.attempt(number)["metadata"]
+    service.edit()
+    assert line in service.ran("make bench", 2)
+    assert service.attempt(number)["metadata"].get("outcome") == (None if setting == "offer" else "falsified")
 
 
 @pytest.mark.parametrize("setting", ["offer", "auto"])
