@@ -100,6 +100,13 @@ def quote(text: str, most: int) -> str:
     return _in_quotes(single_line(text, most))
 
 
+def quote_titled(title: str, content: str, most_title: int, most: int) -> str:
+    """Quote a titled text; the title is left out where the text begins with it."""
+    title, content = title.strip(), content.strip()
+    body = quote(content, most)
+    return body if content.startswith(title.removesuffix("...").rstrip()) else f"{quote(title, most_title)}: {body}"
+
+
 def quote_name(name: str, most: int) -> str:
     """A name that is one word stands for itself; one that could pass for a sentence is quoted."""
     short = single_line(name, most)

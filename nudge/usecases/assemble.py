@@ -16,10 +16,11 @@ from nudge.hints.value import search_text
 from nudge.hints.words import split_words, stem
 from nudge.history import facts, projects
 from nudge.history.ledger import IDENTITY, Line
+from nudge.memories.attempts import LESSON
 from nudge.memories.note import ATTEMPT, GLOBAL
 from nudge.memories.relevance import RelevantNote, relevant_notes, subject_words
 from nudge.memories.store import NoteFilter
-from nudge.text import quote, quote_name, single_line
+from nudge.text import quote, quote_name, quote_titled, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.hints import Result
@@ -112,14 +113,19 @@ def notes_about(
     return relevant_notes(connection, prompt, where, limit, now)
 
 
+def without_told_attempts(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
+    """Leave out the attempts whose lesson is among the notes: it says what came of them."""
+    attempts = {one.note.draft.metadata.get("attempt") for one in relevant if one.note.draft.kind == LESSON}
+    return [one for one in relevant if one.note.draft.kind != ATTEMPT or one.note.id not in attempts]
+
+
 def note_line(relevant: RelevantNote, now: float) -> Line:
     draft, name = relevant.note.draft, f"m{relevant.note.id}"
     outcome = ""
     if draft.kind == ATTEMPT:
         outcome = f", {single_line(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
-    title = quote(draft.title, limits.MAX_TOLD_COMMAND)
-    rest = f": {quote(draft.content, limits.INJECTED_NOTE_CHARS)}" if draft.content.strip() != draft.title else ""
-    text = f"{name} {draft.kind}{outcome}, {ago(now - relevant.note.updated_at)}: {title}{rest}"
+    body = quote_titled(draft.title, draft.content, limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
+    text = f"{name} {draft.kind}{outcome}, {ago(now - relevant.note.updated_at)}: {body}"
     reason = f"the prompt has its words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
     return Line(name, "note", text, reason, ((IDENTITY, name),))
 

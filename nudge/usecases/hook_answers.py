@@ -21,7 +21,7 @@ from nudge.history.redact import PRIVATE
 from nudge.storage.database import Database
 from nudge.usecases import attempt_lines, credit, learning
 from nudge.usecases.app import App
-from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about
+from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about, without_told_attempts
 from nudge.usecases.call import Call
 
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
@@ -171,8 +171,8 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
 
     def read(connection: sqlite3.Connection) -> list[Line]:
         kinds = (*VALUES, *EXPERIENCES, *OTHERS)
-        relevant = notes_about(connection, prompt, namespace, kinds, limits.PROMPT_LINES, now)
-        return [note_line(one, now) for one in relevant]
+        relevant = notes_about(connection, prompt, namespace, kinds, 2 * limits.PROMPT_LINES, now)
+        return [note_line(one, now) for one in without_told_attempts(relevant)[: limits.PROMPT_LINES]]
 
     try:
         return await database.read(read, timeout=limits.PROMPT_TIMEOUT)
