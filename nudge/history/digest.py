@@ -17,13 +17,14 @@ from nudge.history import facts, hint_selection, ledger, projects
 from nudge.history.broken_tests import start_text
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.offers import INVOCATIONS
+from nudge.history.problems import PATH
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
 from nudge.scoring import half_life
-from nudge.text import cut_at_sentence, quote, quote_name, single_line
+from nudge.text import cut_at_sentence, quote, quote_name, quote_titled, single_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from nudge.history.broken_tests import BrokenTest
@@ -205,7 +206,11 @@ def _fact_line(offer: Offer, tests: Sequence[BrokenTest], now: float) -> _Line:
         half_life(now - offer.support.timestamp),
         reason,
         name=_fact_name(offer),
-        uses=((COMMAND, offer.answer), (IDENTITY, f"#{offer.support.success_id}")),
+        uses=(
+            (COMMAND, offer.answer),
+            (IDENTITY, f"#{offer.support.success_id}"),
+            *([(FILE, offer.answer)] if offer.fact.kind == PATH else []),
+        ),
     )
 
 
@@ -239,10 +244,7 @@ def _note_lines(notes: Sequence[dict[str, Any]], now: float, place: Place) -> It
         if _is_of_another_branch(note, place):
             continue
         age = ago(now - note["updated_at"])
-        title, content = note["title"].strip(), note["content"].strip()
-        body = quote(content, limits.INJECTED_NOTE_CHARS)
-        if not content.startswith(title.removesuffix("...").rstrip()):
-            body = f"{quote(title, limits.MAX_TOLD_COMMAND)}: {body}"
+        body = quote_titled(note["title"], note["content"], limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
         text = f"m{note['id']} {note['kind']}, {age}: {body}"
         name, reason = f"m{note['id']}", f"a {note['kind']} of this repo"
         score = half_life(now - note["updated_at"])
@@ -311,6 +313,7 @@ def _session_sections(
 def _choose_live(live: list[SessionRow], place: Place, latest: list[SessionRow]) -> list[SessionRow]:
     """Those whose work this one can meet: in its clone, on its branch, or in files that these or unfinished sessions
     changed. Of any other it is told when it edits a file of theirs."""
+    live = _without_repeated(live, _live_text)
     near = [row for row in live if _is_in_clone(row, place) or _is_on_branch(row, place)]
     unfinished = [row for row in latest if row.is_unfinished]
     files = {row.relative(path) for row in (*near, *unfinished) for path in row.files}
@@ -320,10 +323,19 @@ def _choose_live(live: list[SessionRow], place: Place, latest: list[SessionRow])
 
 def _choose_ended(ended: list[SessionRow], place: Place) -> list[SessionRow]:
     """Those that left something to do, on this branch and then on another; without any, the last one on this branch."""
+    ended = _without_repeated(ended, _ended_text)
     here = [row for row in ended if _is_on_branch(row, place)]
     elsewhere = [row for row in ended if row.is_unfinished and not _is_on_branch(row, place)]
     unfinished = [*(row for row in here if row.is_unfinished), *elsewhere[: limits.INJECTED_ELSEWHERE]]
     return unfinished[: limits.INJECTED_SESSIONS] or here[:1]
+
+
+def _without_repeated(rows: list[SessionRow], text_of: Callable[[SessionRow], str]) -> list[SessionRow]:
+    """The latest of those that would be told in the same words, from the same clone and branch."""
+    unique: dict[tuple[str | None, str | None, str], SessionRow] = {}
+    for row in rows:
+        unique.setdefault((row.clone, row.branch, text_of(row)), row)
+    return list(unique.values())
 
 
 def _is_on_branch(row: SessionRow, place: Place) -> bool:
@@ -347,21 +359,30 @@ def _own_lines(own: SessionRow, now: float) -> Iterator[_Line]:
 
 
 def _live_line(row: SessionRow, now: float, place: Place) -> _Line:
-    latest = row.intents[-1].content if row.intents else ""
-    intent = f": {quote(latest, limits.INJECTED_LIVE_CHARS)}" if latest else ""
     clone = "" if _is_in_clone(row, place) else _clone_name(row, place)
-    text = f"{_name(row.client)}{_where(row, place, clone)}, {last_time(now - row.last, 'last active')}{intent}"
-    text += f"; changed {_file_names(row)}" if row.files else ""
+    text = f"{_name(row.client)}{_where(row, place, clone)}, {last_time(now - row.last, 'last active')}"
+    text += _live_text(row)
     reason = "a session that is live in this repo"
     return _Line(text, row.id, "live", half_life(now - row.last), reason, uses=_uses(row))
 
 
-def _ended_line(row: SessionRow, now: float, place: Place) -> _Line:
+def _live_text(row: SessionRow) -> str:
+    """What it was asked last, and the files that it changed."""
+    latest = row.intents[-1].content if row.intents else ""
+    intent = f": {quote(latest, limits.INJECTED_LIVE_CHARS)}" if latest else ""
+    return f"{intent}; changed {_file_names(row)}" if row.files else intent
+
+
+def _ended_text(row: SessionRow) -> str:
+    """What it was asked, the files that it changed, and what it leaves behind."""
     intent = [quote(row.intent, limits.INJECTED_INTENT_CHARS)] if row.intent else []
     files = [f"changed {_files(row, row.files)}"] if row.files and row.commit is None else []
-    parts = "; ".join([*intent, *files, *_outcome(row)])
+    return "; ".join([*intent, *files, *_outcome(row)])
+
+
+def _ended_line(row: SessionRow, now: float, place: Place) -> _Line:
     clone = "" if _is_in_clone(row, place) else row.clone or ""
-    text = f"{ago(now - row.last)}, {_name(row.client)}{_where(row, place, clone)}: {parts}"
+    text = f"{ago(now - row.last)}, {_name(row.client)}{_where(row, place, clone)}: {_ended_text(row)}"
     reason = "how an earlier session here ended"
     return _Line(text, row.id, "session", half_life(now - row.last), reason, uses=_uses(row))
 

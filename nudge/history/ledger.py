@@ -162,7 +162,13 @@ def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
     if kind == IDENTITY:
         by_cli = is_command and content.startswith("nudge ") and bool(_names(text) & set(content.split()))
         return by_cli or (event.get("type") == "mcp_call" and bool(_names(text) & _fetched(event)))
-    return event.get("type") == "file_read" and text == event.get("file_path")
+    return event.get("type") == "file_read" and _is_path(str(event.get("file_path") or ""), text)
+
+
+def _is_path(path: str, text: str) -> bool:
+    """Whether a path is the one in a line, which may be told from the top of the clone."""
+    relative = text.removeprefix("./")
+    return path == text or (bool(relative) and not relative.startswith("/") and path.endswith(f"/{relative}"))
 
 
 def _runs(content: str, command: str) -> bool:

@@ -101,8 +101,10 @@ class SessionRow:
 
     @property
     def is_worth_telling(self) -> bool:
-        """Whether it leaves anything behind; one that changed nothing does not, whatever failed in it."""
-        return self.commit is not None or bool(self.files)
+        """Whether it leaves anything behind, and more can be said of it than which files it changed. One that changed
+        nothing does not, whatever failed in it."""
+        is_described = bool(self.intent or self.failing or self.last_words)
+        return self.commit is not None or (bool(self.files) and is_described)
 
     @property
     def is_unfinished(self) -> bool:

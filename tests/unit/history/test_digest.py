@@ -232,7 +232,7 @@ def test_at_most_so_many(history: History) -> None:
         history.learn(f"tool{number} -m pytest", f"bin{number}/pytest", 1)
     for number in range(6):
         session = f"s{number}"
-        prompt = history.prompt("go", session=session)
+        prompt = history.prompt(f"go on with step {number}", session=session)
         history.add("file_edit", path="/code/api/a.py", session=session, prompt=prompt)
     made = history.digest(
         hints=[{**HINT, "name": f"api/k{number}"} for number in range(15)],
@@ -299,7 +299,9 @@ def test_branch_and_clone_are_named_where_they_differ(history: History) -> None:
 def test_at_most_one_session_of_another_branch_is_told(history: History) -> None:
     """Behind those of this branch, the newest of each first."""
     for number, branch in enumerate(("main", "main", "fix", "main", "fix")):
-        history.add("file_edit", path="/code/api/a.py", session=f"s{number}", branch=branch, age=(number + 1) * HOUR)
+        session, age = f"s{number}", (number + 1) * HOUR
+        prompt = history.prompt(f"step {number}", session=session, age=age)
+        history.add("file_edit", path="/code/api/a.py", session=session, prompt=prompt, branch=branch, age=age)
     told = [item["id"] for item in history.digest(place=Place("/code/api", "fix")).items]
     assert told == ["s2", "s4", "s0"]
 
@@ -366,6 +368,36 @@ def test_what_passed_in_a_later_session_is_not_left_failing(
     assert "left failing" in history.digest().text
     history.add("command", passed, session="later", age=HOUR)
     assert ("left failing" in history.digest().text) is is_left
+
+
+def test_a_path_is_used_when_its_file_is_opened(history: History) -> None:
+    """With the tool that reads files, beside a command that has it."""
+    history.learn("docs/a.md", "docs/b.md", 2, kind="path")
+    (line,) = history.digest().lines
+    assert ("file", "docs/b.md") in line.uses and ("command", "docs/b.md") in line.uses
+
+
+def test_a_session_of_which_only_its_files_are_known_is_not_told(history: History) -> None:
+    """Nobody knows what they were changed for; with last words somebody does."""
+    history.add("file_edit", path="/code/api/src/main.rs", session="first", clone="/code/api")
+    assert history.digest().text == ""
+    history.add("session_end", session="first", clone="/code/api", last_words="The parser reads half a line.")
+    assert lines(history.digest())[0].endswith('changed src/main.rs; last words: "The parser reads half a line."')
+
+
+def test_two_sessions_are_not_told_in_the_same_words(history: History) -> None:
+    """The latest of them is, whether they are at work or ended."""
+    for session in ("first", "second"):
+        prompt = history.prompt("fix the parser", session=session)
+        history.add("file_edit", path="/code/api/src/main.rs", session=session, prompt=prompt)
+    assert len(lines(history.digest())) == 1
+    for session in ("third", "fourth"):
+        history.session(session, "api", age=60, live=True)
+        prompt = history.prompt("fix the lexer", session=session, age=50)
+        history.add("file_edit", path="/code/api/src/lexer.rs", session=session, prompt=prompt, age=40)
+    assert [line for line in lines(history.digest()) if "lexer" in line] == [
+        '- claude-code, just now: "fix the lexer"; changed lexer.rs'
+    ]
 
 
 PIPED = "pytest tests/test_export.py | tail"
@@ -447,7 +479,8 @@ def test_a_session_at_work_is_told_where_the_two_can_meet(history: History) -> N
     place = Place("/a/api", "main")
     assert {item["id"] for item in history.digest(place=place).items} == {"clone", "branch", "file"}
     history.session("left", "api", age=DAY)
-    history.add("file_edit", path="/a/api/src/b.py", session="left", branch="main", clone="/a/api", age=DAY)
+    left: dict[str, Any] = {"session": "left", "prompt": history.prompt("half of it", session="left", age=DAY)}
+    history.add("file_edit", path="/a/api/src/b.py", branch="main", clone="/a/api", age=DAY, **left)
     assert {item["id"] for item in history.digest(place=place).items} == {
         "clone",
         "branch",

@@ -15,7 +15,13 @@ from nudge.storage.sqlite import match_texts
 
 NOW = 1_800_000_000.0
 FAILED = "Exit code 1\nFAILED tests/test_io.py::test_links - AssertionError"
-LINE = Line("fact python3", "fact", "text", "known", ((COMMAND, "uv run pytest"), (IDENTITY, "#12"), (FILE, "/a.py")))
+LINE = Line(
+    "fact python3",
+    "fact",
+    "text",
+    "known",
+    ((COMMAND, "uv run pytest"), (IDENTITY, "#12"), (FILE, "/a.py"), (FILE, "./docs/b.md")),
+)
 
 
 @pytest.fixture
@@ -46,6 +52,8 @@ def connection() -> sqlite3.Connection:
         ({"type": "mcp_call", "content": "", "metadata": {"arguments": {"ids": "[12]"}}}, False),
         ({"type": "file_read", "content": "/a.py", "file_path": "/a.py"}, True),
         ({"type": "file_edit", "content": "/a.py", "file_path": "/a.py"}, False),
+        ({"type": "file_read", "content": "/x/docs/b.md", "file_path": "/x/docs/b.md"}, True),
+        ({"type": "file_read", "content": "/x/old_docs/b.md", "file_path": "/x/old_docs/b.md"}, False),
         ({"type": "user_prompt", "content": "uv run pytest"}, False),
     ],
 )
