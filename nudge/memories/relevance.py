@@ -34,12 +34,12 @@ _TITLE = 0.25  # what a word weighs more when it is in the title
 _ASKING = """
 add advice again ago also another anything back best better change changed conversation create current currently day
 days discussed during ever find first fix found get getting go going good got happen happened hello help hi idea ideas
-implement interesting know last let lets like ll long look looks made make making many maybe mentioned month months much
-need needed new often ok okay old one past please previous previously put re really recent recently recommend
-recommendation recommendations recommended remember remind run running said see set show since someone something
-spend spent start started still suggest suggested suggestion suggestions sure take takes talked tell thank thanks thing
-things think thinking thought three time times tip tips told took total try two use used using ve want wanted way week
-weeks while work working works write wrong year years yes
+implement interesting know last let lets like ll long look looks made make making many maybe mentioned month months move
+moved moving much need needed new often ok okay old one past please previous previously put re really recent recently
+recommend recommendation recommendations recommended remember remind replace run running said see set show since someone
+something spend spent start started still suggest suggested suggestion suggestions sure switch take takes talked tell
+thank thanks thing things think thinking thought three time times tip tips told took total try two use used using ve
+want wanted way week weeks while work working works write wrong year years yes
 """
 _GENERIC_WORDS = STOP_WORDS | frozenset(_ASKING.split())
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")

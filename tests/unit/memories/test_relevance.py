@@ -40,9 +40,10 @@ def _titles(notes: sqlite3.Connection, prompt: str, namespace: str = "acme/api")
     "prompt",
     [
         "let's move the sessions into postgres so that we can drop redis",
+        "please move the session storage to Redis",
         "The deploy went well yesterday evening, thanks a lot.\nShould the sessions still live in redis or postgres?",
     ],
-    ids=["whole", "one sentence of it"],
+    ids=["whole", "an order", "one sentence of it"],
 )
 def test_a_prompt_about_a_decision_finds_it(notes: sqlite3.Connection, prompt: str) -> None:
     """By its rare words, also in a store of a few notes, and only in the namespace that is asked for."""
