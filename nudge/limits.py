@@ -310,6 +310,7 @@ INJECTED_TEXT_CHARS = 56  # of a path
 INJECTED_INTENT_CHARS = 100
 INJECTED_LIVE_CHARS = 60  # of the intent of a session that is at work
 INJECTED_GOAL_CHARS = 80  # of an attempt
+INJECTED_ERROR_CHARS = 100  # of the line that names the cause of a failure
 INJECTED_SUBJECT_CHARS = 80  # of a commit
 INJECTED_NOTE_CHARS = 160
 INJECTED_UNFINISHED_CHARS = 400  # of the last words of a session that left something failing or uncommitted

@@ -404,7 +404,9 @@ def _outcome(row: SessionRow) -> Iterator[str]:
         command = row.failing.content
         is_short = len(command) <= limits.MAX_TOLD_COMMAND and "\n" not in command
         command_text = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
-        yield f"left failing: {command_text}#{row.failing.id}"
+        is_bare = not row.failing.error or row.failing.error.startswith("Exit code")
+        error = "" if is_bare else f"({quote(row.failing.error, limits.INJECTED_ERROR_CHARS)}) "
+        yield f"left failing: {command_text}{error}#{row.failing.id}"
     if row.last_words:
         most = limits.INJECTED_UNFINISHED_CHARS if row.is_unfinished else limits.INJECTED_NOTE_CHARS
         yield f"last words: {quote(cut_at_sentence(row.last_words, most), most)}"

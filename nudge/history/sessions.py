@@ -12,6 +12,7 @@ from nudge.context import is_below
 from nudge.history.event import marks
 from nudge.history.facts import outcome_of
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
+from nudge.history.problems import error_line
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
 
@@ -47,12 +48,12 @@ class Place:
 
 
 class SessionEntry:
-    """An observation or a prompt, by what is told of it."""
+    """An observation or a prompt, by what is told of it; `error` is the line that names the cause of a failure."""
 
-    __slots__ = ("content", "id", "timestamp")
+    __slots__ = ("content", "error", "id", "timestamp")
 
-    def __init__(self, identity: int, timestamp: int, content: str) -> None:
-        self.id, self.timestamp, self.content = identity, timestamp, content
+    def __init__(self, identity: int, timestamp: int, content: str, error: str = "") -> None:
+        self.id, self.timestamp, self.content, self.error = identity, timestamp, content, error
 
 
 class SessionRow:
@@ -225,7 +226,8 @@ def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]
         if (has_passed := _has_passed(obs_type, metadata)) is not False:
             passed |= programs if has_passed else set()
         elif not programs & passed and not (is_committed and _is_whole(content)):
-            yield SessionEntry(identity, timestamp, content)
+            outcome = outcome_of({"type": obs_type, "metadata": json.loads(metadata)}, identity)
+            yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
 
 
 def _has_passed(obs_type: str, metadata: str) -> bool | None:

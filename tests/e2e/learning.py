@@ -165,4 +165,4 @@ def _has_thread_first(text: str) -> None:
     thread, known = injected[title:].split("\n## ", 1)
     assert known.startswith("Known here\n") and "invoices/test" in known, known[:2_000]
     assert f'"{_INTENT}"' in thread, thread
-    assert "changed: parser.py" in thread and 'left failing: "make no-such-target" #' in thread, thread
+    assert "changed: parser.py" in thread and 'left failing: "make no-such-target" (' in thread, thread

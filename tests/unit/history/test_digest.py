@@ -409,7 +409,8 @@ def test_a_failure_behind_a_pipe_is_left_failing(history: History) -> None:
     the next one, still."""
     history.add("file_edit", path="/code/api/a.py", age=3 * HOUR)
     failed = history.add("command", PIPED, age=2 * HOUR, exit_code=0, error=FAILED_TEST)
-    assert f'left failing: "{PIPED}" #{failed}' in history.digest().text
+    cause = "FAILED tests/test_export.py::test_csv - AssertionError"
+    assert f'left failing: "{PIPED}" ("{cause}") #{failed}' in history.digest().text
     history.add("command", PIPED, session="next", age=HOUR, exit_code=0, error=FAILED_TEST)
     assert f"#{failed}" in history.digest().text
     history.add("command", PIPED, session="last", age=HOUR // 2, exit_code=0)
