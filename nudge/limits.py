@@ -198,7 +198,8 @@ STDIO_UNREAD_BYTES = 8 * MIB  # answers that the client has not taken yet; beyon
 MAX_LINE_BYTES = 4 * MIB  # a payload of MAX_BODY_BYTES, environment values, MCP text beside the structure
 MAX_CALLS_IN_FLIGHT = 32  # unanswered on one connection; beyond, it is not read
 MAX_UNSENT_BYTES = 4 * MIB  # answers that the other side has not read; beyond, its calls wait
-MAX_WIRE_CONNECTIONS = 512
+MAX_WIRE_CONNECTIONS = 512  # at most three eighths of the process's descriptors
+HELLO_TIMEOUT = 10.0  # seconds that a connection has to say hello
 MAX_UNPROVEN_CONNECTIONS = 16  # over TCP, before they have shown that they know the token
 PROOF_TIMEOUT = 2.0  # seconds to show it
 

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 from nudge import __version__, limits
 from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST
 from nudge.ipc import protocol
+from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
 from nudge.strict_json import JsonError, decode, encode
 from nudge.text import mask
 
@@ -71,36 +72,37 @@ class WireServer:
         self.connections: set[_Connection] = set()
         self.unproven: dict[_Connection, None] = {}
         """Connections over TCP that have not shown the token, oldest first."""
-        self._servers: list[asyncio.Server] = []
+        self.ungreeted: dict[_Connection, None] = {}
+        """Connections that have said no hello, oldest first."""
+        self._unix: AcceptLoop | None = None
+        self._tcp: AcceptLoop | None = None
 
     async def listen_unix(self, path: str) -> None:
-        """Owner-only before anybody can connect."""
+        """Owner-only before anybody can connect. A socket that was listened on before is closed: its file is gone."""
+        if self._unix is not None:
+            await self._unix.close()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(path)
             os.chmod(path, 0o600)
-            loop = asyncio.get_running_loop()
-            self._servers.append(
-                await loop.create_unix_server(lambda: _Connection(self), sock=listener, backlog=_BACKLOG)
-            )
+            listener.listen(_BACKLOG)
         except BaseException:
             listener.close()
             raise
+        self._unix = AcceptLoop(listener, lambda: _Connection(self), name="private socket")
 
     async def listen_tcp(self) -> int:
         """Listen on a free loopback port, where both sides prove that they know the token."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _Connection(self, tcp=True), "127.0.0.1", 0, backlog=_BACKLOG)
-        self._servers.append(server)
-        port: int = server.sockets[0].getsockname()[1]
-        self.port = port
-        return port
+        listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        self._tcp = AcceptLoop(listener, lambda: _Connection(self, tcp=True), name="private port")
+        self.port = self._tcp.port
+        return self.port
 
     async def close(self) -> None:
         """Accept nobody else; what is answered already is still sent."""
         self.closed = True
-        for server in self._servers:
-            server.close()
+        for accept_loop in self._accept_loops():
+            await accept_loop.close()
         gone = [connection.gone for connection in self.connections]
         for connection in list(self.connections):
             connection.close()
@@ -109,6 +111,25 @@ class WireServer:
         for connection in list(self.connections):
             connection.abort()
         await asyncio.sleep(0)  # an aborted transport closes its socket in the next round of the event loop
+
+    def _accept_loops(self) -> list[AcceptLoop]:
+        return [accept_loop for accept_loop in (self._unix, self._tcp) if accept_loop is not None]
+
+    def make_room(self) -> bool:
+        """Whether one more connection may stay, in place of the oldest that has said no hello if need be."""
+        if len(self.connections) <= min(limits.MAX_WIRE_CONNECTIONS, descriptor_limit() * 3 // 8):
+            return True
+        for accept_loop in self._accept_loops():
+            accept_loop.warn_once(
+                "too many connections on the private wire; the oldest that have said no hello are closed"
+            )
+        oldest = next(iter(self.ungreeted), None)
+        if oldest is None:
+            return False
+        del self.ungreeted[oldest]
+        self.connections.discard(oldest)
+        oldest.abort()
+        return True
 
     @property
     def has_members(self) -> bool:
@@ -154,6 +175,7 @@ class _Connection(asyncio.Protocol):
         self._reading = True
         self._ended = False  # no more lines will come
         self._resuming = False
+        self._reaper: asyncio.TimerHandle | None = None  # ends a connection that says nothing
         self.member: Member | None = None
         self.gone: asyncio.Future[None] = self._loop.create_future()
 
@@ -169,24 +191,35 @@ class _Connection(asyncio.Protocol):
             self.abort()
         elif not self._tcp and not _is_same_user(transport):
             self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
-        elif len(server.connections) > limits.MAX_WIRE_CONNECTIONS:
+        elif not server.make_room():
             self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: too many connections"))
-        elif self._tcp:
-            server.unproven[self] = None
-            if len(server.unproven) > limits.MAX_UNPROVEN_CONNECTIONS:
-                oldest = next(iter(server.unproven))
-                del server.unproven[oldest]
-                oldest.abort()
-            self._loop.call_later(limits.PROOF_TIMEOUT, self._reap)
+        else:
+            server.ungreeted[self] = None
+            self._reaper = self._loop.call_later(
+                limits.PROOF_TIMEOUT if self._tcp else limits.HELLO_TIMEOUT, self.abort
+            )
+            if self._tcp:
+                self._limit_unproven()
 
-    def _reap(self) -> None:
-        if not self._proven:
-            self.abort()
+    def _limit_unproven(self) -> None:
+        unproven = self._server.unproven
+        unproven[self] = None
+        if len(unproven) > limits.MAX_UNPROVEN_CONNECTIONS:
+            oldest = next(iter(unproven))
+            del unproven[oldest]
+            oldest.abort()
+
+    def _stop_reaper(self) -> None:
+        if self._reaper is not None:
+            self._reaper.cancel()
+            self._reaper = None
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
         """Nobody waits any more: reads end, writes are finished."""
         self._server.connections.discard(self)
         self._server.unproven.pop(self, None)
+        self._server.ungreeted.pop(self, None)
+        self._stop_reaper()
         self.member = None
         self._ended = True
         self._buffer.clear()
@@ -336,10 +369,14 @@ class _Connection(asyncio.Protocol):
             return
         self._proven, self._max_line = True, limits.MAX_LINE_BYTES
         server.unproven.pop(self, None)
+        self._stop_reaper()
+        self._reaper = self._loop.call_later(limits.HELLO_TIMEOUT, self.abort)
 
     def _greet(self, hello: dict[str, Any]) -> None:
         """A later hello says more about the same client: a PROXY connects before its client has a name."""
         self._greeted = True
+        self._server.ungreeted.pop(self, None)
+        self._stop_reaper()
         pid = hello.get("pid")
         if hello.get("member") is True and isinstance(pid, int) and not self._ended:
             self.member = Member(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,13 +13,13 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from nudge import limits
+from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
 
 _log = logging.getLogger(__name__)
 
 _READ_BYTES = 16 * limits.KIB  # 100,000 chunks of one byte, parsed in one go, would hold the event loop for 100 ms
 _LINGER = 0.5  # seconds in which the client can send the rest of a body that was refused, and read why
 _CLOSE_TIMEOUT = 0.1  # seconds for calls in flight when the listener closes
-_ACCEPT_RETRY = 1.0  # seconds after the process ran out of descriptors
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -30,68 +29,51 @@ class Listener:
 
     def __init__(self, handler: Handler, listening: socket.socket) -> None:
         self.connections: set[HttpConnection] = set()
-        self.unauthenticated: set[HttpConnection] = set()
-        self._room = asyncio.Event()
-        self._warned = False
-        self._socket = listening
+        self.unauthenticated: dict[HttpConnection, None] = {}
+        """Oldest first."""
         self._server = web.Server(handler, request_factory=_make_request)
-        self._accepting = asyncio.create_task(self._accept())
+        loop = asyncio.get_running_loop()
+        self._accept_loop = AcceptLoop(
+            listening, lambda: HttpConnection(self, self._server, loop), has_room=self._has_room, name="port"
+        )
 
     async def close(self) -> None:
-        self._accepting.cancel()
-        self._socket.close()
+        await self._accept_loop.close()
         self._server.pre_shutdown()
         await self._server.shutdown(_CLOSE_TIMEOUT)
 
-    async def _accept(self) -> None:
-        """Take newcomers while there is room; the others wait in the kernel's queue.
-
-        asyncio's own accept loop does not stop at EMFILE: each wakeup logs it and starts another timer 128 times over,
-        and each timer wakes the loop up again. With 364 idle connections at `ulimit -n 256` that took a whole core.
-        """
-        loop = asyncio.get_running_loop()
-        while True:
-            while not self._has_room():
-                self._warn_once("too many connections on the port; new ones wait")
-                self._room.clear()
-                await self._room.wait()
-            try:
-                accepted, _ = await loop.sock_accept(self._socket)
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:  # EMFILE and its like
-                self._warn_once(f"new connections on the port wait: {error.strerror}")
-                await asyncio.sleep(_ACCEPT_RETRY)
-                continue
-            try:
-                await loop.connect_accepted_socket(lambda: HttpConnection(self, self._server, loop), accepted)
-            except OSError:
-                accepted.close()
-
     def _has_room(self) -> bool:
-        """What is left of the process's descriptors is for the private socket and the database."""
-        descriptors = _descriptor_limit()
-        most = min(limits.MAX_CONNECTIONS, descriptors // 2)
-        most_unauthenticated = min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptors // 4)
-        return len(self.connections) < most and len(self.unauthenticated) < most_unauthenticated
+        """Whether a newcomer can be taken, in place of another that has not shown the token if need be. What is left of
+        the process's descriptors is for the private socket and the database."""
+        return bool(self.unauthenticated) or len(self.connections) < self._most()
 
-    def _warn_once(self, what: str) -> None:
-        if not self._warned:
-            self._warned = True
-            _log.warning("%s (logged once)", what)
+    def _most(self) -> int:
+        return min(limits.MAX_CONNECTIONS, descriptor_limit() // 2)
 
     def opened(self, connection: HttpConnection) -> None:
+        """The oldest that has not shown the token goes for a newcomer: the owner's next request would wait for them
+        otherwise."""
+        most = min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptor_limit() // 4)
+        if len(self.unauthenticated) >= most or len(self.connections) >= self._most():
+            self._accept_loop.warn_once(
+                "too many connections on the port; the oldest that have not shown the token are closed"
+            )
+            if self.unauthenticated:
+                self._evict(next(iter(self.unauthenticated)))
         self.connections.add(connection)
-        self.unauthenticated.add(connection)
+        self.unauthenticated[connection] = None
+
+    def _evict(self, connection: HttpConnection) -> None:
+        self.closed(connection)
+        connection.abort()
 
     def authenticated(self, connection: HttpConnection) -> None:
-        self.unauthenticated.discard(connection)
-        self._room.set()
+        self.unauthenticated.pop(connection, None)
 
     def closed(self, connection: HttpConnection) -> None:
         self.connections.discard(connection)
-        self.unauthenticated.discard(connection)
-        self._room.set()
+        self.unauthenticated.pop(connection, None)
+        self._accept_loop.room_made()
 
 
 class HttpConnection(web.RequestHandler):
@@ -173,13 +155,3 @@ def plain(status: int, text: str, **headers: str) -> web.Response:
         body=f"{text}\n".encode(),
         headers={"Content-Type": "text/plain; charset=utf-8", "Server": "nudge", **headers},
     )
-
-
-def _descriptor_limit() -> int:
-    """File descriptors that this process may have; many, where the system does not say."""
-    if sys.platform == "win32":
-        return 1 << 20
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft if soft != resource.RLIM_INFINITY else 1 << 20

@@ -70,6 +70,7 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "removed_write_ahead_log": partial(damage.removed_write_ahead_log, 2 * factor),
         "damaged_database": damage.damaged_database,
         "idle_connections": descriptors.idle_connections,
+        "silent_connections": descriptors.silent_connections,
         "steps_of_a_day": clocks.steps_of_a_day,
         "suspend_of_a_day": clocks.suspend_of_a_day,
         "somebody_removes_the_files": hosts.somebody_removes_the_files,

@@ -1,4 +1,4 @@
-"""Connections without a token, by the hundred, against a server that may have 256 file descriptors."""
+"""Connections that say nothing, by the hundred, against a server that may have 256 file descriptors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DESCRIPTORS = 256
 
 
 def idle_connections(connections: int = 364, commands: int = 20) -> Figures:
-    """The owner is answered on the socket while they wait, no core is used up, the log has one line about them, and the
-    port answers again when they are gone."""
+    """On the port: the owner is answered there and on the socket meanwhile, no core is used up, the log has one line
+    about them."""
     machine = Machine()
     try:
         pid = _serve_with_few_descriptors(machine)
@@ -35,17 +35,49 @@ def idle_connections(connections: int = 364, commands: int = 20) -> Figures:
             for number in range(commands):
                 assert machine.json("set", "c", f"k{number}", "v", "--global")["hint"]["version"] == 1
                 most = max(most, len(os.listdir(f"/proc/{pid}/fd")))
+                assert _ask(machine, port) == 200
             assert most < DESCRIPTORS - limits.MAX_UNAUTHENTICATED_CONNECTIONS
             # The calls take milliseconds; the accept loop of asyncio would have used all the time that they took.
             used = cpu_seconds(pid) - before
             assert used < 1, f"{used} s of CPU"
             assert _reported(machine) == 1
-        token = endpoint.read_token(machine.runtime)
-        with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
-            assert door.ask(post("/", rpc("nudge.list_components", {}), token=token)).status == 200
         return {"connections": connections, "answered": commands, "descriptors": most, "cpu_s": round(used, 2)}
     finally:
         machine.close()
+
+
+def silent_connections(connections: int = 400, commands: int = 20) -> Figures:
+    """On the private socket, by the same user: commands are answered at once, a member stays, descriptors are left, the
+    log has one line about them."""
+    machine = Machine()
+    try:
+        pid = _serve_with_few_descriptors(machine)
+        path = machine.ready().socket or ""
+        member = machine.serve()
+        member.initialize()
+        eventually(lambda: len(machine.json("status")["members"]) == 1, "the PROXY is a member")
+        log = Path(machine.runtime) / "log/nudge.log"
+        most, size = 0, log.stat().st_size
+        with ExitStack() as held:
+            for _ in range(connections):
+                link = held.enter_context(socket.socket(socket.AF_UNIX))
+                link.connect(path)
+            for number in range(commands):
+                assert machine.json("set", "c", f"k{number}", "v", "--global")["hint"]["version"] == 1
+                most = max(most, len(os.listdir(f"/proc/{pid}/fd")))
+            assert member.call("nudge.get_hint", component="c", key="k0")["hint"]["value"] == "v"
+            assert most < DESCRIPTORS * 3 // 4
+            assert log.read_text().count("connections on the private wire") == 1
+            assert log.stat().st_size - size < 10_000
+        return {"connections": connections, "answered": commands, "descriptors": most}
+    finally:
+        machine.close()
+
+
+def _ask(machine: Machine, port: int) -> int:
+    token = endpoint.read_token(machine.runtime)
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
+        return door.ask(post("/", rpc("nudge.list_components", {}), token=token)).status
 
 
 def _serve_with_few_descriptors(machine: Machine) -> int:

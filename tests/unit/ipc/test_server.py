@@ -89,6 +89,11 @@ class Wire:
         assert (await client.ask(hello))["hello"] == protocol.VERSION
         return client
 
+    async def knock(self) -> Client:
+        """A connection that says nothing."""
+        self.clients.append(client := Client(*await asyncio.open_unix_connection(self.path)))
+        return client
+
     async def dial(self, port: int) -> Client:
         self.clients.append(client := Client(*await asyncio.open_connection("127.0.0.1", port)))
         return client
@@ -394,3 +399,91 @@ def test_an_unproven_connection_sends_little(run: Run) -> None:
         assert "a line has at most" in (await client.receive())["error"]["message"]
 
     run(test)
+
+
+def test_the_oldest_without_a_hello_goes_for_a_newcomer(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Silent connections shut nobody out, and are logged once; members and other callers stay."""
+    monkeypatch.setattr(limits, "MAX_WIRE_CONNECTIONS", 8)
+
+    async def test(wire: Wire) -> None:
+        members = [await wire.connect() for _ in range(2)]
+        silent = [await wire.knock() for _ in range(30)]
+        caller = await wire.connect(b'{"hello":1,"client":"cli"}\n')
+        for client in [*members, caller]:
+            assert await client.ask({"id": 1, "op": "echo", "params": 5}) == {"id": 1, "result": 5}
+        for client in silent[:-5]:
+            assert await client.receive() is None
+        assert len(wire.server.connections) == 8 and len(wire.server.ungreeted) == 5
+
+    with caplog.at_level("WARNING"):
+        run(test)
+    assert len(caplog.records) == 1
+
+
+def test_beyond_the_cap_a_caller_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where everybody has said hello, nobody is closed for a newcomer."""
+    monkeypatch.setattr(limits, "MAX_WIRE_CONNECTIONS", 3)
+
+    async def test(wire: Wire) -> None:
+        members = [await wire.connect() for _ in range(3)]
+        late = await wire.knock()
+        assert "too many connections" in (await late.receive())["error"]["message"]
+        for client in members:
+            assert await client.ask({"id": 1, "op": "echo"}) == {"id": 1, "result": None}
+
+    run(test)
+
+
+def test_the_cap_follows_the_descriptor_limit(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At `ulimit -n 32` the private wire takes 12 of them."""
+    monkeypatch.setattr("nudge.ipc.server.descriptor_limit", lambda: 32)
+
+    async def test(wire: Wire) -> None:
+        silent = [await wire.knock() for _ in range(20)]
+        for client in silent[:8]:
+            assert await client.receive() is None
+        assert len(wire.server.connections) == 12
+
+    run(test)
+
+
+def test_a_connection_without_a_hello_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever says nothing is cut off; with a hello a connection stays."""
+    monkeypatch.setattr(limits, "HELLO_TIMEOUT", 0.2)
+
+    async def test(wire: Wire) -> None:
+        member = await wire.connect()
+        silent, dripping = await wire.knock(), await wire.knock()
+        dripping.send(b'{"hel')
+        assert await silent.receive() is None and await dripping.reader.read() == b""
+        assert await member.ask({"id": 1, "op": "echo"}) == {"id": 1, "result": None}
+
+    run(test)
+
+
+def test_out_of_descriptors_is_waited_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """EMFILE on accept: one line in the log, a pause, and the connection is taken then."""
+    monkeypatch.setattr("nudge.ipc.accept_loop._RETRY", 0.01)
+
+    async def test(wire: Wire) -> None:
+        loop = asyncio.get_running_loop()
+        accept, failures = loop.sock_accept, [OSError(24, "Too many open files")] * 3
+
+        async def failing(listener: socket.socket) -> Any:
+            if failures:
+                raise failures.pop()
+            return await accept(listener)
+
+        first = await wire.knock()  # it takes the wait that is under way
+        monkeypatch.setattr(loop, "sock_accept", failing)
+        second = await wire.connect()
+        assert await second.ask({"id": 1, "op": "echo"}) == {"id": 1, "result": None} and not failures
+        first.writer.close()
+
+    with caplog.at_level("WARNING"):
+        run(test)
+    assert len(caplog.records) == 1

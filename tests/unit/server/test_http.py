@@ -454,13 +454,13 @@ def test_a_client_that_does_not_read_is_cut_off_too(monkeypatch: pytest.MonkeyPa
     assert run(session)
 
 
-def test_strangers_are_few_and_wait_their_turn(
+def test_the_oldest_without_the_token_goes_for_a_newcomer(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Beyond the cap nobody is accepted until one leaves or is cut off; who has shown the token does not count. Logged
-    once."""
+    """Beyond the cap the oldest is cut off, so that the owner's request never waits for them; who has shown the token
+    stays. Logged once."""
     monkeypatch.setattr(limits, "MAX_UNAUTHENTICATED_CONNECTIONS", 4)
-    monkeypatch.setattr(limits, "TOKEN_TIMEOUT", 1.0)
+    monkeypatch.setattr(limits, "TOKEN_TIMEOUT", 60.0)
 
     async def session(one: Opened) -> Any:
         trusted = [await one.connect() for _ in range(3)]
@@ -470,30 +470,38 @@ def test_strangers_are_few_and_wait_their_turn(
         strangers = [await one.connect() for _ in range(8)]
         late = await one.connect()
         late.send(call("echo", n=9))
-        most = 0
-
-        async def watch() -> None:
-            nonlocal most
-            while True:
-                most = max(most, len(one.listener.unauthenticated))
-                await asyncio.sleep(0)
-
-        watching = asyncio.ensure_future(watch())
-        trusted[0].send(call("echo", n=1))
-        inside = await trusted[0].result()
         result = await late.result()
-        ended = [await client.closed() for client in strangers]
-        watching.cancel()
-        return inside, result, ended, most
+        ended = [await client.closed() for client in strangers[:5]]
+        trusted[0].send(call("echo", n=1))
+        return await trusted[0].result(), result, ended, len(one.listener.unauthenticated)
 
     with caplog.at_level("WARNING"):
-        assert run(session) == ({"n": 1}, {"n": 9}, [True] * 8, 4)
+        assert run(session) == ({"n": 1}, {"n": 9}, [True] * 5, 3)
     assert len(caplog.records) == 1
+
+
+def test_where_all_have_shown_the_token_newcomers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody with the token is cut off for another."""
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 3)
+
+    async def session(one: Opened) -> Any:
+        trusted = [await one.connect() for _ in range(3)]
+        for client in trusted:
+            client.send(call("echo"))
+            await client.status()
+        late = await one.connect()
+        late.send(call("echo", n=9))
+        trusted[0].send(call("echo", n=1))
+        inside = await trusted[0].result()
+        trusted[0].writer.close()
+        return inside, await late.result()
+
+    assert run(session) == ({"n": 1}, {"n": 9})
 
 
 def test_out_of_descriptors_is_waited_for(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """EMFILE on accept: one line in the log, a pause, and the connection is taken then."""
-    monkeypatch.setattr("nudge.server.http_connections._ACCEPT_RETRY", 0.05)
+    monkeypatch.setattr("nudge.ipc.accept_loop._RETRY", 0.05)
 
     async def session(one: Opened) -> Any:
         loop = asyncio.get_running_loop()
