@@ -15,7 +15,7 @@ from nudge.ipc import endpoint, protocol, spawn
 from nudge.ipc.client import Request, exchange
 from nudge.ipc.connection import Connection, Lost, TimedOut
 from nudge.ipc.endpoint import is_newer
-from nudge.ipc.lock import OwnerLock
+from nudge.ipc.lock import OwnerLock, is_free
 from nudge.server.gc_tuning import freeze_imports
 from nudge.server.mcp import StdioClient, choose_tools
 from nudge.server.proxy import Proxy
@@ -154,11 +154,15 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
         return _serve_from_memory(directory, settings, options, error, reader)
     if options.detach:
         os.chdir("/")
+    if reader is not None:
+        reader.watch_client(lambda: _leave_early(directory, last, announced))
     primary = _load_primary()
     import threading
 
     from nudge.usecases.session import open_session
 
+    if reader is not None:
+        reader.unwatch_client()
     continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
     session = open_session(directory, config.Sources(directory, options.flags, continues=continues))
     _configure(session.settings)
@@ -176,6 +180,20 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
         settings = config.load(flags=options.flags)
         return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run()
     return 0
+
+
+def _leave_early(directory: str, last: Endpoint | None, announced: Endpoint) -> None:
+    """End the process at once: its client left while it was importing, which takes longer than a client waits before it
+    kills. Nothing was opened yet but the lock, which goes with the process. Called on a thread; returns when another
+    process of the session is there, which needs a successor."""
+    if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
+        return
+    with contextlib.suppress(StorageFailed):
+        if last is None:
+            endpoint.withdraw(directory, announced)
+        else:
+            endpoint.publish(directory, last)  # after a crash the next server is still told of it
+    os._exit(0)
 
 
 def _start_reading(options: ServeOptions) -> EarlyReader:

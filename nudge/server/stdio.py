@@ -8,11 +8,12 @@ import sys
 
 from nudge.ipc import protocol
 from nudge.limits import KIB, MAX_STDIO_LINE_BYTES, SWITCH_INTERVAL
+from nudge.server.mcp import is_notification
 from nudge.strict_json import JsonError, decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from nudge.server.mcp import StdioClient
@@ -107,6 +108,10 @@ class EarlyReader:
         self._waiting: list[bytes] = []
         self._room = _EARLY_BYTES
         self._held = 0
+        self._outstanding = False  # whether a line that waits may want an answer
+        self._left = False
+        self._leaving = threading.Lock()
+        self._on_left: Callable[[], None] | None = None
         self._stop_reader, self._stop_writer = os.pipe()
         self._thread = threading.Thread(target=self._read, name="handshake", daemon=True)
 
@@ -119,6 +124,18 @@ class EarlyReader:
             timeout = _EARLY_PAUSE
         sys.setswitchinterval(_EARLY_SWITCH)
         self._thread.start()
+
+    def watch_client(self, on_left: Callable[[], None]) -> None:
+        """From here until `unwatch_client`, call `on_left` as soon as the client has left and waits for no answer."""
+        with self._leaving:
+            self._on_left = on_left
+            if self._left:
+                on_left()
+
+    def unwatch_client(self) -> None:
+        """When this returns, `on_left` is neither running nor will it be called."""
+        with self._leaving:
+            self._on_left = None
 
     def stop(self) -> None:
         """End the thread and give what it could not answer back to the pipe."""
@@ -134,6 +151,10 @@ class EarlyReader:
             if self._stop_reader in wait_readable(self.pipe, self._stop_reader):
                 return
             self._take()
+        with self._leaving:
+            self._left = self.pipe.closed and not self._outstanding
+            if self._left and self._on_left is not None:
+                self._on_left()
 
     def _take(self) -> None:
         self.pipe.fill()
@@ -141,6 +162,7 @@ class EarlyReader:
             if not self._answer(line):
                 self._waiting.append(_UNREADABLE if line is None else line)
                 self._held += len(self._waiting[-1])
+                self._outstanding |= line is None or not _is_notification(line)
 
     def _may_read(self) -> bool:
         return not self.pipe.closed and self._room > 0 and self._held < MAX_STDIO_LINE_BYTES
@@ -158,6 +180,13 @@ class EarlyReader:
         self._room -= len(encoded)
         self.pipe.write(encoded)
         return True
+
+
+def _is_notification(line: bytes) -> bool:
+    try:
+        return len(line) <= KIB and is_notification(decode(line))
+    except JsonError:
+        return False
 
 
 def take_over() -> Pipe:

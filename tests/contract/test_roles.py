@@ -238,6 +238,73 @@ def test_primary_alone_just_exits(machine: Machine) -> None:
     assert [name for name in os.listdir(machine.runtime) if name.endswith(".sock")] == []
 
 
+HANDSHAKE = "".join(
+    json.dumps({"jsonrpc": "2.0", **message}) + "\n"
+    for message in (
+        {
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    )
+)
+
+
+def test_a_client_that_leaves_during_the_start_is_not_kept_waiting(machine: Machine) -> None:
+    """Its handshake is answered; nothing is opened for it any more, and nothing of the start is left behind."""
+    done = machine.cli("serve", stdin=HANDSHAKE)
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [1, 2] and done.returncode == 0
+    published = machine.endpoint()
+    assert published is not None and published.state == "stopped" and machine.lock_is_free()
+    assert not {"token", "changes.log", "nudge.db"} & set(os.listdir(machine.runtime))
+    machine.cli("set", "--global", "shop", "test", "make test")
+    machine.cli("stop")
+    eventually(lambda: not machine.pids(), "the server is gone")
+    before, port = (Path(machine.runtime) / "changes.log").read_bytes(), getattr(machine.endpoint(), "port", None)
+    machine.cli("serve", stdin=HANDSHAKE)
+    assert (Path(machine.runtime) / "changes.log").read_bytes() == before
+    published = machine.endpoint()
+    assert published is not None and (published.state, published.port) == ("stopped", port)
+    assert machine.json("get", "shop", "test")["hint"]["value"] == "make test"
+
+
+def test_a_client_that_leaves_during_the_start_hides_no_crash(machine: Machine) -> None:
+    """The server before it was killed: the next one still goes by what that session was told."""
+    killed = machine.http_only("--max-hints", "77")
+    os.kill(killed.pid, signal.SIGKILL)
+    eventually(machine.lock_is_free, "the lock is free")
+    machine.cli("serve", stdin=HANDSHAKE)
+    published = machine.endpoint()
+    assert published is not None and (published.generation, published.state) == (killed.generation, "ready")
+
+
+def test_a_client_that_leaves_during_the_start_is_gone_soon(machine: Machine) -> None:
+    """In less time than the imports take, wherever they are."""
+
+    def ending(delay: float) -> float:
+        client = machine.serve()
+        client.initialize()
+        time.sleep(delay)
+        start = time.perf_counter()
+        assert client.quit() == 0
+        return time.perf_counter() - start
+
+    bare = min(map(bare_start, range(5)))
+    assert min(map(ending, (0.0, 0.02, 0.05))) < 5 * bare
+
+
+def bare_start(_: int) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return time.perf_counter() - start
+
+
 @pytest.mark.parametrize("end", ["EOF", "SIGTERM", "SIGINT"])
 def test_primary_told_to_end_alone_is_gone_soon(machine: Machine, end: str) -> None:
     """With nobody else connected it is gone in well under 0.3 s, in which Python starts twenty times on a quiet
@@ -254,11 +321,6 @@ def test_primary_told_to_end_alone_is_gone_soon(machine: Machine, end: str) -> N
         else:
             os.kill(client.pid, getattr(signal, end))
         client.process.wait(TIMEOUT)
-        return time.perf_counter() - start
-
-    def bare_start(_: int) -> float:
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "pass"], check=True)
         return time.perf_counter() - start
 
     assert min(map(ending, range(3))) < 10 * min(map(bare_start, range(5)))
