@@ -54,6 +54,11 @@ def project_params(project: str | None) -> dict[str, Any]:
     return {"project": project} | ({} if here is None else {"context": {"project": here}})
 
 
+def caller_params(project: str | None) -> dict[str, Any]:
+    """The same for what has an id: from elsewhere, a private project must be named too."""
+    return {name: value for name, value in project_params(project).items() if value is not None}
+
+
 def _private_note() -> str | None:
     """What a question about all projects leaves out."""
     private = visible_here().hidden_from(context.resolve().project)
@@ -76,10 +81,13 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
 
 
-def _fetch(client: Client, ids: Sequence[int]) -> list[dict[str, Any]]:
+def _fetch(client: Client, ids: Sequence[int], project: str | None = None) -> list[dict[str, Any]]:
     """Fetch whole observations, in the order of the ids."""
     portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
-    return [row for portion in portions for row in client.call("nudge.get_observations", {"ids": list(portion)})]
+    named = caller_params(project)
+    return [
+        row for portion in portions for row in client.call("nudge.get_observations", {**named, "ids": list(portion)})
+    ]
 
 
 def _call_page(
@@ -129,7 +137,7 @@ def search(
         return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
     if full:
-        rows = _fetch(client, [row["id"] for row in rows])
+        rows = _fetch(client, [row["id"] for row in rows], project)
     if ids:
         console.show(str(row["id"]) for row in rows)
     else:
@@ -189,7 +197,8 @@ def history(
 ) -> int:
     """Without a file, list the files that were touched recently."""
     if file is not None:
-        return _file_history(invocation, file, params.given(before=before, after=after, limit=limit))
+        window = params.given(before=before, after=after, limit=limit)
+        return _file_history(invocation, file, {**caller_params(project), **window})
     console = invocation.console
     chosen = chosen_project(project, all_projects)
     rows = invocation.client().call("nudge.recent_context", {**project_params(chosen), "limit": _RECENT_ROWS})
@@ -272,7 +281,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
 def trace(invocation: Invocation, session: str, project: str | None, full: bool, **window: int | None) -> int:
     client, console = invocation.client(), invocation.console
     fields = {"session_id": find_session(client, session, project), **params.given(**window)}
-    result = client.call("nudge.session_trace", fields)
+    result = client.call("nudge.session_trace", {**caller_params(project), **fields})
     console.result(result, observations.trace_lines(console.pen, result, full=full))
     if result.get("more"):
         latest = observations.latest_in_trace(result)
@@ -283,14 +292,23 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
 # timeline, show
 
 
+_private_option = option(
+    "--project",
+    metavar="NAME",
+    help="Of this project, if it is private and not this one.",
+    shell_complete=completion.projects,
+)
+
+
 @verb("timeline", "nudge timeline 42", "nudge timeline 42 --before 20 --after 0")
 @click.argument("anchor", metavar="ID", type=ID, help="The observation in the middle.")
 @option("--before", type=WHOLE, metavar="N", help="Observations before it (5).")
 @option("--after", type=WHOLE, metavar="N", help="Observations after it (5).")
-def timeline(invocation: Invocation, anchor: int, before: int | None, after: int | None) -> int:
+@_private_option
+def timeline(invocation: Invocation, anchor: int, before: int | None, after: int | None, project: str | None) -> int:
     """Only observations of the same session are shown."""
     try:
-        fields = {"anchor": anchor, **params.given(before=before, after=after)}
+        fields = {"anchor": anchor, **caller_params(project), **params.given(before=before, after=after)}
         result = invocation.client().call("nudge.timeline", fields)
     except RemoteError as error:
         if error.reason == NotFound.reason:
@@ -302,9 +320,10 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
 
 @verb("show", "nudge show 42", "nudge show 42 43 --json", "nudge search stale --ids | xargs nudge show")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Observations, by their number.")
-def show(invocation: Invocation, ids: tuple[int, ...]) -> int:
+@_private_option
+def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> int:
     console = invocation.console
-    rows = _fetch(invocation.client(), ids)
+    rows = _fetch(invocation.client(), ids, project)
     console.result(rows, (line for row in rows for line in observations.full_lines(console.pen, row)))
     row_ids = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:

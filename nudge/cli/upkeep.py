@@ -96,7 +96,7 @@ def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], con
         )
     console, client = invocation.console, invocation.client()
     if session is not None:
-        selection["session"] = find_session(client, session)
+        selection["session"] = find_session(client, session, filters["project"])
     result = client.call("nudge.purge", {**selection, "confirm": confirm}, timeout=limits.LONG_CALL_TIMEOUT)
     console.result(result, _purge_lines(console.pen, result))
     if not console.as_json:

@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     Row = Sequence[Any]
 
 _ALWAYS = -(2**62), 2**62
+_NONE: frozenset[str] = frozenset()
+_SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
 
 
-def get(connection: Connection, ids: Sequence[int]) -> list[dict[str, Any]]:
-    """Observations in full, in the order of `ids`; those that were deleted are left out."""
+def get(connection: Connection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
+    """Observations in full, in the order of `ids`; those that were deleted, or are of a project in `hidden`, are left
+    out."""
     if not ids:
         raise Invalid("ids array must not be empty")
     if len(ids) > limits.MAX_OBSERVATION_IDS:
@@ -35,20 +38,25 @@ def get(connection: Connection, ids: Sequence[int]) -> list[dict[str, Any]]:
         row[0]: observation(row)
         for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)
     }
-    return [rows[identity] for identity in ids if identity in rows]
+    return [rows[identity] for identity in ids if identity in rows and rows[identity]["project"] not in hidden]
 
 
 def timeline(
-    connection: Connection, anchor: int, before: int = limits.DEFAULT_TIMELINE, after: int = limits.DEFAULT_TIMELINE
+    connection: Connection,
+    anchor: int,
+    before: int = limits.DEFAULT_TIMELINE,
+    after: int = limits.DEFAULT_TIMELINE,
+    *,
+    hidden: frozenset[str] = _NONE,
 ) -> dict[str, Any]:
     """What surrounds an observation in its session, by time rather than by id: an event may have waited in the
-    spool."""
+    spool. Nothing of the projects in `hidden`."""
     row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
-    if row is None:
+    center = None if row is None else observation(row)
+    if center is None or center["project"] in hidden:
         raise NotFound("anchor observation not found")
-    center = observation(row)
-    position = (center["session_id"], center["timestamp"], center["id"])
-    around = f"SELECT {COLUMNS} FROM observations WHERE session_id = ? AND (timestamp, id)"
+    position = (json.dumps(sorted(hidden)), center["session_id"], center["timestamp"], center["id"])
+    around = f"SELECT {COLUMNS} FROM observations WHERE {_SHOWN} AND session_id = ? AND (timestamp, id)"
     earlier = connection.execute(
         f"{around} < (?, ?) ORDER BY timestamp DESC, id DESC LIMIT ?", (*position, before)
     ).fetchall()
@@ -102,14 +110,16 @@ def trace(
     before: int | None = None,
     after: int | None = None,
     limit: int = limits.DEFAULT_TRACE_LIMIT,
+    *,
+    hidden: frozenset[str] = _NONE,
 ) -> dict[str, Any]:
     """A session's prompts with the observations of each, at most `limit` of both together. Both bounds are exclusive; a
     prompt before them is there when an observation within them belongs to it. With `more`, the rest is what is after
-    the latest time that is shown."""
+    the latest time that is shown. Nothing of the projects in `hidden`."""
     row = connection.execute(
         "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
-    if row is None:
+    if row is None or row[0] in hidden:
         raise NotFound(f"session not found: {session_id}")
     window, more = _cut(connection, session_id, _window(before, after), limit)
     return {
@@ -118,7 +128,7 @@ def trace(
         "started_at": row[1],
         "ended_at": row[2],
         "summary": summary_of(connection, session_id, row[3]),
-        "prompts": _prompts(connection, session_id, window, limit),
+        "prompts": _prompts(connection, session_id, window, limit, hidden),
         "injections": _injections(connection, session_id, window),
         **({"more": True} if more else {}),
     }
@@ -143,8 +153,10 @@ def _window(before: int | None, after: int | None) -> tuple[int, int]:
     return (_ALWAYS[0] if after is None else after, _ALWAYS[1] if before is None else before)
 
 
-def _prompts(connection: Connection, session_id: str, window: tuple[int, int], limit: int) -> list[dict[str, Any]]:
-    by_prompt, unprompted = _actions(connection, session_id, window, limit)
+def _prompts(
+    connection: Connection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
+) -> list[dict[str, Any]]:
+    by_prompt, unprompted = _actions(connection, session_id, window, limit, hidden)
     rows = connection.execute(
         "SELECT id, timestamp, source, content, coalesce((SELECT min(id) FROM observations AS own WHERE"
         " own.prompt_id = prompts.id AND own.obs_type = 'user_prompt'), 0) FROM prompts WHERE session_id = ?1"
@@ -167,7 +179,7 @@ def _prompts(connection: Connection, session_id: str, window: tuple[int, int], l
 
 
 def _actions(
-    connection: Connection, session_id: str, window: tuple[int, int], limit: int
+    connection: Connection, session_id: str, window: tuple[int, int], limit: int, hidden: frozenset[str]
 ) -> tuple[dict[int, list[Any]], list[Any]]:
     """Observations by prompt, and those without one. A prompt's own observation is the prompt and is left out."""
     by_prompt: dict[int, list[Any]] = {}
@@ -175,9 +187,9 @@ def _actions(
     rows = connection.execute(
         f"SELECT prompt_id, id, timestamp, obs_type, file_path, substr(content, 1, {limits.PREVIEW_CHARS}),"
         " is_pinned FROM observations"
-        f" WHERE session_id = ? AND timestamp > ? AND timestamp < ? AND NOT {_IS_PROMPT}"
+        f" WHERE {_SHOWN} AND session_id = ? AND timestamp > ? AND timestamp < ? AND NOT {_IS_PROMPT}"
         " ORDER BY timestamp, id LIMIT ?",
-        (session_id, *window, limit),
+        (json.dumps(sorted(hidden)), session_id, *window, limit),
     )
     for prompt_id, *row in rows:
         (unprompted if prompt_id is None else by_prompt.setdefault(prompt_id, [])).append(_action(row))
@@ -279,11 +291,19 @@ def file_history(
     after: int | None = None,
     limit: int = limits.DEFAULT_HISTORY_LIMIT,
     paths: Sequence[str] = (),
+    *,
+    hidden: frozenset[str] = _NONE,
 ) -> dict[str, Any]:
     """The latest observations of a file, by session: the latest session first, its observations in order of time.
-    `paths` are its names in all clones, when there are several. `more`: there are earlier ones."""
+    `paths` are its names in all clones, when there are several. `more`: there are earlier ones.
+    Nothing of the projects in `hidden`."""
     window = _window(before, after)
-    rows = {row[1]: row for path in paths or [file_path] for row in _rows_of_path(connection, path, window, limit + 1)}
+    rows = {
+        row[1]: row
+        for path in paths or [file_path]
+        for row in _rows_of_path(connection, path, window, limit + 1)
+        if row[9] not in hidden
+    }
     latest = sorted(rows.values(), key=lambda row: (-row[2], -row[1]))[:limit]
     by_session: dict[str, list[Row]] = {}
     for row in latest:
@@ -296,7 +316,8 @@ def _rows_of_path(connection: Connection, path: str, window: tuple[int, int], li
     """By one path at a time: the index then yields the latest rows without reading the others."""
     rows: list[Row] = connection.execute(
         f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
-        " nullif(p.content, ''), o.is_pinned, o.branch, o.clone FROM touches JOIN observations AS o USING (id)"
+        " nullif(p.content, ''), o.is_pinned, o.branch, o.clone, o.project"
+        " FROM touches JOIN observations AS o USING (id)"
         " LEFT JOIN prompts AS p ON p.id = o.prompt_id AND p.source = 'user' WHERE o.timestamp > :after AND"
         " o.timestamp < :before"
         " ORDER BY o.timestamp DESC, o.id DESC LIMIT :limit",
@@ -319,7 +340,7 @@ def _touches(connection: Connection, session_id: str, rows: list[Row]) -> dict[s
 
 
 def _touch(row: Row) -> dict[str, Any]:
-    _, identity, timestamp, obs_type, preview, prompt, is_pinned, branch, clone = row
+    _, identity, timestamp, obs_type, preview, prompt, is_pinned, branch, clone, _ = row
     return {
         "observation_id": identity,
         "timestamp": timestamp,

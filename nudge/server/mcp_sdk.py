@@ -240,7 +240,7 @@ def _tool(operation: Operation) -> types.Tool:
     return types.Tool(
         name=operation.tool,
         description=operation.summary,
-        input_schema=schema_of(operation.params),
+        input_schema=schema_of(operation.params, for_tools=True),
         output_schema=_output_schema(operation),
         annotations=_annotations(operation.effect),
         _meta={"anthropic/alwaysLoad": True} if operation.name == _ALWAYS_LOADED else None,

@@ -7,11 +7,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
+UNLISTED = "x-unlisted"  # in a field's schema: tools take it, but their lists do not name it
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+
+def schema_of(model: type[BaseModel], *, for_tools: bool = False) -> dict[str, Any]:
     """The model's JSON schema without what a reader does not need: every character of it is read by a model, in every
     session."""
     schema = model.model_json_schema()
+    fields = schema.get("properties", {})
+    for name in [name for name, field in fields.items() if for_tools and UNLISTED in field]:
+        del fields[name]
     slim = _slim(schema, schema.pop("$defs", {}))
     assert isinstance(slim, dict)
     return slim
@@ -41,4 +46,4 @@ def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
 
 def _is_decoration(key: str, value: Any) -> bool:
     """A title is one when it is text; otherwise it is a property of that name."""
-    return key == "additionalProperties" or (key == "title" and isinstance(value, str))
+    return key in ("additionalProperties", UNLISTED) or (key == "title" and isinstance(value, str))

@@ -235,7 +235,8 @@ class Backfill:
         window = {"after": at - _SAME_TIME, "before": at + _SAME_TIME, "limit": limits.MAX_TRACE_LIMIT}
         window.pop({"session_start": "after", "session_end": "before"}.get(event["type"], ""), None)
         try:
-            trace = self._request("nudge.session_trace", {"session_id": event["session_id"], **window})
+            asked = {"session_id": event["session_id"], "project": event.get("project"), **window}
+            trace = self._request("nudge.session_trace", asked)
         except NudgeError as error:
             if error.reason != NotFound.reason:
                 raise

@@ -47,6 +47,7 @@ Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Whole | None
 # Every client reads the schemas of its tools: this one is short.
 Rows = Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array"})]
+_UNLISTED = Field(json_schema_extra={"x-unlisted": True})  # an agent is in its project, and seldom names another one
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
 
 
@@ -76,11 +77,18 @@ class Search(InContext):
     offset: Offset = 0
 
 
-class GetObservations(Params):
+class OneProject(InContext):
+    """What belongs to a private project is found from elsewhere only by a caller that names the project too."""
+
+    context: Annotated[dict[str, Any] | None, _UNLISTED] = None
+    project: Annotated[ProjectName | None, _UNLISTED] = None
+
+
+class GetObservations(OneProject):
     ids: list[Whole]
 
 
-class Timeline(Params):
+class Timeline(OneProject):
     anchor: Whole
     before: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
     after: Annotated[int, _between(0, limits.MAX_TIMELINE)] = limits.DEFAULT_TIMELINE
@@ -91,14 +99,14 @@ class RecentContext(InContext):
     limit: Annotated[int, _between(1, limits.MAX_RECENT_LIMIT)] = limits.DEFAULT_RECENT_LIMIT
 
 
-class SessionTrace(Params):
+class SessionTrace(OneProject):
     session_id: Text
     before: Before = None
     after: After = None
     limit: Annotated[int, _between(1, limits.MAX_TRACE_LIMIT)] = limits.DEFAULT_TRACE_LIMIT
 
 
-class FileHistory(Params):
+class FileHistory(OneProject):
     file_path: Text
     before: Before = None
     after: After = None
@@ -245,18 +253,23 @@ def search_options(connection: sqlite3.Connection, params: Search, call: Call, a
     }
 
 
-async def get_observations(app: App, params: GetObservations, _call: Call) -> Any:
+async def get_observations(app: App, params: GetObservations, call: Call) -> Any:
+    private = _private(app, call)
+
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-        rows = views.get(connection, params.ids)
+        rows = views.get(connection, params.ids, hidden=_hidden(connection, private, params, call))
         projects.Names(connection).show(rows)
         return rows
 
     return await app.read(read)
 
 
-async def timeline(app: App, params: Timeline, _call: Call) -> Any:
+async def timeline(app: App, params: Timeline, call: Call) -> Any:
+    private = _private(app, call)
+
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        around = views.timeline(connection, params.anchor, params.before, params.after)
+        hidden = _hidden(connection, private, params, call)
+        around = views.timeline(connection, params.anchor, params.before, params.after, hidden=hidden)
         projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
         return around
 
@@ -276,9 +289,14 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
     return _page(await app.read(read), params.limit, call)
 
 
-async def session_trace(app: App, params: SessionTrace, _call: Call) -> Any:
+async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
+    private = _private(app, call)
+
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
-        trace = views.trace(connection, params.session_id, params.before, params.after, params.limit)
+        hidden = _hidden(connection, private, params, call)
+        trace = views.trace(
+            connection, params.session_id, params.before, params.after, params.limit, hidden=hidden
+        )
         projects.Names(connection).show([trace])
         return trace
 
@@ -289,11 +307,13 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
     """Paths are stored absolute and without `..`; a relative one is taken from the caller's directory. A file of a
     repository has one history in all its clones and worktrees."""
     path = os.path.normpath(os.path.join(call.context.cwd or "", params.file_path))
+    private = _private(app, call)
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         where = resolve(os.path.dirname(path))
         paths = projects.paths_of(connection, path, where.project, where.root)
-        result = views.file_history(connection, path, params.before, params.after, params.limit, paths)
+        hidden = _hidden(connection, private, params, call)
+        result = views.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
         projects.Names(connection).show(result["sessions"])
         for session in result["sessions"]:
             _without_here(session["touches"], call.context)
@@ -303,8 +323,8 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
-    """A private project is hidden unless the caller names it or a session of it."""
-    private = frozenset[str]() if params.project or params.session else _private(app, call)
+    """A private project is hidden unless the caller is in it or names it."""
+    private = frozenset[str]() if params.project else _private(app, call)
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         rows = views.sessions(
@@ -353,6 +373,11 @@ def _without_here(rows: list[dict[str, Any]], context: Context) -> list[dict[str
 def _private(app: App, call: Call) -> frozenset[str]:
     """The names of private projects, by the session's settings and the caller's own."""
     return visible_to(call, app.session.settings).private
+
+
+def _hidden(connection: sqlite3.Connection, private: frozenset[str], params: OneProject, call: Call) -> frozenset[str]:
+    """The identities of private projects that this caller is neither in nor names."""
+    return projects.hidden(connection, private, params.caller_project(call), params.project) if private else private
 
 
 # Writing

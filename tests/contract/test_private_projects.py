@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
+from typing import Any
 
 from nudge.storage import spool
 from tests.contract.repos import clone
 from tests.harness import Machine, eventually
+from tests.security.served import Raw, post, rpc
 
 
 def _happened(machine: Machine, cwd: str, command: str) -> None:
@@ -59,3 +62,52 @@ def test_the_settings_of_whoever_asks(machine: Machine) -> None:
         and agent.call("search", query="pay", project="payroll")["result"]
     )
     agent.quit()
+
+
+def test_private_projects_are_not_found_by_id_either(machine: Machine) -> None:
+    """Observations, a timeline, a session and a file of a private project: as if they did not exist, but in the project
+    and for a caller that names it."""
+    payroll, api = clone(machine.base / "payroll"), clone(machine.base / "api")
+    port = machine.prepared_server("--private-projects", "payroll").port or 0
+    _happened(machine, payroll, "pay everyone")
+    edit = {
+        "session_id": "pay everyone",
+        "cwd": payroll,
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Write",
+        "tool_input": {"file_path": f"{payroll}/pay.py", "content": "x"},
+        "tool_response": {},
+    }
+    assert machine.cli("record", stdin=json.dumps(edit)).returncode == 0
+    eventually(lambda: not spool.pending(machine.runtime), "the spool is drained")
+    rows = machine.json("search", "pay", cwd=payroll)
+    number = str(rows[0]["id"])
+    asked = (
+        ("show", number),
+        ("timeline", number),
+        ("trace", "pay everyone"),
+        ("trace", "pay"),
+        ("history", f"{payroll}/pay.py"),
+    )
+    for command in asked:
+        away, there = machine.cli(*command, cwd=api), machine.cli(*command, cwd=payroll)
+        named = machine.cli(*command, "--project", "payroll", cwd=api)
+        assert "pay" not in away.stdout.replace(f"{payroll}/pay.py", ""), command
+        assert there.returncode == named.returncode == 0, command
+        assert there.stdout.split() == named.stdout.replace(f"(in {payroll})", "").split(), command
+        assert "touched" in away.stderr if command[0] == "history" else away.returncode == 1, command
+    token = machine.cli("token").stdout.strip()
+    calls: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("nudge.get_observations", {"ids": [int(number)]}),
+        ("nudge.timeline", {"anchor": int(number)}),
+        ("nudge.session_trace", {"session_id": "pay everyone"}),
+        ("nudge.file_history", {"file_path": f"{payroll}/pay.py"}),
+        ("nudge.sessions", {"session": "pay"}),
+    )
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
+        for method, params in calls:
+            elsewhere = door.ask(post("/", rpc(method, params), token=token)).body
+            by_name = door.ask(post("/", rpc(method, {**params, "project": "payroll"}), token=token)).body
+            inside = door.ask(post("/", rpc(method, {**params, "context": {"cwd": payroll}}), token=token)).body
+            assert b"timestamp" not in elsewhere and b"started_at" not in elsewhere, method
+            assert b"pay everyone" in by_name and b"pay everyone" in inside, method

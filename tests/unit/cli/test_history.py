@@ -52,6 +52,13 @@ def not_found(message: str) -> RemoteError:
     return RemoteError({"code": 40401, "message": message, "data": {"reason": "E_NOT_FOUND"}})
 
 
+def _asked(server: Server) -> dict[str, Any]:
+    """The last request, without where the caller is."""
+    params = dict(server.params)
+    assert set(params.pop("context")) == {"project"}
+    return params
+
+
 def on_terminal(nudge: Nudge, monkeypatch: pytest.MonkeyPatch, *words: str) -> Outcome:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
@@ -228,7 +235,7 @@ def test_timeline(nudge: Nudge, server: Server) -> None:
     assert lines[0] == f"session {SESSION}, api, {clock(FULL['timestamp'], '%Y-%m-%d')}"
     assert lines[1] == f"  #41  {when}  file_read      /x/a.py"
     assert lines[2] == f"> #42  {when}  command_error  cargo test --all  (pinned)"
-    assert server.params == {"anchor": 42, "before": 1, "after": 0}
+    assert _asked(server) == {"anchor": 42, "before": 1, "after": 0}
 
 
 @pytest.mark.parametrize("word", ["x", "0", "-3", "#"])
@@ -264,7 +271,7 @@ def test_show(nudge: Nudge, server: Server) -> None:
         "  error: one",
         "    two",
     ]
-    assert outcome.code == 0 and outcome.err == "not found: #9\n" and server.params == {"ids": [42, 9]}
+    assert outcome.code == 0 and outcome.err == "not found: #9\n" and _asked(server) == {"ids": [42, 9]}
 
 
 def test_show_of_nothing(nudge: Nudge, server: Server) -> None:
@@ -382,7 +389,8 @@ def test_trace(nudge: Nudge, server: Server, somewhere: Path) -> None:
         f"  #42  {at[3]}  file_read  /a.py",
     ]
     last = {"project": str(somewhere).casefold(), "nonempty": True, "limit": 1}
-    assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", {"session_id": SESSION})]
+    traced = {"context": {"project": str(somewhere).casefold()}, "session_id": SESSION}
+    assert server.calls == [("nudge.sessions", last), ("nudge.session_trace", traced)]
 
 
 def test_a_trace_says_how_to_see_the_rest(nudge: Nudge, server: Server) -> None:
@@ -427,7 +435,7 @@ def test_trace_by_the_beginning(nudge: Nudge, server: Server, word: str, known: 
     server.answers |= {"nudge.sessions": [listed(name) for name in known], "nudge.session_trace": TRACE}
     assert nudge("trace", word, "--project", "api", "--after", "5").code == 0
     assert server.calls[0][1] == {"project": "api", "session": word, "limit": 20}
-    assert server.params == {"session_id": SESSION, "after": 5}
+    assert server.params == {"project": "api", "session_id": SESSION, "after": 5}
 
 
 def test_trace_of_nobody(nudge: Nudge, server: Server) -> None:
@@ -469,7 +477,7 @@ def test_history_of_a_file(nudge: Nudge, server: Server, somewhere: Path) -> Non
         f"  #42  {when}  file_edit",
         '      "Fix the login"',
     ]
-    assert server.params == {"file_path": path, "limit": 3}
+    assert _asked(server) == {"file_path": path, "limit": 3}
 
 
 def test_history_of_an_unknown_file(nudge: Nudge, server: Server) -> None:

@@ -188,7 +188,8 @@ def test_a_private_project_is_not_told_about_elsewhere(service: Service) -> None
         assert told(name, nowhere, project=None, context={"project": "payroll"}) == ["app", "payroll", "web"], name
         assert "payroll" in told(name, here, project="PayRoll"), name
         assert "payroll" in told(name, Call(env=dict.fromkeys(env)), project=None), name
-    assert told("recent_context", here) == ["app", "web"] and told("sessions", here, session="pay") == ["payroll"]
+    assert told("recent_context", here) == ["app", "web"] and told("sessions", here, session="pay") == []
+    assert told("sessions", there, session="pay") == ["payroll"]
 
 
 def test_a_caller_can_hide_more_and_show_no_more(service: Service) -> None:
