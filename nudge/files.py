@@ -19,10 +19,13 @@ def read_owned(path: str, limit: int = 65_536) -> bytes | None:
         fd = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
+    status = os.fstat(fd)
+    ours = sys.platform == "win32" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    if not ours or not stat.S_ISREG(status.st_mode):  # `open` raises for a directory
+        os.close(fd)
+        return None
     with open(fd, "rb") as file:
-        status = os.fstat(fd)
-        ours = sys.platform == "win32" or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
-        return file.read(limit) if ours and stat.S_ISREG(status.st_mode) else None
+        return file.read(limit)
 
 
 class NotRegular(OSError):

@@ -118,12 +118,12 @@ def ensure_token(directory: str) -> str:
 class TokenFile:
     """Returns the token in force, which is the one on disk; makes a new one when somebody removed the file."""
 
-    __slots__ = ("_directory", "_path", "_signature", "_token")
+    __slots__ = ("_directory", "_last", "_path", "_signature", "_token")
 
     def __init__(self, directory: str) -> None:
         self._directory, self._path = directory, os.path.join(directory, paths.TOKEN)
         self._signature: tuple[int, int] | None = None
-        self._token = ""
+        self._token = self._last = ""
 
     def __call__(self) -> str:
         """Empty when there is none and none can be written."""
@@ -135,10 +135,17 @@ class TokenFile:
         if signature is None or signature != self._signature:  # reading it takes ten times as long as the look
             self._signature = signature
             try:
-                self._token = ensure_token(self._directory)
+                self._token = self._last = ensure_token(self._directory)
             except (OSError, StorageFailed):
                 self._token = ""
         return self._token
+
+    def restore(self) -> None:
+        """Write the last token again when the whole directory was removed: scripts go on with it. Raises
+        StorageFailed."""
+        if self._last and not os.path.lexists(self._path):
+            files.replace(self._path, self._last.encode())
+        self()
 
 
 # What a killed server leaves behind

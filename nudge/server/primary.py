@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -21,6 +22,7 @@ from nudge.ipc.endpoint import Endpoint, is_newer
 from nudge.ipc.lock import Flock, OwnerLock, is_free
 from nudge.ipc.server import WireServer
 from nudge.security import globs
+from nudge.server import logs
 from nudge.server.gc_tuning import freeze_gc
 from nudge.server.ipc_handler import IpcHandler
 from nudge.server.mcp_server import McpServer
@@ -37,7 +39,8 @@ if TYPE_CHECKING:
     from nudge.server.http import HttpServer
 
 _log = logging.getLogger(__name__)
-_WATCH = 1.0  # seconds between two looks at lock, endpoint, socket, parent and idleness
+_WATCH = 1.0  # seconds between two looks at endpoint, socket, token, parent and idleness
+_LOCK_WATCH = 0.2  # seconds between two looks at the lock: whoever finds none starts another server
 _SUCCESSOR_TIMEOUT = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
 _LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
 _DRAIN = 0.1
@@ -155,6 +158,7 @@ class Primary:
     async def _open_servers(self, mcp: McpServer) -> None:
         """Listen and publish: from here on CLI, hooks, PROXYs and HTTP are answered."""
         endpoint.ensure_token(self._directory)
+        self._token()
         path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
         if len(os.fsencode(path)) <= _SOCKET_PATH_MOST and sys.platform != "win32":
             self._remove_old_sockets()
@@ -208,6 +212,7 @@ class Primary:
     def _confirm_role(self) -> None:
         """Asked before every acknowledged write: do we still hold the lock that the path names?"""
         if self._lock is None or self._lock.holds_path():
+            self._token()  # made again when somebody removed it
             return
         fresh = OwnerLock(self._lock.path)
         try:
@@ -220,15 +225,29 @@ class Primary:
             raise HandingOver("another server took over; send it again")
         self._lock.release()
         self._lock = fresh
-        endpoint.ensure_token(self._directory)
+        self._recreate_files()
+
+    def _recreate_files(self) -> None:
+        """Write what the lock's directory holds again, from memory: somebody removed or moved it."""
+        session = self._app.session
+        self._token.restore()
         endpoint.publish(self._directory, self._announced)
-        if self._app.session.log is not None:
-            self._app.rewrite_log(self._app.session.log)
+        if session.log is not None:
+            self._app.rewrite_log(session.log)
+        with contextlib.suppress(StorageFailed):
+            config.store(self._directory, session.id, self._settings.session)
+        self._membership.release()
+        self._membership.acquire(shared=True)
+        logs.configure(self._settings.log_level)
+        _log.warning("the runtime directory was removed or moved; its files were written again from memory")
 
     async def _watch(self) -> None:
-        beat = boot_seconds()
+        beat = next_look = boot_seconds()
         while True:
-            await asyncio.sleep(_WATCH)
+            await asyncio.sleep(_LOCK_WATCH)
+            if boot_seconds() < next_look and (self._lock is None or self._lock.holds_path()):
+                continue
+            next_look = boot_seconds() + _WATCH
             try:
                 self._confirm_role()
                 await self._republish_endpoint()

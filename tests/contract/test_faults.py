@@ -17,6 +17,8 @@ QUICK: dict[str, Callable[[], Figures]] = {
     "recycled_pid": strangers.recycled_pid,
     "started_twice_and_for_a_moment": partial(hosts.started_twice_and_for_a_moment, 2),
     "does_not_read_its_stdout": hosts.does_not_read_its_stdout,
+    "somebody_moves_the_directory": hosts.somebody_moves_the_directory,
+    "another_server_at_the_directory": hosts.another_server_at_the_directory,
     "eight_recorders": partial(recorders.eight_recorders, 8, 40),
     "newer_code_takes_over": versions.newer_code_takes_over,
     "log_of_a_newer_format": versions.log_of_a_newer_format,

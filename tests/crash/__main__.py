@@ -74,6 +74,8 @@ def scenarios(factor: int) -> dict[str, Scenario]:
         "steps_of_a_day": clocks.steps_of_a_day,
         "suspend_of_a_day": clocks.suspend_of_a_day,
         "somebody_removes_the_files": hosts.somebody_removes_the_files,
+        "somebody_moves_the_directory": hosts.somebody_moves_the_directory,
+        "another_server_at_the_directory": hosts.another_server_at_the_directory,
         "replayed_payloads_up": partial(recorders.replayed_payloads, "up"),
         "replayed_payloads_down": partial(recorders.replayed_payloads, "down"),
         "replayed_payloads_killed": partial(recorders.replayed_payloads, "killed"),

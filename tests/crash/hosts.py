@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+from collections.abc import Callable
 
+from nudge import config
 from tests.crash.writers import Figures, start
-from tests.harness import Machine, eventually
+from tests.harness import Machine, eventually, is_alive
 
 
 def started_twice_and_for_a_moment(moments: int = 5) -> Figures:
@@ -78,6 +82,50 @@ def somebody_removes_the_files() -> Figures:
         primary.process.kill()
         assert proxy.call("nudge_get_hint", component="c", key="k")["hint"]["version"] == version
         return {"removals": version, "second_primaries": 0, "lost": 0}
+    finally:
+        machine.close()
+
+
+def somebody_moves_the_directory() -> Figures:
+    """The runtime directory is moved away, or removed, under a live PRIMARY: it is made again from memory, with the
+    same token, before long; nothing is lost, also by a kill -9 behind it."""
+    _recreated_after(shutil.rmtree)
+    _recreated_after(lambda path: os.rename(path, f"{path}.moved"))
+    return {"recreated": 2, "lost": 0}
+
+
+def _recreated_after(leave: Callable[[str], None]) -> None:
+    machine = Machine()
+    try:
+        pid = machine.http_only("--max-hints", "77").pid
+        machine.json("set", "c", "k", "v", "--global")
+        token = machine.cli("token").stdout
+        leave(machine.runtime)
+        eventually(lambda: os.path.isdir(machine.runtime) and _whole(machine), "the directory is there again")
+        assert machine.json("get", "c", "k")["hint"]["value"] == "v"
+        assert machine.json("status")["pid"] == pid and machine.pids() == [pid]
+        assert machine.cli("token").stdout == token
+        machine.json("set", "c", "k2", "v2", "--global")
+        os.kill(pid, signal.SIGKILL)
+        assert [machine.json("get", "c", key)["hint"]["value"] for key in ("k", "k2")] == ["v", "v2"]
+        stored = config.read_stored(machine.runtime)
+        assert stored is not None and stored.values["max_hints"] == "77"
+    finally:
+        machine.close()
+
+
+def another_server_at_the_directory() -> Figures:
+    """The same, and another server is there before PRIMARY has noticed: it steps down, and one server is left."""
+    machine = Machine()
+    try:
+        first = machine.http_only()
+        os.kill(first.pid, signal.SIGSTOP)
+        os.rename(machine.runtime, f"{machine.runtime}.moved")
+        second = machine.http_only()
+        os.kill(first.pid, signal.SIGCONT)
+        eventually(lambda: not is_alive(first.pid), "the first server has stepped down")
+        assert machine.ready().generation == second.generation and machine.json("status")["pid"] == second.pid
+        return {"servers": 1}
     finally:
         machine.close()
 
