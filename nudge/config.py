@@ -285,11 +285,13 @@ class Settings:
         """What the session was told, as text by name: what is stored of these settings."""
         self.warnings = tuple(warnings)
 
-    def describe_lifetime(self, meta: Mapping[str, Any]) -> str:
-        """How long a hint that is set now stays, for people."""
+    def describe_lifetime(self, meta: Mapping[str, Any], *, durable: bool = True) -> str:
+        """How long a hint that is set now stays, for people. `durable`: the server has a change log."""
         ttl = meta.get("ttl", "session")
         if meta.get("sensitivity") == "secret":
             return "in memory only, until the server process ends"
+        if not durable:
+            return "in memory only, until the server ends (changes.log cannot be written)"
         seconds = clock.parse_lifetime(ttl)
         if seconds is not None:
             return f"for {_span_text(seconds)}"

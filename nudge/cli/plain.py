@@ -319,18 +319,20 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
         params["if_match_version"] = options["if_match_version"]
     result = invocation.client().call("nudge.set_hint", params, context=context_params())
     console = invocation.console
-    console.result(result, _set_lines(console.pen, component, key, result["hint"], is_default_repo=is_default))
+    console.result(result, _set_lines(console.pen, component, key, result, is_default_repo=is_default))
     return EXIT_OK
 
 
-def _set_lines(pen: Pen, component: str, key: str, hint: dict[str, Any], *, is_default_repo: bool) -> Iterator[str]:
+def _set_lines(pen: Pen, component: str, key: str, result: dict[str, Any], *, is_default_repo: bool) -> Iterator[str]:
     from nudge import config
 
+    hint, note = result["hint"], result.get("note")  # the note says what the settings do not: the server has no log
+    kept = config.load_or_default()[0].describe_lifetime(hint.get("meta", {})) if note is None else note[len("kept ") :]
     yield pen.done(f"upserted hint {pen.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
     yield f"  score base: {output.score_base(hint)}"
-    note = " (this repo; --global for everywhere)" if is_default_repo else ""
-    yield f"  scope: {output.scope_text(output.scope_of(hint))}{note}"
-    yield f"  kept: {escape(config.load_or_default()[0].describe_lifetime(hint.get('meta', {})))}"
+    default = " (this repo; --global for everywhere)" if is_default_repo else ""
+    yield f"  scope: {output.scope_text(output.scope_of(hint))}{default}"
+    yield f"  kept: {escape(kept)}"
 
 
 def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str, Any]:

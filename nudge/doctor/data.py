@@ -11,11 +11,12 @@ from shlex import quote
 
 from nudge import config, limits, paths
 from nudge.clock import boot_id, boot_seconds
+from nudge.doctor.files import remove_command
 from nudge.doctor.model import OK, Finding, Repair, Snapshot, fail, ok, warn
-from nudge.errors import NudgeError, StorageFailed
+from nudge.errors import StorageFailed
 from nudge.ipc.lock import OwnerLock, is_free
 from nudge.storage import spool
-from nudge.storage.backup import examine, list_backups
+from nudge.storage.backup import damage_fix, latest_backup
 from nudge.storage.changelog import LogContents, damaged_copies, read_log
 from nudge.storage.sqlite import check, error_name, open_readonly, open_writable, scrub
 from nudge.text import format_size, format_span
@@ -33,7 +34,8 @@ def check_change_log(snapshot: Snapshot) -> Iterator[Finding]:
     try:
         contents = read_log(path)
     except StorageFailed as error:
-        yield fail(_LOG, f"{path} cannot be read: {error.message}", f"ls -l {quote(path)}")
+        fix = remove_command(path) if os.path.isdir(path) else f"ls -l {quote(path)}"
+        yield fail(_LOG, f"{path} cannot be read: {error.message}", fix)
         return
     if contents is None:
         yield ok(_LOG, "none: there is no session")
@@ -126,27 +128,13 @@ def _integrity(path: str) -> Finding:
 def _damage(path: str, problem: str) -> Finding:
     """With the command that restores the newest backup that can be used, if there is one."""
     message = f"{path} is damaged: {problem}"
-    latest = _latest_backup(path)
+    latest = latest_backup(path)
     if latest is None:
-        fix = f"nudge stop; mv {quote(path)} {quote(path + '.damaged')}  # there is no backup for nudge restore"
-        return fail(_HISTORY, message, fix)
+        return fail(_HISTORY, message, damage_fix(path))
     backup, observations = latest
     noun = "observation" if observations == 1 else "observations"
     question = f"Restore the backup {backup} ({observations} {noun})? The damaged history is kept."
     return fail(_HISTORY, message, f"nudge restore {quote(backup)}", _restore(backup), question)
-
-
-def _latest_backup(path: str) -> tuple[str, int] | None:
-    for candidate in sorted(filter(_is_backup, list_backups(path)), key=os.path.getmtime, reverse=True):
-        try:
-            return candidate, examine(candidate)["observations"]
-        except NudgeError:
-            continue
-    return None
-
-
-def _is_backup(path: str) -> bool:
-    return path.endswith(".db")
 
 
 def _restore(backup: str) -> Repair:

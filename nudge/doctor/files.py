@@ -85,11 +85,17 @@ def _file(check: str, path: str) -> Finding | None:
         return None
     if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
         kind = "belongs to another user" if stat.S_ISREG(status.st_mode) else "is not a regular file"
-        return fail(check, f"{path} {kind}", f"rm {quote(path)}")
+        return fail(check, f"{path} {kind}", remove_command(path))
     mode = stat.S_IMODE(status.st_mode)
     if not mode & _OTHERS:
         return None
     return warn(check, f"{path} can be read by others ({mode:04o})", f"chmod 600 {quote(path)}", chmod(path, 0o600))
+
+
+def remove_command(path: str) -> str:
+    """What takes `path` out of the way; a directory may hold something that is missed."""
+    is_directory = os.path.isdir(path) and not os.path.islink(path)
+    return f"mv {quote(path)} {quote(path + '.moved')}" if is_directory else f"rm {quote(path)}"
 
 
 def check_token(snapshot: Snapshot) -> Iterator[Finding]:
@@ -100,8 +106,7 @@ def check_token(snapshot: Snapshot) -> Iterator[Finding]:
     elif os.path.lexists(path):
         yield ok("token", f"{path} is accessible to you only")
     elif snapshot.status is not None:
-        message = "the file is gone: scripts cannot read the token of the running server"
-        yield fail("token", message, "nudge stop --force")
+        yield warn("token", "the file is gone; the server makes a new token within a second", "nudge token")
     else:
         yield ok("token", "none yet; the first server creates one")
 

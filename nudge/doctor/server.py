@@ -194,18 +194,27 @@ def check_server(snapshot: Snapshot) -> Iterator[Finding]:
     elif snapshot.status is None:
         yield ok("server", "none runs; one starts with the next command that needs it")
     else:
-        warnings = list(_server_warnings(snapshot.status))
+        warnings = list(_server_warnings(snapshot.status, os.path.join(snapshot.log_directory, "nudge.log")))
         answer = f"answers (pid {snapshot.status.get('pid')}, {snapshot.status.get('owner')})"
         yield from warnings or [ok("server", answer)]
 
 
-def _server_warnings(status: Mapping[str, Any]) -> Iterator[Finding]:
+_SAVE_AND_RESTART = "nudge export > hints.json; nudge stop --force; nudge import hints.json"
+
+
+def _server_warnings(status: Mapping[str, Any], log: str) -> Iterator[Finding]:
+    """Each with what helps. Where that is the fix of another line, a server that keeps hints in memory only must be
+    started again behind it."""
     read_only = (status.get("session") or {}).get("read_only")
     if read_only:
         yield warn("server", f"takes no changes: {read_only}", "nudge stop --forget")
     elif status.get("durability") == "none" and not status.get("warnings"):
-        yield warn("server", "keeps hints in memory only", "nudge stop --force")
+        yield warn("server", "keeps hints in memory only", _SAVE_AND_RESTART)
     for warning in status.get("warnings") or ():
-        yield warn("server", warning, "nudge status")
+        message, _, fix = warning.partition(". fix: ")
+        if fix in ("", "nudge doctor"):
+            in_memory = status.get("durability") == "none"
+            fix = f"what the other lines say; then {_SAVE_AND_RESTART}" if in_memory else f"tail {quote(log)}"
+        yield warn("server", message, fix)
     if status.get("last_error"):
-        yield warn("server", f"last error: {status['last_error']}", "nudge status")
+        yield warn("server", f"last error: {status['last_error']}", f"tail {quote(log)}")

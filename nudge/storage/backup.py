@@ -8,8 +8,9 @@ import os
 import sqlite3
 import time
 from itertools import count
+from shlex import quote
 
-from nudge.errors import Invalid, StorageFailed
+from nudge.errors import Invalid, NudgeError, StorageFailed
 from nudge.storage import migrations
 from nudge.storage.sqlite import JOURNALS, check, copy_to, error_name, open_backup
 
@@ -25,11 +26,36 @@ def new_backup(database: str) -> str:
     return next(path for number in count(1) if not os.path.lexists(path := f"{base}{f'-{number}' * (number > 1)}.db"))
 
 
+class DatabaseDamaged(StorageFailed):
+    """The database itself cannot be read whole."""
+
+
 def write_backup(connection: sqlite3.Connection, target: str) -> None:
-    """Copy the database into a new file. Raises StorageFailed, and leaves no file, when the database is damaged."""
+    """Copy the database into a new file. Raises DatabaseDamaged, and leaves no file, when it is damaged."""
     problems = _copy_sound(connection, target)
     if problems:
-        raise StorageFailed(f"the database is damaged ({problems[0]}); no backup was written. fix: nudge restore")
+        raise DatabaseDamaged(f"the database is damaged ({problems[0]})")
+
+
+def damage_fix(database: str) -> str:
+    """The command that helps a damaged database: it restores the newest usable backup, or makes room for a new one."""
+    latest = latest_backup(database)
+    if latest is None:
+        return (
+            f"nudge stop; mv {quote(database)} {quote(database + '.damaged')}  # there is no backup for nudge restore"
+        )
+    return f"nudge restore {quote(latest[0])}"
+
+
+def latest_backup(database: str) -> tuple[str, int] | None:
+    """The newest backup that can be used, and its number of observations."""
+    backups = [path for path in list_backups(database) if path.endswith(".db")]
+    for candidate in sorted(backups, key=os.path.getmtime, reverse=True):
+        try:
+            return candidate, examine(candidate)["observations"]
+        except NudgeError:
+            continue
+    return None
 
 
 def list_backups(database: str) -> list[str]:

@@ -138,14 +138,19 @@ async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | No
     )
     if call.door == "mcp":
         decision.result["note"] = _set_note(app, decision.result["hint"], is_default_scope)
+    elif app.session.log is None:
+        decision.result["note"] = f"kept {_lifetime(app, decision.result['hint'])}"
     return app.commit(decision, call)
 
 
 def _set_note(app: App, hint: dict[str, Any], is_default_scope: bool) -> str:
     """What an agent may not expect: the whole scope, and how long the hint lives."""
     widen = "; pass meta.scope {} for everywhere" if is_default_scope else ""
-    kept = app.session.settings.describe_lifetime(hint["meta"])
-    return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {kept}"
+    return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {_lifetime(app, hint)}"
+
+
+def _lifetime(app: App, hint: dict[str, Any]) -> str:
+    return app.session.settings.describe_lifetime(hint["meta"], durable=app.session.log is not None)
 
 
 def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from nudge.history.recent import recent_observations
 from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
 from nudge.security.paths import normalise_path
-from nudge.storage.backup import backup_folder, new_backup, write_backup
+from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.text import to_unicode
 from nudge.usecases.app import App
@@ -449,6 +449,9 @@ async def backup(app: App, params: Backup, _call: Call) -> Any:
     target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
     try:
         await database.read(lambda connection: write_backup(connection, target), timeout=None)
+    except DatabaseDamaged as error:
+        database.warning = f"{error.message}. fix: {damage_fix(database.path)}"
+        raise StorageFailed(f"no backup was written: {database.warning}") from None
     except FileExistsError:
         raise Invalid("exists already, and is not overwritten", field="path") from None
     except OSError as error:

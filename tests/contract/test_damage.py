@@ -43,6 +43,13 @@ def test_a_change_log_that_cannot_be_read(machine: Machine) -> None:
     assert value(machine, "test") == "make test"
     status = machine.json("status")
     assert status["durability"] == "none" and "memory" in status["warnings"][0]
+    again = machine.cli("set", "--global", "shop", "lint", "make lint")
+    assert "  kept: in memory only, until the server ends (changes.log cannot be written)\n" in again.stdout
+    checked = machine.cli("doctor", "--json").stdout
+    fixes = {finding["check"]: finding["fix"] for finding in json.loads(checked)["findings"] if finding.get("fix")}
+    path = os.path.join(machine.runtime, "changes.log")
+    assert fixes["files"] == fixes["change log"] == f"mv {path} {path}.moved"
+    assert fixes["server"].startswith("what the other lines say; then nudge export")
     assert os.path.isdir(os.path.join(machine.runtime, "changes.log"))
 
 
@@ -90,8 +97,13 @@ def test_a_backup_of_a_damaged_database_fails(machine: Machine) -> None:
         file.write(b"\xa5" * 8_192)
     target = machine.base / "copy.db"
     failed = machine.cli("backup", str(target))
-    assert failed.returncode == 3 and "damaged" in failed.stderr and "nudge restore" in failed.stderr
+    assert failed.returncode == 3 and "damaged" in failed.stderr and f"fix: nudge restore {kept}" in failed.stderr
     assert not target.exists()
+    assert "damaged" in " ".join(machine.json("status")["warnings"])
+    os.unlink(kept)
+    failed = machine.cli("backup", str(target))
+    assert "there is no backup for nudge restore" in failed.stderr and "fix: nudge stop; mv" in failed.stderr
+    Path(kept).write_bytes((machine.base / "sound.db").read_bytes())
     machine.cli("stop")
     checked = machine.cli("doctor")
     assert checked.returncode == 3 and f"fix: nudge restore {kept}" in " ".join(checked.stdout.split())

@@ -88,9 +88,9 @@ def test_a_token_that_others_could_write(make: Make, run: Path, held: Flock) -> 
 
 
 def test_no_token(make: Make) -> None:
-    """The first server makes one; a running one whose token is gone cannot be asked by scripts."""
+    """The first server makes one; a running one makes another when it is gone."""
     assert only(files.check_token(make())).level == "ok"
-    assert only(files.check_token(make(status={"pid": 1}))).level == "fail"
+    assert only(files.check_token(make(status={"pid": 1}))).level == "warn"
 
 
 def test_leftovers(make: Make, run: Path, held: Flock) -> None:
