@@ -159,10 +159,16 @@ def search(
 
 
 @verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
-@project_options
+@option(
+    "--project",
+    metavar="NAME",
+    help="Rank what happened in this project above the others (the current one).",
+    shell_complete=completion.projects,
+)
+@option("--all-projects", is_flag=True, help="Rank every project alike.")
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
-    """Edits rank above commands, those above everything else, and new above old."""
+    """Edits rank above commands, those above everything else, new above old, and this project above the others."""
     chosen = chosen_project(project, all_projects)
     fields = {**project_params(chosen), **params.given(limit=limit)}
     rows, more = _call_page(

@@ -145,7 +145,9 @@ def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> IncomingHint:
-    """A redacted hint has no value; every other rule holds for it too."""
+    """A redacted hint has no value; every other rule holds for it too. A bare text, written by hand, is the value."""
+    if isinstance(raw, str):
+        raw = {"value": raw}
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field=path)
     redacted = raw.get("redacted", False)

@@ -6,13 +6,14 @@ A call keeps its `once` key through every connection that it is sent on, so a lo
 from __future__ import annotations
 
 import os
+import sys
 import time
 from itertools import count
 
 from nudge import limits, paths
 from nudge.clock import boot_seconds
 from nudge.context import requested_env
-from nudge.errors import HandingOver, Invalid, RemoteError, Unavailable, WrongPort
+from nudge.errors import HandingOver, Invalid, NudgeError, RemoteError, Unavailable, WrongPort
 from nudge.ipc import endpoint, protocol
 from nudge.ipc.connection import Lost, TimedOut
 
@@ -84,7 +85,7 @@ def exchange(link: Connection, request: Request, environ: Mapping[str, str], dea
 class Client:
     """Talks to this machine's PRIMARY; finds it, and starts it where the call may."""
 
-    __slots__ = ("_autostart", "_directory", "_env", "_port")
+    __slots__ = ("_autostart", "_directory", "_env", "_environ", "_port")
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Client:
         autostart: bool = True,
     ) -> None:
         """`environ` says where the server is; `env`, if another, is what scopes that name a variable are told."""
-        self._env = environ if env is None else env
+        self._environ, self._env = environ, environ if env is None else env
         self._directory = paths.runtime_dir(environ)
         self._port = port
         self._autostart = autostart
@@ -149,16 +150,35 @@ class Client:
     def _connect(self, start: bool) -> Connection:
         from nudge.ipc import spawn  # late: a hook starts no server by this way
 
+        is_first = not os.path.lexists(os.path.join(self._directory, paths.SETTINGS))
         if start:
             paths.ensure_private_dir(self._directory)
         elif os.path.lexists(self._directory):
             paths.check_private_dir(self._directory)  # looking whether the lock is free would leave a file there
-        link = spawn.ensure_primary(self._directory, start=start, port=self._port, wait_for_upgrade=True)
+        on_started = self._report_settings if is_first else lambda _: None
+        link = spawn.ensure_primary(
+            self._directory, start=start, port=self._port, wait_for_upgrade=True, on_started=on_started
+        )
         link.greet("cli")
         if self._port is not None and self._port != (port := link.endpoint.port):
             link.close()
             raise WrongPort(f"port {self._port} is not where the running Nudge server listens ({port}); leave out -p")
         return link
+
+    def _report_settings(self, started: Endpoint) -> None:
+        """Say which settings of this command's environment the session's first server, which it started, does not
+        have."""
+        from nudge import config
+
+        try:
+            differences = config.differences(self._environ, port=started.port)
+        except NudgeError:  # a value that does not parse: a command that uses it says so
+            return
+        if differences:
+            sys.stderr.write(
+                f"nudge: started a server, which takes no settings from a command's environment. Not taken: "
+                f"{', '.join(differences)}. To apply them: nudge stop, then nudge serve --daemon\n"
+            )
 
 
 def _encode_params(params: Mapping[str, Any]) -> bytes:

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nudge.ipc.endpoint import Endpoint
 
@@ -43,9 +43,10 @@ def ensure_primary(
     port: int | None = None,
     arguments: Sequence[str] = (),
     wait_for_upgrade: bool = False,
+    on_started: Callable[[Endpoint], None] = lambda _: None,
 ) -> Connection:
     """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given,
-    with these `arguments` for `nudge serve`.
+    with these `arguments` for `nudge serve`; `on_started` is then called with its endpoint.
 
     An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is
     waited for. One of an older version is replaced; a command waits for that, which ends too soon to see it through.
@@ -61,6 +62,8 @@ def ensure_primary(
                 is_older = endpoint.is_newer(__version__, link.endpoint.version or "")
                 successor = start_successor(directory, link.endpoint.generation) if start and is_older else None
                 if successor is None or not wait_for_upgrade:
+                    if starter.has_started:
+                        on_started(link.endpoint)
                     return link
                 link.close()
                 successor.join(limits.CALL_TIMEOUT)
@@ -133,6 +136,11 @@ class Starter:
     def is_waiting(self) -> bool:
         """Whether a start is under way, ours or another's."""
         return self._child is not None or self._waiting_since is not None
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the server was started by us."""
+        return self._child is not None
 
     @property
     def holds_lock(self) -> bool:

@@ -284,3 +284,24 @@ def test_stored_settings_are_read_by_hooks(make_machine: Callable[..., Machine])
     machine = make_machine()
     machine.http_only(NUDGE_DB=str(machine.base / "elsewhere.db"))
     assert config.database_file(machine.environ) == str(machine.base / "elsewhere.db")
+
+
+def test_a_command_says_which_settings_its_server_does_not_take(machine: Machine) -> None:
+    """It starts the first server of a session: what its environment sets, and how to apply it, is said once. A hook
+    says nothing."""
+    config_file = machine.base / "config.toml"
+    config_file.write_text(f"port = {machine.environ.pop('NUDGE_PORT')}\n")
+    machine.environ |= {"NUDGE_CONFIG": str(config_file), "NUDGE_MAX_HINTS": "77"}
+    del machine.environ["NUDGE_LOG_LEVEL"]
+    machine.store_settings({})
+    shutil.rmtree(machine.runtime)
+    first = machine.cli("set", "--global", "shop", "test", "make test")
+    assert first.returncode == 0 and "max_hints" not in machine.json("status")["settings"]
+    assert "Not taken: NUDGE_MAX_HINTS=77 (the server has 5000)" in first.stderr and "serve --daemon" in first.stderr
+    assert machine.cli("get", "shop", "test").stderr == ""
+    machine.cli("stop", "--forget")
+    eventually(lambda: not machine.pids(), "the server is gone")
+    shutil.rmtree(machine.runtime)
+    event = {"session_id": "s", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}
+    recorded = machine.cli("record", stdin=json.dumps(event))
+    assert recorded.returncode == 0 and recorded.stderr == ""

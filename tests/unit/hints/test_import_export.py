@@ -145,6 +145,13 @@ def test_a_hand_written_file_is_taken_and_an_edited_one_changes_what_it_says() -
     assert (hint["value"], hint["version"], hint["created_at"]) == ("edited", 2, iso(NOW))
 
 
+def test_a_bare_text_in_a_hand_written_file_is_the_value() -> None:
+    """`"lint": "npm run lint"` says all there is to say."""
+    store = new_store()
+    assert load(store, {"components": {"api": {"hints": {"lint": "npm run lint"}}}})["imported"] == 1
+    assert finish(store.get(NOW, "api", "lint"))["hint"]["value"] == "npm run lint"
+
+
 def test_an_export_calls_itself_1_1_when_it_holds_a_list_of_variants() -> None:
     """And 1.0 when not; a file of 1.0 that holds one is still taken."""
     store = new_store()
@@ -275,7 +282,7 @@ def test_no_default_ttl_is_added() -> None:
         ({"schema_version": "1.0", "components": {"api": {"hints": []}}}, "payload.components.api.hints"),
         ({"schema_version": "1.0", "components": {" api": {"hints": {}}}}, "payload.components. api"),
         (payload_with({"": {"value": "x"}}), "payload.components.api.hints."),
-        (payload_with({"build": "make"}), "payload.components.api.hints.build"),
+        (payload_with({"build": 5}), "payload.components.api.hints.build"),
         (payload_with({"build": {}}), "payload.components.api.hints.build.value"),
         (payload_with({"build": {"value": "x", "colour": 1}}), "payload.components.api.hints.build.colour"),
         (payload_with({"build": {"value": "x", "redacted": 1}}), "payload.components.api.hints.build.redacted"),

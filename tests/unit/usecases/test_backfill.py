@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def test_the_past_is_recorded(tmp_path: Path) -> None:
     assert server.contents("user_prompt") == ["please do it", "/hello world", "forked"]
     assert server.contents("command_error") == ["ls nosuchfile; exit 3"]
     assert {row[0] for row in server.rows("project")} == {"/home/u/proj"}
+
+
+def test_backfilled_sessions_are_closed(desk: Desk) -> None:
+    """A session of long ago has an end, so that nobody is told it is still at work; one of just now has none yet."""
+    desk.script("old").commands("a")
+    desk.script("new", at=time.time() - 60).commands("b")
+    desk.backfill()
+    sessions = dict(desk.server.connection.execute("SELECT id, ended_at FROM sessions").fetchall())
+    assert sessions["old"] is not None and sessions["new"] is None
 
 
 def test_what_hooks_recorded_is_not_recorded_again(tmp_path: Path) -> None:
