@@ -294,9 +294,7 @@ async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         hidden = _hidden(connection, private, params, call)
-        trace = views.trace(
-            connection, params.session_id, params.before, params.after, params.limit, hidden=hidden
-        )
+        trace = views.trace(connection, params.session_id, params.before, params.after, params.limit, hidden=hidden)
         projects.Names(connection).show([trace])
         return trace
 

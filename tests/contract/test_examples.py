@@ -18,6 +18,7 @@ PYTHON = sorted(EXAMPLES.glob("*.py"))
 
 
 def _run(machine: Machine, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    machine.store_settings({})
     return subprocess.run(
         command,
         cwd=machine.base,
