@@ -138,7 +138,7 @@ async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | No
     )
     if call.door == "mcp":
         decision.result["note"] = _set_note(app, decision.result["hint"], is_default_scope)
-    elif app.session.log is None:
+    elif call.door == "cli" and app.session.log is None:
         decision.result["note"] = f"kept {_lifetime(app, decision.result['hint'])}"
     return app.commit(decision, call)
 
