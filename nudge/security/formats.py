@@ -83,13 +83,39 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("prefect-token", ("pnu_", "pnb_"), ALNUM, 36, ANY),
     ("dbt-token", ("dbtc_", "dbtu_"), WORD + "=", 30, ANY),
     ("retool-token", ("retool_",), WORD, 24, ANY),
+    ("gitpod-token", ("gitpod_pat_",), DOTTED, 24, ANY),
+    ("codesandbox-token", ("csb_v1_",), WORD, 30, ANY),
+    ("openvsx-token", ("ovsxp_", "ovsxat_"), UUID, 30, ANY),
+    ("wakatime-key", ("waka_", "waka_sec_", "waka_tok_"), WORD, 32, ANY),
+    ("thunderstore-token", ("tss_",), ALNUM, 30, ANY),
+    ("aikido-token", ("AIK_CI_", "AIK_SECRET_", "AIK_RUNTIME_"), ALNUM + "_", 20, ANY),
+    ("endorlabs-key", ("endr+",), ALNUM, 16, ANY),
+    ("stackhawk-key", ("hawk.",), WORD + ".", 36, ANY),
+    ("veracode-key", ("vera01ei-", "vera01es-", "vera01gi-", "vera01gs-"), UUID, 32, ANY),
+    ("raycast-token", ("rca_",), ALNUM, 30, ANY),
+    ("devcycle-key", ("dvc_server_", "dvc_mobile_", "dvc_client_"), WORD, 24, ANY),
+    ("blockprotocol-key", ("b10ck5.",), HEXES + ".-", 40, ANY),
+    ("oculus-token", ("OC|",), ALNUM + "|", 30, ANY),
+    ("rootly-key", ("rootly_",), HEX, 40, ANY),
+    ("localstack-token", ("ls-",), ALNUM + "-", 24, 60),
     # Models and their tools
     ("anthropic-key", ("sk-ant-",), WORD, 16, ANY),
     ("openai-key", ("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-", "sk-service-"), WORD, 20, ANY),
     ("openrouter-key", ("sk-or-",), WORD, 20, ANY),
     ("langfuse-key", ("sk-lf-", "pk-lf-"), UUID, 32, ANY),
     ("helicone-key", ("sk-helicone-", "pk-helicone-"), WORD, 20, ANY),
+    ("langwatch-key", ("sk-lw-", "pk-lw-"), WORD, 20, ANY),
     ("openai-key", ("sk-",), ALNUM, 20, ANY),
+    ("litellm-key", ("sk-",), WORD + ":", 20, ANY),
+    ("llamacloud-key", ("llx-",), ALNUM, 30, ANY),
+    ("factory-key", ("fk-",), WORD, 32, ANY),
+    ("luma-key", ("luma-",), UUID, 60, ANY),
+    ("cartesia-key", ("sk_car_",), ALNUM, 16, ANY),
+    ("browserbase-key", ("bb_live_", "bb_test_"), WORD, 16, ANY),
+    ("retell-key", ("key_",), HEX, 28, 40),
+    ("friendli-token", ("flp_",), ALNUM, 30, ANY),
+    ("anyscale-key", ("esecret_", "aph0_"), ALNUM, 20, ANY),
+    ("morph-key", ("sk-morph-",), WORD, 20, ANY),
     ("openai-session", ("sess-",), ALNUM, 40, ANY),
     ("langsmith-key", ("lsv2_", "ls__"), ALNUM + "_", 32, ANY),
     ("groq-key", ("gsk_",), ALNUM, 40, ANY),
@@ -171,10 +197,15 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("ngrok-token", ("ngrok_", "cr_2", "ak_2"), ALNUM, 24, ANY),
     ("terraform-token", ("tfr_", "tfe_"), ALNUM, 40, ANY),
     ("spacelift-token", ("spacelift_",), ALNUM, 30, ANY),
+    ("alibaba-sts-key", ("STS.",), ALNUM, 20, ANY),
+    ("upcloud-token", ("ucat_",), ALNUM, 24, ANY),
+    ("exoscale-key", ("EXO",), HEX, 24, ANY),
+    ("tigris-key", ("tid_", "tsec_"), WORD, 20, ANY),
+    ("netbird-token", ("nbp_",), ALNUM, 30, ANY),
     # Secrets and identity
     ("vault-token", ("hvs.", "hvb.", "hvr."), WORD, 20, ANY),
     ("doppler-token", ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."), DOTTED, 36, ANY),
-    ("1password-key", ("A3-",), UPPER + "-", 28, 36),
+    ("1password-key", ("A3-",), UPPER + "-", 28, 40),
     ("1password-token", ("ops_eyJ",), BASE64, 60, ANY),
     ("age-key", ("AGE-SECRET-KEY-1",), UPPER, 50, ANY),
     ("infisical-token", ("st.",), ALNUM + ".-", 60, ANY),
@@ -190,6 +221,15 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("adobe-secret", ("p8e-", "p8-"), WORD, 30, ANY),
     ("intra42-secret", ("s-s4t2ud-", "s-s4t2af-"), HEX, 64, ANY),
     ("defined-key", ("dnkey-",), WORD + "=", 60, ANY),
+    ("ory-token", ("ory_pat_", "ory_at_", "ory_rt_", "ory_ac_", "ory_st_", "ory_wak_", "ory_apikey_"), DOTTED, 20, ANY),
+    ("authress-key", ("sc_", "ext_"), DOTTED + "+/", 60, ANY),
+    ("permit-key", ("permit_key_",), ALNUM, 30, ANY),
+    ("arcjet-key", ("ajkey_",), ALNUM, 20, ANY),
+    ("persona-key", ("persona_production_", "persona_sandbox_"), WORD, 24, ANY),
+    ("onfido-token", ("api_live.", "api_sandbox.", "api_live_us.", "api_live_ca."), WORD + ".", 24, ANY),
+    ("nightfall-key", ("NF-",), ALNUM, 32, 32),
+    ("jwt-base64", ("ZXlKaGJHY2lPaU", "ZXlKMGVYQWlPaU", "ZXlKcmFXUWlP"), BASE64, 40, ANY),
+    ("keygen-token", ("activ-", "admin-", "prod-", "user-", "env-"), HEX + "v", 66, ANY),
     # Observability and analytics
     ("grafana-token", ("glc_",), BASE64, 32, ANY),
     ("grafana-token", ("glsa_",), ALNUM + "_", 36, ANY),
@@ -211,6 +251,17 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("metabase-key", ("mb_",), BASE64, 40, ANY),
     ("hex-token", ("hxtp_", "hxtw_"), ALNUM, 40, ANY),
     ("appsmith-key", ("pk_appsmith_",), WORD, 20, ANY),
+    ("axiom-token", ("xaat-", "xapt-", "xait-"), UUID, 32, ANY),
+    ("datadog-client-token", ("pub",), HEX, 32, 32),
+    ("coralogix-key", ("cxtp_", "cxup_", "cxth_", "cxuw_"), ALNUM, 20, ANY),
+    ("honeybadger-key", ("hbp_", "hbt_"), ALNUM, 30, ANY),
+    ("logicmonitor-token", ("lmb_", "lma_"), BASE64, 30, ANY),
+    ("firehydrant-token", ("fhb-",), HEX, 32, ANY),
+    ("uptimekuma-key", ("uk1_",), WORD, 30, ANY),
+    ("pagerduty-key", ("pdus+", "pdeu+"), ALNUM + "_-+", 16, ANY),
+    ("lightdash-token", ("ldpat_", "ldsvc_"), HEX, 32, ANY),
+    ("census-token", ("secret-token:",), WORD + ":.", 16, ANY),
+    ("samsara-token", ("samsara_api_", "samsara_oa_"), ALNUM, 20, ANY),
     # Payments and commerce
     ("stripe-key", ("sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"), WORD, 10, ANY),
     ("stripe-webhook", ("whsec_",), BASE64, 16, ANY),
@@ -237,7 +288,16 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("polar-token", ("polar_oat_", "polar_pat_", "polar_whs_"), ALNUM, 30, ANY),
     ("shopify-token", ("shpat_", "shpca_", "shppa_", "shpss_", "shpua_", "shptka_", "shpit_"), HEXES, 32, ANY),
     ("woocommerce-key", ("ck_", "cs_"), HEX, 40, 40),
-    ("freemius-key", ("sk_",), ALNUM, 24, 40),
+    ("freemius-key", ("sk_",), WORD + "=", 24, ANY),
+    ("crossmint-key", ("sk_production_", "sk_staging_", "sk_development_"), WORD, 20, ANY),
+    ("brex-token", ("bxt_",), WORD, 24, ANY),
+    ("ramp-token", ("ramp_tok_", "ramp_sec_", "ramp_business_tok_"), ALNUM, 24, ANY),
+    ("mercury-token", ("mercury_production_", "mercury_sandbox_"), WORD, 24, ANY),
+    ("rainforest-key", ("apikey_", "sbx_apikey_"), WORD, 32, ANY),
+    ("imagekit-key", ("private_",), ALNUM + "+/=", 24, 40),
+    ("orb-key", ("orb_live_", "orb_test_"), WORD, 20, ANY),
+    ("creem-key", ("creem_",), ALNUM, 16, ANY),
+    ("dub-key", ("dub_",), ALNUM, 20, ANY),
     ("alpaca-key", ("PK", "AK"), UPPER, 18, 18),
     # Messages, mail, people
     ("slack-token", ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxc-", "xoxd-"), WORD + "%", 10, ANY),
@@ -245,6 +305,20 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str, int, int], ...] = (
     ("sendgrid-key", ("SG.",), WORD + ".", 40, ANY),
     ("mailgun-key", ("key-", "pubkey-"), HEX, 32, 32),
     ("brevo-key", ("xkeysib-", "xsmtpsib-"), ALNUM + "-", 40, ANY),
+    ("mailersend-token", ("mlsn.",), ALNUM, 32, ANY),
+    ("twitch-token", ("oauth:",), LOWER, 30, 30),
+    ("telnyx-key", ("KEY0",), ALNUM + "_", 40, ANY),
+    ("pubnub-key", ("sec-c-", "sub-c-", "pub-c-"), BASE64, 36, ANY),
+    ("smtp2go-key", ("api-",), HEXES, 32, 32),
+    ("ntfy-token", ("tk_",), LOWER, 29, 29),
+    ("height-key", ("secret_",), LOWER, 40, ANY),
+    ("tally-key", ("tly-",), ALNUM, 24, ANY),
+    ("knock-key", ("sk_test_", "sk_live_"), WORD, 24, ANY),
+    ("close-key", ("api_",), ALNUM + ".", 40, 50),
+    ("builder-key", ("bpk-",), HEX, 32, ANY),
+    ("porkbun-key", ("sk1_", "pk1_"), HEX, 40, ANY),
+    ("backblaze-key", ("K00",), BASE64, 28, 28),
+    ("yandex-api-key", ("dict.1.1.", "pdct.1.1.", "trnsl.1.1."), LOWER + "TZ.", 40, ANY),
     ("resend-key", ("re_",), ALNUM + "_", 24, 40),
     ("mandrill-key", ("md-",), WORD, 22, 22),
     ("twilio-key", ("SK",), HEXES, 32, 32),
@@ -305,7 +379,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
         )
         for mark in ("+ASt", "AzFu", "AzSe", "ACDb", "AzCa", "AIoT", "+ACR", "+ASb", "+AEh", "+ARm", "+ABa", "+AMC")
     ),
-    ("azure-sas", "sig=", r"(?i)[?&;]sig=(?P<secret>[A-Za-z0-9%/+]{30,}={0,2})"),
+    ("azure-sas", "sig=", r"(?i)[?&;]sig=(?P<secret>[A-Za-z0-9%/+_-]{30,}={0,2})"),
     ("aws-presigned-url", "X-Amz-", r"(?i)X-Amz-(?:Signature|Security-Token)=(?P<secret>[A-Za-z0-9%/+=_-]{32,})"),
     ("google-presigned-url", "X-Goog-Signature", r"X-Goog-Signature=(?P<secret>[0-9a-fA-F]{32,})"),
     ("presigned-url", "ignature=", r"[?&]Signature=(?P<secret>[A-Za-z0-9%/+=_~-]{24,})"),
@@ -313,7 +387,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("newrelic-license", "NRAL", r"(?<![A-Za-z0-9])(?:[0-9a-f]{36}|[a-z]{2}\d\dx{2}[0-9a-f]{30})NRAL(?![A-Za-z0-9])"),
     ("maxmind-key", "_mmk", r"(?<![A-Za-z0-9])[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
     ("mailchimp-key", "-us", r"(?<![0-9a-f])[0-9a-f]{32}-us\d{1,2}(?!\d)"),
-    ("mailgun-key", "-", r"(?<![0-9a-f-])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])"),
+    ("mailgun-key", "-", r"(?<![0-9a-h-])[0-9a-h]{32}-[0-9a-h]{8}-[0-9a-h]{8}(?![0-9a-h-])"),
     ("asana-token", "/", r"(?<![\w/.])[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}(?![0-9a-f])"),
     ("clickup-token", "pk_", r"(?<![A-Za-z0-9])pk_\d{5,12}_[A-Z0-9]{32}"),
     ("rapidapi-key", "jsn", r"(?<![A-Za-z0-9])[a-z0-9]{10}msh[a-z0-9]{15}p1[a-z0-9]{6}jsn[a-z0-9]{12}"),
@@ -365,6 +439,35 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     ("wecom-webhook", "/cgi-bin/webhook/", r"/cgi-bin/webhook/send\?key=(?P<secret>[0-9a-f-]{30,})"),
     ("mattermost-webhook", "/hooks/", r"mattermost[\w.-]*(?::\d+)?/hooks/(?P<secret>[a-z0-9]{26})(?![a-z0-9])"),
     ("sidekiq-login", "contribsys", r"(?i)contribsys\S{0,20}[=:\s]{1,3}(?P<secret>[0-9a-f]{8}:[0-9a-f]{8})"),
+    (
+        "putty-key",
+        "PuTTY-User-Key-File",
+        r"PuTTY-User-Key-File-\d:[\s\S]{0,20000}?Private-Lines:(?P<secret>(?:\s{1,2}\S+)+)",
+    ),
+    ("fal-key", ":", r"(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]{32}(?![0-9a-f])"),
+    ("deepl-key", ":fx", r"(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:fx(?![A-Za-z0-9])"),
+    (
+        "bitwarden-token",
+        ".",
+        r"(?<![\w.-])0\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[A-Za-z0-9]{20,60}:[A-Za-z0-9+/]{20,}={0,2}",
+    ),
+    ("convex-key", "|", r"(?<![\w-])(?:prod|dev|preview|project):[\w:-]{2,80}\|(?P<secret>[A-Za-z0-9+/=]{24,})"),
+    ("mapbox-token", "k.", r"(?<![\w.-])[ps]k\.[A-Za-z0-9]{50,}\.[\w-]{20,}(?![\w-])"),
+    ("infura-key", "infura.io/", r"infura\.io/(?:ws/)?v3/(?P<secret>[0-9a-f]{32})(?![0-9a-f])"),
+    ("alchemy-key", "alchemy", r"alchemy(?:api)?\.(?:com|io)/(?:nft/)?v\d/(?P<secret>[\w-]{24,})"),
+    ("quicknode-key", "quiknode.pro/", r"quiknode\.pro/(?P<secret>[0-9a-f]{32,})"),
+    ("airtable-webhook", "genericWebhook/", r"genericWebhook/(?P<secret>app\w{14}/wfl\w{14}/wtr\w{14})"),
+    ("openweather-key", "appid=", r"(?i)[?&]appid=(?P<secret>[0-9a-f]{32})(?![0-9a-f])"),
+    (
+        "pgpass-line",
+        ":5432:",
+        r"(?m)(?<![\w.*:-])[\w.*-]{1,100}:5432:[\w.*-]{1,64}:[\w.*@-]{1,64}:(?P<secret>[^\s:$\"'`]{6,100})",
+    ),
+    (
+        "pgpass-line",
+        ":*:",
+        r"(?m)(?<![\w.*:-])[\w.*-]{1,100}:(?:\d{1,5}|\*):(?:\*|\w{1,64}):[\w.*@-]{1,64}:(?P<secret>[^\s:*$\"'`]{6,100})",
+    ),
     ("jenkins-token", "11", r"(?<![A-Za-z0-9])11[0-9a-f]{32}(?![A-Za-z0-9])"),
 )
 
@@ -375,16 +478,36 @@ _AMBIGUOUS = frozenset(
         *("cio", "key", "ak-", "as-", "fw_", "re_", "sk", "PK", "AK", "SK", "BSA", "pa-", "md-", "b_", "ak_", "uak_"),
         *("live_", "test_", "sandbox_", "sk_", "local-", "mb_", "ess_", "YCA", "YCM", "YCN", "secret-", "console-"),
         *("AKID", "GOOG", "SCW", "pat_", "sat_", "lk-", "api-", "cli-", "K10", "st.", "pat.", "sat.", "ws-", "retool_"),
-        *("fnA", "fnE", "AQE", "secret_", "packagist_", "perm-", "perm:"),
+        *("fnA", "fnE", "AQE", "secret_", "packagist_", "perm-", "perm:", "fk-", "ls-", "sc_", "ext_", "STS.", "K00"),
+        *("tk_", "oauth:", "api_", "private_", "apikey_", "rca_", "dub_", "tid_", "hbp_", "hbt_", "sess-"),
     )
 )
 _UPPER_ONLY = frozenset(("PK", "AK", "SCW", "GOOG"))
-_LOWER_ONLY = frozenset(("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "test_", "sk_", "packagist_"))
-_MASKS = ("xxxx", "****", "....", "____", "your", "example", "placeholder", "changeme", "replace", "redacted", "dummy")
+_LOWER_ONLY = frozenset(
+    (
+        *("api-", "cli-", "K10", "ws-", "md-", "SK", "live_", "test_", "sk_", "packagist_", "st.", "tk_", "oauth:"),
+        *("secret_", "apikey_", "sess-"),
+    )
+)
+# Kinds whose characters are those of file names: their tokens have digits, small and capital letters.
+_STRICT = frozenset(("litellm-key",))
+_MASKS = (
+    *("xxxx", "****", "....", "____", "your", "example", "placeholder", "changeme", "replace", "redacted", "dummy"),
+    *("notareal", "not-a-", "not_a_", "fake", _LOWER),
+)
+# What has the shape of an unknown vendor's token, but is a public id: of Stripe, OpenAI, Vercel; or a digest.
+_PUBLIC = frozenset(
+    (
+        *("sha1", "sha224", "sha256", "sha384", "sha512", "md5", "nonce", "cs", "pi", "seti", "pk", "chatcmpl", "cmpl"),
+        *("file", "msg", "resp", "call", "toolu", "req", "thread", "run", "asst", "dpl", "prj", "user", "org", "evt"),
+        *("chunk", "index", "main", "vendor", "app", "assets", "build", "cache", "hash", "id", "uid", "ref", "etag"),
+    )
+)
 _SHORTEST = 14  # characters of a token with its prefix
+_SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
 _BETWEEN_WORDS = "\"'`<>()[]{}"
 _LONG_RUN, _LONG_NUMBER = 21, 15
-_COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn"))
+_COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k.", ":fx"))
 _compiled: dict[str, re.Pattern[str]] = {}
 _by_start: dict[str, list[tuple[str, str, str, int, int]]] = {}
 
@@ -393,16 +516,40 @@ def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield start, end and kind of each vendor token in the text; the same token may come under two kinds."""
     by_start = _index()
     end = 0
-    for at, _ in _runs(text):
+    for at, run in _runs(text):
         if at < end:
             continue
         for kind, prefix, characters, fewest, most in by_start.get(text[at : at + 2], ()):
             if text.startswith(prefix, at):
-                end, is_token = _measure(text, at, prefix, characters, fewest, most)
+                strict = kind in _STRICT
+                stop, is_token = _measure(text, at, prefix, characters, fewest, most, strict=strict)
+                end = max(end, stop)
                 if is_token:
-                    yield at, end, kind
+                    yield at, stop, kind
                     break
+        else:
+            if len(run) >= _SHORTEST_UNKNOWN and text[at - 1 : at] in ("_", "-"):
+                start = _start_of_prefix(text, at)
+                if start < at and _is_mixture(run) and not _is_mask(run):
+                    end = _end_of_word(text, at + len(run))
+                    yield start, end, "token"
     yield from _find_shapes(text)
+
+
+def _start_of_prefix(text: str, at: int) -> int:
+    """Return where a vendor's prefix that ends at `at` starts: `acme_live_`; `at` when there is none."""
+    before = text[max(0, at - 24) : at]
+    prefix = before[len(before.rstrip(WORD)) :]
+    first, *_ = words = prefix.replace("-", "_").split("_")[:-1]
+    boundary = text[at - len(prefix) - 1 : at - len(prefix)]
+    is_prefix = len(words) <= 3 and all(word.isalnum() and len(word) <= 10 for word in words) and first[:1].isalpha()
+    is_public = first.lower() in _PUBLIC or len(first) < 2 or boundary in ("/", ".", "+", "%", "#")
+    return at - len(prefix) if is_prefix and not is_public and len(prefix) < 24 else at
+
+
+def _end_of_word(text: str, at: int) -> int:
+    rest = text[at : at + 512]
+    return at + len(rest) - len(rest.lstrip(WORD + "="))
 
 
 def _runs(text: str) -> Iterator[tuple[int, str]]:
@@ -422,22 +569,39 @@ def _runs(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _OnlyAlnum(dict[int, str]):
-    """A table for `str.translate` that replaces everything but ASCII letters and digits by a blank."""
+    """A table for `str.translate` that replaces every character that it does not have by a blank."""
 
     def __missing__(self, code: int) -> str:
         return " "
 
 
 _ONLY_ALNUM = _OnlyAlnum({ord(char): char for char in ALNUM})
+_ONLY_WORD = _OnlyAlnum({ord(char): char for char in WORD})
 
 
-def _is_long(run: str) -> bool:
-    """Return whether only generators make runs like this."""
-    return len(run) >= _LONG_RUN or (len(run) >= _LONG_NUMBER and _has_long_number(run))
+def _has_long_run(text: str) -> bool:
+    """Return whether the text has a run of characters that only generators make, UUIDs excepted."""
+    return any(
+        len(run) >= _LONG_RUN or (len(run) >= _LONG_NUMBER and _has_long_number(run)) for _, run in _runs(text)
+    ) or any(map(_is_generated_word, _words(text)))
 
 
 def _has_long_number(run: str) -> bool:
     return any(run[at : at + _LONG_NUMBER].isdigit() for at in range(len(run) - _LONG_NUMBER + 1))
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the long runs of letters, digits, dashes and underscores, and each `uuid:...`."""
+    for word in text.split():
+        if len(word) >= _LONG_RUN:
+            for part in word.translate(_ONLY_WORD).split():
+                if len(part) >= _LONG_RUN:
+                    yield part
+
+
+def _is_generated_word(word: str) -> bool:
+    """Return whether a word with dashes or underscores looks random; a UUID only when a colon follows in its kinds."""
+    return word.lower() != word != word.upper() and any(map(word.count, _DIGITS)) and not _is_name(word)
 
 
 def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
@@ -448,7 +612,7 @@ def _find_shapes(text: str) -> Iterator[tuple[int, int, str]]:
         if mark in _COMMON_MARKS:
             # A colon or a dash is in every text: look first for a run of characters that only generators make.
             if has_long_run is None:
-                has_long_run = any(_is_long(run) for _, run in _runs(text))
+                has_long_run = _has_long_run(text)
             if not has_long_run:
                 continue
         for match in _compile(pattern).finditer(text):
@@ -472,10 +636,12 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return _compiled.get(pattern) or _compiled.setdefault(pattern, re.compile(pattern))
 
 
-def _measure(text: str, at: int, prefix: str, characters: str, fewest: int, most: int) -> tuple[int, bool]:
+def _measure(
+    text: str, at: int, prefix: str, characters: str, fewest: int, most: int, *, strict: bool
+) -> tuple[int, bool]:
     """Return where to look on, and whether a token of this format stands from `at` to there."""
     before = text[at - 1 : at]
-    ambiguous = prefix in _AMBIGUOUS
+    ambiguous = strict or prefix in _AMBIGUOUS
     if before.isalnum() or (ambiguous and before in ("_", "-", ".", "/")):
         return at, False
     start = at + len(prefix)
@@ -483,28 +649,59 @@ def _measure(text: str, at: int, prefix: str, characters: str, fewest: int, most
     body = rest[: len(rest) - len(rest.lstrip(characters))]
     # A long run is not measured again from each place inside it: that would take quadratic time.
     skip = start + len(body) if len(body) > _LONG_BODY else at
-    body = body.rstrip(".-") if most == ANY else body
+    body = body.rstrip(".-:") if most == ANY else body
     end = start + len(body)
     if not fewest <= len(body) <= most or (most != ANY and text[end : end + 1].isalnum()):
         return skip, False
-    if _is_mask(body) or (ambiguous and not _is_generated(body, prefix)):
+    if _is_mask(body) or (ambiguous and not _is_generated(body, prefix)) or (strict and not _is_mixture(body)):
         return skip, False
     return end, True
 
 
 def _is_generated(body: str, prefix: str) -> bool:
     """Return whether the text has the mixture of characters that a random generator makes, and no name has."""
-    if body.isdigit():
+    if body.isdigit() or _is_name(body):
         return False
     if not any(map(body.count, _DIGITS)):
-        capitals = sum(now.isupper() and not before.isupper() for before, now in pairwise(body))
-        return body.isalpha() and len(body) >= 20 and capitals * 6 > len(body)
+        return _has_scattered_capitals(body)
     if prefix in _UPPER_ONLY:
         return body.upper() == body
     return prefix in _LOWER_ONLY or (body != body.lower() and body != body.upper())
 
 
+def _is_mixture(body: str) -> bool:
+    """Return whether digits, small and capital letters are mixed, as in no word and no name."""
+    digits = sum(map(body.count, _DIGITS))
+    if digits == 0 or body in (body.lower(), body.upper()):
+        return False
+    changes = sum(_sort(before) != _sort(now) for before, now in pairwise(body))
+    return changes * 4 > len(body) and not _is_name(body)
+
+
+def _sort(char: str) -> int:
+    return 0 if char.isdigit() else 1 if char.islower() else 2
+
+
+def _has_scattered_capitals(body: str) -> bool:
+    letters = [char for char in body if char.isalpha()]
+    capitals = sum(now.isupper() and not before.isupper() for before, now in pairwise(letters))
+    return len(letters) >= 14 and len(letters) >= len(body) - 6 and capitals * 6 > len(letters)
+
+
+def _is_name(body: str) -> bool:
+    """Return whether it is words and small numbers, joined: `fake_key_for_ci`."""
+    parts = body.replace("_", "-").replace(".", "-").split("-")
+    return len(parts) > 1 and all(
+        not part or part.isdigit() or (part.rstrip(_DIGITS).isalpha() and part[1:] == part[1:].lower())
+        for part in parts
+    )
+
+
 def _is_mask(body: str) -> bool:
     """Return whether a person wrote it in place of a token: `xxxx`, `your-token-here`."""
     lowered = body.lower()
-    return len(set(lowered)) < 5 or any(mask in lowered for mask in _MASKS if mask != "example" or not body.isupper())
+    if len(set(lowered)) < 5 or any(mask in lowered for mask in _MASKS if mask != "example" or not body.isupper()):
+        return True
+    return (
+        body.count("-") + body.count("_") > 1 and lowered.replace("-", "").replace("_", "").isalpha() and _is_name(body)
+    )
