@@ -4,73 +4,52 @@ from __future__ import annotations
 
 import re
 
-# In the place of a secret, but none: a variable, template, file, mask, code, structure or placeholder.
+# In the place of a secret, but none: a variable, template, file, mask, regular expression, code or placeholder.
 _PLACEHOLDER = r"""(?x)
-    \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | :
-  | [*xX.\#•_-]+\Z
-  | (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z
-  | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | --? [a-z]
-  | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z | id_(?:rsa|ed25519|ecdsa)\Z
-  | (?:sha\d+|md5|env|vault|file|secretref|arn|ref)[:-]
-  | [A-Za-z_][\w.]{0,200}[(\[] | (?:[A-Za-z_]+\d{0,5}\.){1,20}[A-Za-z_]\w*\Z | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
+    \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | : | \?
+  | [*xX.\#•_-]+\Z | [A-Za-z_-]{0,24}(?:\.\.\.|…) | \S{0,64}?(?:\*\*\*|[xX]{5}) | \S{0,64}?(?:\$\{|\$\(|\$[A-Z][A-Z_]{1,40}\Z)
+  | \S{0,64}?(?:\.[*+](?!\w)|\[\^?[\w.]-[\w.]|\[\^|\\[wdsSWDb]|\(\?) | [\w-]{0,64}=/
+  | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | id_(?:rsa|ed25519|ecdsa)\Z
+  | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z
+  | (?:sha\d+|md5|env|vault|file|secretref|arn|ref|pass|fd)[:-]
+  | [A-Za-z_][\w.?!]{0,200}[(\[] | (?:[A-Za-z]+_)+[A-Za-z]+\Z | [a-z]+=[^=]
   | (?i:example|placeholder|dummy|sample|redacted|your|my[-_])
   | (?i:change[-_ ]?(?:me|it|this)|(?:replace|insert)[-_ ]?(?:me|with))
   | (?i:todo|none|null|nil|true|false|undefined)(?:\W|\Z)
 """
+# Paths, options and dotted names are no credentials either, unless they are random: base64 may start with a slash.
+_PATH = r"""(?x)
+    (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z | --? [A-Za-z]
+  | (?:[A-Za-z_]+\d{0,5}[?!]?\.){1,20}[A-Za-z_]\w*[?!;,]?\Z
+"""
 # Words and small numbers, joined: a name.
 _NAME = r"_{0,2}(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*[.:,!?]?\Z"
-_NAME_WITH_SEPARATORS = r"(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))+\Z"
-# Words before `key` that make it a credential; a cache key or a public key is none.
+_NAME_WITH_SEPARATORS = r"(?:[A-Za-z]+\d{0,2}|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+\d{0,2}|v?\d{1,12}))+\Z"
+# Made only of the words that documentation and tests put in place of a password.
+_TEST_VALUE = (
+    r"(?i)(?:(?:my|super|top|very|some|the|not|so|strong|test|testing|dev|development|local|ci|secret|password|passwd"
+    r"|pass|pw|key|token|jwt|api|fake|dummy|mock|foo|bar|baz|demo|changeit|minio|admin|root|user|default|app|with|at"
+    r"|least|characters|long|value|string|for|in|insecure|only|unsafe|example)[-_. ]{0,2}){1,16}\d{0,4}\Z"
+)
+# Words before `key` that make it a credential, and those that make it none.
 _KEY_WORDS = (
-    *(
-        "access",
-        "account",
-        "api",
-        "app",
-        "auth",
-        "deploy",
-        "encryption",
-        "license",
-        "master",
-        "private",
-        "service",
-        "shared",
-    ),
-    *("signing", "storage"),
+    *("access", "account", "api", "app", "auth", "deploy", "encryption", "license", "master", "private", "service"),
+    *("shared", "signing", "storage", "subscription", "admin"),
+)
+_HARMLESS_KEY_WORDS = (
+    *("public", "pub", "cache", "hash", "sort", "primary", "partition", "foreign", "idempotency", "dedup", "dedupe"),
+    *("row", "range", "object", "group", "routing", "route", "translation", "i18n", "lookup", "index", "map", "query"),
+    *("react", "host", "ssh", "gpg", "kms", "project", "s3", "storage_cache", "event", "redis", "sharding", "shard"),
+    *("join", "candidate", "composite", "unique", "natural", "surrogate", "merge", "restore", "message", "lock"),
+    *("recv", "blob", "file", "issue", "item", "state", "etag", "checksum", "digest", "state_store", "answer"),
 )
 # Default passwords, and what forms and schemas have in their place.
 _WELL_KNOWN = frozenset(
     (
-        *(
-            "admin",
-            "default",
-            "guest",
-            "mysql",
-            "pass",
-            "passwd",
-            "password",
-            "postgres",
-            "redis",
-            "root",
-            "secret",
-            "test",
-            "testing",
-        ),
-        *(
-            "user",
-            "any",
-            "bytes",
-            "enter",
-            "field",
-            "hidden",
-            "invalid",
-            "missing",
-            "optional",
-            "prompt",
-            "required",
-            "string",
-            "text",
-        ),
+        *("admin", "changeit", "default", "demo", "elastic", "guest", "minio", "minioadmin", "mysql", "neo", "pass"),
+        *("passwd", "password", "postgres", "rabbitmq", "redis", "root", "sa", "secret", "test", "testing", "user"),
+        *("android", "any", "bytes", "enter", "field", "hidden", "invalid", "missing", "optional", "prompt"),
+        *("required", "string", "text", "mongo", "mongodb", "mariadb", "oracle", "dev", "app", "example", "vagrant"),
     )
 )
 # Programs that take `user:password`, by their option for it; a letter may be the last of several.
@@ -78,6 +57,14 @@ _LOGIN_PROGRAMS = {
     **dict.fromkeys(("u", "--user", "U", "--proxy-user"), frozenset(("curl", "wget"))),
     **dict.fromkeys(("a", "--auth"), frozenset(("http", "https", "xh", "xhs"))),
 }
+_LOCAL_HOST = r"(?:localhost|127\.[\d.]+|0\.0\.0\.0|\[::1\]|host\.docker\.internal|[A-Za-z][\w-]{0,40})(?![\w.-])"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z"
+_TECHNICAL_WORD = (
+    r"(?i)(?:sha|md|utf|base|oauth|http|tls|ssl|aes|rsa|ipv|bcrypt|argon|pbkdf|v|py|mp|x|p|s|k)\d[\w-]{0,8}\Z"
+)
+# Names of headers and variables that are also ordinary words: their value must be random.
+_UNCOMMON_NAMES = frozenset(("auth", "pat", "cred", "creds", "honeycomb-team", "app_certificate"))
+_APPLE_KEY_ID = r"[A-Z0-9]{10}\Z"
 _DOCUMENTED_PASSWORD = "(?i)(?:pass(?:w(?:or)?d)?|word|pwd?|secret|%[0-9a-f]{2})+\\Z"
 _COMMAND_CHARS = 200  # searched backwards from an option for its command
 _patterns: dict[str, re.Pattern[str]] = {}
@@ -89,12 +76,24 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def is_literal(match: re.Match[str]) -> bool:
-    return not _matches(_PLACEHOLDER, match["secret"])
+    value = match["secret"]
+    return not _matches(_PLACEHOLDER, value) and (not _matches(_PATH, value) or _looks_random(value))
 
 
 def is_url_password(match: re.Match[str]) -> bool:
-    """Except `http://user:pass@host` and `user:pass%40word@host`, which is how documentation writes it."""
-    return is_literal(match) and not _matches(_DOCUMENTED_PASSWORD, match["secret"])
+    """Except `http://user:pass@host` and `user:pass%40word@host`, which is how documentation writes it, and the
+    default passwords of servers on this machine."""
+    value = match["secret"]
+    if not is_literal(match) or _matches(_DOCUMENTED_PASSWORD, value):
+        return False
+    is_default = value.lower() == match["user"].lower() or value.lower().rstrip("0123456789") in _WELL_KNOWN
+    return not (is_default and _matches(_LOCAL_HOST, match.string[match.end() : match.end() + 80]))
+
+
+def is_url_token(match: re.Match[str]) -> bool:
+    """A random user name is a token, except 32 hex digits: a public key of Sentry."""
+    value = match["secret"]
+    return _looks_random(value) and not _matches("[0-9a-f]{32}\\Z", value) and not _matches(_UUID, value)
 
 
 def _is_assigned(match: re.Match[str]) -> bool:
@@ -113,20 +112,20 @@ def is_password(match: re.Match[str]) -> bool:
     prose."""
     value = match["secret"]
     if value.isalpha():
-        enough = 12 if value.islower() else 16
+        enough = 12 if value.islower() else 8 if _is_unreadable(value) else 16
     else:
-        enough = 20 if _matches(_NAME, value) and not value.isdigit() else 6
-    return len(value) >= enough and is_literal(match)
+        enough = 20 if _matches(_NAME, value) and not value.isdigit() and not _looks_random(value) else 6
+    return len(value) >= enough and not _matches(_TEST_VALUE, value) and is_literal(match)
 
 
 def _is_token(match: re.Match[str]) -> bool:
     """Tokens are random: what reads as a name is none."""
     value = match["secret"]
-    if len(value) < 8 or value.isdigit() or len(value.split()) > 1:
+    if len(value) < 8 or value.isdigit() or len(value.split()) > 1 or _matches(_TEST_VALUE, value):
         return False
-    is_hex = len(value) >= 16 and _matches("[0-9a-f]+\\Z|[0-9A-F]+\\Z", value)
-    named = _matches(_NAME, value) and not is_hex and not (value.isalpha() and value.islower() and len(value) >= 20)
-    return not named and is_literal(match)
+    if _looks_random(value) or (value.isalpha() and value.islower() and len(value) >= 20):
+        return is_literal(match)
+    return not _matches(_NAME, value) and not _matches(_NAME_WITH_SEPARATORS, value) and is_literal(match)
 
 
 def may_be_password(match: re.Match[str]) -> bool:
@@ -141,7 +140,26 @@ def is_spoken_password(match: re.Match[str]) -> bool:
     value = match["secret"].rstrip(".,;:!?")
     has_digit = any(map(str.isdigit, value))
     mixed = (has_digit and not value.isdigit()) or (value[1:] != value[1:].lower() and value != value.upper())
-    return len(value) >= 6 and mixed and not _matches(_NAME_WITH_SEPARATORS, value) and is_literal(match)
+    is_word = _matches(_NAME_WITH_SEPARATORS, value) or _matches(_TECHNICAL_WORD, value)
+    is_default = _matches(_TEST_VALUE, value) or value.lower().rstrip("0123456789") in _WELL_KNOWN
+    return len(value) >= 6 and mixed and not is_word and not is_default and is_literal(match)
+
+
+def is_named_in_passing(match: re.Match[str]) -> bool:
+    """`use password hunter22`: without a verb between them the value must have two digits."""
+    return is_spoken_password(match) and sum(map(str.isdigit, match["secret"])) > 1
+
+
+def is_spoken_token(match: re.Match[str]) -> bool:
+    """`my api key is ...`: only what is random, and longer than a version or a date."""
+    value = match["secret"].rstrip(".,;:!?")
+    return len(value) >= 16 and _looks_random(value) and is_literal(match) and not _is_harmless(match)
+
+
+def is_cookie(match: re.Match[str]) -> bool:
+    """A header of cookies counts when the value of one is random."""
+    values = [pair.partition("=")[2] for pair in match["secret"].split(";")]
+    return any(len(value) >= 16 and value[0] not in "$<{" and _looks_random(value) for value in values)
 
 
 def is_assigned_password(match: re.Match[str]) -> bool:
@@ -196,11 +214,24 @@ def is_assigned_token(match: re.Match[str]) -> bool:
 
 def _is_key_name(match: re.Match[str]) -> bool:
     """A bare `key` may belong to a cache or a table; `stripeKey: "k9Jx..."` counts when its value is random."""
-    before = match.string[max(0, match.start() - 16) : match.start()]
-    if len(match["name"]) > len("key") or before.lower().rstrip(" _-").endswith(_KEY_WORDS):
+    before, name, value = _before(match, 24), match["name"].lower(), match["secret"]
+    if before.lower().endswith(("checksum/", "hash/")):
+        return False
+    if name in _UNCOMMON_NAMES:
+        return len(value) >= 16 and _looks_random(value)
+    words = before.lower().rstrip(" _-")
+    if name != "key":
         return True
-    is_camel_case = match["name"] == "Key" and before[-1:].islower()
-    return is_camel_case and len(match["secret"]) >= 16 and is_random(match)
+    if words.endswith(_KEY_WORDS):
+        return not (words.endswith("api") and _matches(_APPLE_KEY_ID, value))
+    if not (before[-1:].isalnum() or before[-1:] in ("_", "-")) or _is_harmless(match) or len(value) < 16:
+        return False
+    return _looks_random(value) and (match["name"].isupper() or not _matches(_UUID, value))
+
+
+def _is_harmless(match: re.Match[str]) -> bool:
+    """Whether the word before names a key that is no secret: `cacheKey`, `public_key`."""
+    return _before(match, 24).lower().rstrip(" _-").endswith(_HARMLESS_KEY_WORDS)
 
 
 def is_login(match: re.Match[str]) -> bool:
@@ -243,8 +274,10 @@ def is_discord_token(match: re.Match[str]) -> bool:
 
 
 def is_authorization(match: re.Match[str]) -> bool:
-    mixed_case = match["secret"].isalpha() and not _matches("[A-Z]?(?:[a-z]+|[A-Z]+)\\Z", match["secret"])
-    return _is_token(match) or (len(match["secret"]) >= 8 and mixed_case and is_literal(match))
+    value = match["secret"]
+    mixed_case = value.isalpha() and not _matches("[A-Z]?(?:[a-z]+|[A-Z]+)\\Z", value)
+    is_list = " " in value and _looks_random(value)  # `Credential=..., Signature=...`
+    return _is_token(match) or (len(value) >= 8 and (mixed_case or is_list) and is_literal(match))
 
 
 def is_jwt(match: re.Match[str]) -> bool:
@@ -286,9 +319,32 @@ def is_aws_secret(match: re.Match[str]) -> bool:
     return all_sorts and text[0] != "/" and _entropy(text) >= 4.2 and _wordiness(text) < 0.6
 
 
-def _wordiness(text: str) -> float:
+def _looks_random(text: str) -> bool:
+    """Whether a part of the text is what a generator makes: hex, scattered digits, or capitals that start no word."""
+    if _matches(_UUID, text):
+        return True
+    longest = max(re.findall("[A-Za-z0-9]+", text), key=len, default="")
+    if len(longest) < 8:
+        longest = "".join(re.findall("[A-Za-z0-9]+", text)) if len(text) >= 20 else longest
+    if longest.isdigit():
+        return False
+    if len(longest) >= 16 and _matches("[0-9a-f]+\\Z|[0-9A-F]+\\Z", longest):
+        return True
+    if longest.isalpha():
+        return _is_unreadable(longest)
+    if longest != longest.lower() and longest != longest.upper():
+        return len(longest) >= 8 and _wordiness(longest) < 0.75
+    return len(longest) >= 12 and len(re.findall(r"(?<=\d)[A-Za-z]|(?<=[A-Za-z])\d", longest)) >= len(longest) / 5
+
+
+def _is_unreadable(text: str) -> bool:
+    """Whether letters are neither a word nor words in Camel case nor an abbreviation."""
+    return len(text) >= 8 and text[1:] != text[1:].lower() and text != text.upper() and _wordiness(text, 3) < 0.6
+
+
+def _wordiness(text: str, shortest: int = 2) -> float:
     """How much of the text reads as words in lower or Camel case."""
-    return sum(map(len, re.findall("[A-Z]?[a-z]{2,}", text))) / len(text)
+    return sum(map(len, re.findall(f"[A-Z]?[a-z]{{{shortest},}}", text))) / len(text)
 
 
 def _entropy(text: str) -> float:

@@ -93,8 +93,11 @@ def _end_of_run(text: str, at: int) -> int:
 
 # Before `pass` must be something that has a password: `compass` and `bypass` do not count.
 _OPENED = "(?:db|sql|mysql|pg|root|user|admin|smtp|mail|ftp|proxy|ldap|redis|(?:src|dest)?(?:store|key))"
-_PASSWORD = rf"(?:passw(?:or)?d|passphrase|(?<![a-z]){_OPENED}?pass|(?<!\$)pwd|rediscli_auth)"
-_KEY = "(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|key)"
+_PASSWORD = rf"(?:passw(?:or)?[dt]|passphrase|(?<![a-z]){_OPENED}?(?:pass|pw)|(?<!\$)pwd|rediscli_auth)"
+_KEY = (
+    r"(?P<name>token|secret(?:[_-]?access)?(?:[_-]?key)?(?:[_-]?base)?|credentials?|creds?|key|(?<=[_-])pat"
+    r"|(?<![a-z])auth|honeycomb-team|app_certificate)(?:[_-](?:private|secret|prod|production|live|test|dev|staging|v?\d))?"
+)
 _GAP = r"""(?P<gap>["'\\]{0,3}[ \t]{0,3}(?:=>|:=|==?|:)[ \t]{0,3}|[ \t]{1,3})"""
 _VALUE = (
     rf"""\\{{0,2}}["']?(?P<secret>(?<=")[^"\n]+(?=")|(?<=')[^'\n]+(?=')|[^\s"'`,;&|<>)\]}}]{{1,{_LONGEST_VALUE}}})"""
@@ -173,14 +176,15 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "url-credentials",
-        r"""://[^\s:/?#@"'<>`]{0,128}:(?P<secret>[^\s/"'<>`]{1,256})@""",
+        r"""://(?P<user>[^\s:/?#@"'<>`[]{0,128}):(?P<secret>[^\s/"'<>`]{1,256})@""",
         clues=("://",),
         is_secret=credentials.is_url_password,
         must_match=(
             "postgres://app:" + "s3cr3tpw@db.internal:5432/app",
             "redis://:" + "hunter22@cache:6379/0",
             "git clone https://me:" + "p@ss@host/repo.git",
-            "amqp://guest:" + "guest@localhost",
+            "amqp://guest:" + "guest@mq.example.com",
+            "mysql://root:" + "toor@127.0.0.1/app",
         ),
         must_not_match=(
             "postgres://app:${PASS}@db/app",
@@ -192,18 +196,42 @@ RULES: tuple[Rule, ...] = (
             "http://localhost:8080/users/me@example.com",
             "ssh://git@github.com:22/o/r.git",
             "https://host:443/@scope/pkg",
+            "amqp://guest:guest@localhost:5672/",
+            "psql postgresql://postgres:postgres@localhost:5432/app",
+            "mysql://root:root@127.0.0.1:3306/app",
+            "REDIS_URL=redis://:redis@cache:6379",
+        ),
+    ),
+    Rule(
+        "url-credentials",
+        r"""://(?P<secret>[\w.~%+-]{16,256})@""",
+        clues=("://",),
+        is_secret=credentials.is_url_token,
+        must_match=(
+            "git clone https://4JuxiMH3JZwaEaCQtjhV" + "cyNTrlqm5gKONJ0v10BC@github.com/o/r.git",
+            "pip install --index-url https://LWm7UxomaIMJ" + "0DjK0tXI@pypi.fury.io/acme/ x",
+        ),
+        must_not_match=(
+            "SENTRY_DSN=https://5f4dcc3b5aa765d61d8327deb882cf99@o123456.ingest.sentry.io/42",
+            "ssh://deploy-user-production@bastion.example.com",
+            "https://github.com/@scope",
         ),
     ),
     Rule(
         "authorization-header",
-        r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:basic|token|apikey)?\s{0,3}|\bbearer\s{1,3})"""
-        rf"""(?P<secret>[A-Za-z0-9._~+/=${{<%*-]{{1,{_LONGEST_VALUE}}})""",
+        r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:[a-z][\w.-]{1,30}[ \t]{1,3}(?=\S))?"""
+        r"""|\bbearer[ \t]{1,3})"""
+        rf"""(?P<secret>(?:[^\s"'`,;\\]|,[ \t]?(?=[A-Za-z_]{{2,30}}=)){{1,{_LONGEST_VALUE}}})""",
         clues=("authorization", "bearer"),
         is_secret=credentials.is_authorization,
         must_match=(
             "curl -H 'Authorization: Bearer " + "abc123def456ghi789' https://api.example.com",
             "Authorization: Basic " + "dXNlcjpwYXNz",
             '{"Authorization": "token ' + '0123456789abcdef"}',
+            "Authorization: GenieKey " + "06e8edaa-f695-432d-8508-df4eeb36b01c",
+            "Authorization: PVEAPIToken=root@pam!mon=" + "06e8edaa-f695-432d-8508-df4eeb36b01c",
+            "Authorization: sso-key " + "RYkNPNnZk2ye_rbmAOtTUCpy:3fHVVlOn9HDhpKbI7kLtVo",
+            "Authorization: AWS4-HMAC-SHA256 Credential=x/y, SignedHeaders=host, Signature=" + _HEX40,
         ),
         must_not_match=(
             'curl -H "Authorization: Bearer $TOKEN" localhost',
@@ -211,12 +239,33 @@ RULES: tuple[Rule, ...] = (
             "Authorization: Bearer token",
             "bearer authentication is required",
             "Authorization: Bearer ***",
+            "Authorization: ApiKey ${ES_KEY}",
+            "Authorization: see the section on tokens",
         ),
+    ),
+    Rule(
+        "cookie",
+        r"""(?i)cookie["'\\]{0,3}:[ \t]{0,3}["'\\]{0,3}(?P<secret>[^\s"'`;=]{1,64}=[^"'`\n]{8,4096})""",
+        clues=("cookie",),
+        is_secret=credentials.is_cookie,
+        must_match=(
+            "Cookie: theme=dark; sessionid=" + "k9JxQ27sLm4Zt8WcB1k9JxQ27s",
+            "Set-Cookie: connect.sid=s%3A" + "k9JxQ27sLm4Zt8WcB1.abcDEF012345; Path=/; HttpOnly",
+        ),
+        must_not_match=("Cookie: theme=dark; lang=en-US", "Cookie: session=$SESSION", "cookie: true"),
+    ),
+    Rule(
+        "cookie",
+        rf"""(?<![\w-])curl{_WORDS % "(?:-b|--cookie)"}(?:-b|--cookie)[ =]?["']?(?P<secret>[^\s"'`;=]{{1,64}}=[^"'`\s]{{8,4096}})""",
+        clues=("curl",),
+        is_secret=credentials.is_cookie,
+        must_match=("curl -b 'session=" + "k9JxQ27sLm4Zt8WcB1k9JxQ27s' https://x",),
+        must_not_match=("curl -b cookies.txt -c cookies.txt http://localhost/login", "curl -b lang=en https://x"),
     ),
     Rule(
         "password",
         rf"(?i){_PASSWORD}{_GAP}{_VALUE}",
-        clues=("pass", "pwd", "rediscli_auth"),
+        clues=("pass", "pw", "rediscli_auth"),
         is_secret=credentials.is_assigned_password,
         may_be_secret=credentials.may_be_assigned_password,
         must_redact=(
@@ -238,6 +287,9 @@ RULES: tuple[Rule, ...] = (
             '{"db_pass": "' + 'Tr0ub4dor"}',
             "REDISCLI_AUTH=" + "Hunter2222 redis-cli ping",
             "keytool -list -storepass " + "Hunter2222",
+            "password=" + "CYXzvDbIibjs",
+            "pw: " + "hunter22",
+            "Passwort: " + "hunter22",
         ),
         must_not_match=(
             "password=$PASS",
@@ -264,12 +316,15 @@ RULES: tuple[Rule, ...] = (
             "compass=north",
             "bypass=firewall",
             "Password: monkey see",
+            "sed -i 's/password=.*/password=REDACTED/' app.yaml",
+            "grep -E 'password=[^ ]+' config.ini",
+            "openssl enc -aes-256-cbc -pass pass:$PW -in a -out b",
         ),
     ),
     Rule(
         "key",
         rf"(?i){_KEY}{_GAP}{_VALUE}",
-        clues=("token", "secret", "key", "credential"),
+        clues=("token", "secret", "key", "cred", "_pat=", "_pat:", "auth:", "auth=", "honeycomb", "app_certificate"),
         is_secret=credentials.is_assigned_token,
         may_be_secret=credentials.may_be_phrase,
         must_redact=('secret = "correct horse battery staple"', "jwt_secret: 'open sesame please'"),
@@ -282,6 +337,13 @@ RULES: tuple[Rule, ...] = (
             "npm config set //registry.example.com/:_authToken " + "abc123def456",
             "client_secret=" + "7Fjfp0ZBr1KtDRbnfVdmIw",
             "secretKey := '" + "k3yb0ardc4t'",
+            "export LOGDNA_KEY=" + "0b4c2939433dbf01a5e2bf0f552bd46d; make",
+            "env DUO_SKEY=" + "bxpUrieoBmvPyUHweat1eRHs2n6qcoBmihga9mct make",
+            "stripe_key: " + "k9JxQ27sLm4Zt8WcB1k9",
+            "MJ_APIKEY_PRIVATE=" + "7bd064062743db3fb264607abbe3f7eb make",
+            "AZURE_DEVOPS_EXT_PAT=" + "w7bhm55491hslrgkb91cj0frnjr90ov4bgnzs5ltxjkdj2vrdss8 x",
+            "-H 'x-honeycomb-team: " + "pHIOcrmNMpfS01eIZGj5tb'",
+            "curl -H 'X-Auth: " + "pHIOcrmNMpfS01eIZGj5tb' x",
             "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq==",
         ),
         must_not_match=(
@@ -301,6 +363,17 @@ RULES: tuple[Rule, ...] = (
             "signing-key: release-2024.asc",
             "set token lifetime2h in the config",
             "secret: the words of a sentence",
+            "ANTHROPIC_API_KEY=sk-ant-...",
+            "GITHUB_TOKEN=ghp_************************************",
+            "sed -i 's/^API_KEY=.*/API_KEY=/' .env",
+            'publicKey: "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE5c1"',
+            'cacheKey: "9f86d081884c7d659a2feaa0c55ad015"',
+            ': "${API_KEY:?API_KEY must be set}"',
+            "const token = req.headers.authorization?.split(' ')[1]",
+            "kubectl annotate pod x checksum/secret=" + (_HEX40 * 2)[:64],
+            "xcrun altool --apiKey A1B2C3D4E5 --apiIssuer 69a6de70-03db-47e3-e053-5b8c7c11a4d1",
+            "service-key: svc-2024-a1",
+            "JWT_SECRET=super-secret-jwt-token-with-at-least-32-characters-long",
         ),
     ),
     Rule(
@@ -444,6 +517,104 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
+        rf"(?<![\w-])(?:echo|printf)(?:{_BLANKS}-[a-z]{{1,3}}|{_BLANKS}[\"']?%s[^\s|]{{0,8}})?{_BLANKS}[\"']?"
+        r"(?P<user>[\w.-]{1,32}:)?(?P<secret>[^\s\"'|$:]{4,64})[\"']?[ \t]{0,3}\|[ \t]{0,3}"
+        r"(?:sudo[ \t]{1,3})?(?(user)(?:/usr)?(?:/sbin/)?chpasswd|sudo[ \t]{1,3}-S)",
+        clues=("chpasswd", "sudo -s"),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=("echo root:monkey | chpasswd",),
+        must_match=(
+            "echo 'root:" + "azGGn00j41' | sudo chpasswd",
+            "echo " + "xDNRkiRnis9! | sudo -S apt update",
+        ),
+        must_not_match=("echo $PW | sudo -S apt update", 'echo "root:$PW" | chpasswd'),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])(?:(?P<net>net){_BLANKS}user{_BLANKS}[\w.@-]{{1,64}}{_BLANKS}|(?:smb\w{{1,12}}|rpcclient|mount\.cifs)"
+        rf"{_WORDS % '-U'}-U{_BLANK}{{0,3}}[\"']?[^\s%\"']{{1,64}}%){_VALUE}",
+        clues=("net user", "smb", "rpcclient", "mount.cifs"),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=("smbclient //srv/share -U me%monkey",),
+        must_match=("net user bob " + "QlVe4Fm39! /add", "smbclient //srv/share -U user%" + "jKkNGEHWab9"),
+        must_not_match=('smbclient -U "user%$PASS" //srv/share', "net user bob /delete", "net user bob *"),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])gh{_BLANKS}secret{_BLANKS}set{_WORDS % '(?:-b|--body)'}(?:--body|-b)(?:=|{_BLANKS}){_VALUE}",
+        clues=("gh secret",),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=("gh secret set FOO --body monkey",),
+        must_match=("gh secret set FOO --body " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ",),
+        must_not_match=("gh secret set FOO < token.txt", 'gh secret set FOO --body "$FOO"'),
+    ),
+    Rule(
+        "password",
+        rf"(?i)convertto-securestring{_BLANKS}(?:-string{_BLANKS})?{_VALUE}",
+        clues=("convertto-securestring",),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=('ConvertTo-SecureString "monkey" -AsPlainText',),
+        must_match=('ConvertTo-SecureString "' + 'CRtYsjnfdkMD" -AsPlainText -Force',),
+        must_not_match=("ConvertTo-SecureString $pw -AsPlainText -Force",),
+    ),
+    Rule(
+        "password",
+        rf"(?<![\w-])(?:security{_BLANKS}[a-z-]{{4,40}}{_WORDS % '-[pw]'}-[pw]|lftp{_WORDS % '-u'}-u{_BLANKS}[^\s,]{{1,64}},"
+        rf"|ipmitool{_WORDS % '-P'}-P|(?:xfreerdp|signtool){_WORDS % '/p'}/p:?){_BLANK}{{0,3}}{_VALUE}",
+        clues=("keychain", "generic-password", "internet-password", "lftp", "ipmitool", "xfreerdp", "signtool"),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_option,
+        must_redact=("lftp -u me,monkey sftp://host",),
+        must_match=(
+            "security unlock-keychain -p " + "Hunter2222 build.keychain",
+            "xfreerdp /u:me /p:" + "Hunter2222 /v:host",
+            "ipmitool -H bmc -U root -P " + "Hunter2222 power on",
+        ),
+        must_not_match=(
+            'security unlock-keychain -p "$PW" build.keychain',
+            "security find-generic-password -s app -w",
+            "signtool sign /f cert.pfx /p %CERT_PW% app.exe",
+        ),
+    ),
+    Rule(
+        "password",
+        r"(?i)\bmachine\s{1,4}[^\s]{1,200}\s{1,8}login\s{1,4}[^\s]{1,200}\s{1,8}password\s{1,4}(?P<secret>[^\s\"']{1,200})",
+        clues=("password",),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=("machine github.com login me password monkey",),
+        must_match=("machine api.heroku.com login me@x.io password " + "264f145e-baa8-4ae5-bb3d-b123c8812df1",),
+        must_not_match=('echo "machine x login y password $PW" > ~/.netrc', "machine learning login page"),
+    ),
+    Rule(
+        "password",
+        r"(?i)<(?P<tag>\w{0,24}(?:password|passphrase|passwd|secret|api_?key|token))>\s{0,8}(?P<secret>[^<>\s]{6,256})\s{0,8}</",
+        clues=("password>", "passphrase>", "passwd>", "secret>", "key>", "token>"),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=("<password>monkey</password>",),
+        must_match=(
+            "<password>" + "hfLkqP9Mmhob</password>",
+            "<ClearTextPassword>" + "hfLkqP9Mmhob9</ClearTextPassword>",
+        ),
+        must_not_match=("<password>${db.password}</password>", "<Token></Token>", "<secret>{{ secret }}</secret>"),
+    ),
+    Rule(
+        "password",
+        r"(?i)(?:key|name)=[\"'][\w.:-]{0,40}?(?:password|passwd|secret|api_?key|token)[\"']\s{1,4}value=[\"'](?P<secret>[^\"'\n]{6,256})",
+        clues=("passw", "secret", "key", "token"),
+        is_secret=credentials.is_password,
+        may_be_secret=credentials.may_be_password,
+        must_redact=('<add key="Password" value="monkey" />',),
+        must_match=('<add key="ApiKey" value="' + 'c9m3qdQr2HuUggJFQWoNUFJxbghJN1sn" />',),
+        must_not_match=('<add key="ApiKey" value="%API_KEY%" />', '<input name="token" value="" />'),
+    ),
+    Rule(
+        "password",
         rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted) password)"""
         rf"""\s{{1,3}}(?=\\{{0,2}}["']){_VALUE}""",
         clues=("identified", "with password", "encrypted password"),
@@ -457,7 +628,6 @@ RULES: tuple[Rule, ...] = (
         must_not_match=(
             "CREATE USER me IDENTIFIED BY '$PW'",
             "alter role app with password 'postgres'",
-            "log in with password Hunter2222",
         ),
     ),
     Rule(
@@ -473,9 +643,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        r"(?i)\b(?:pass(?:word|phrase|code|wd)|pwd|login)\b[^\n.:=]{0,40}?\s(?:is|was|to|be)\s{1,2}"
+        r"(?i)\b(?:pass(?:wor[dt]|phrase|code|wd)|pwd?)\b[^\n.:=]{0,40}?\s(?:is|was|to|be)\s{1,2}(?:now\s)?"
         r"""["'`]?(?P<secret>[^\s"'`,;()]{6,64})""",
-        clues=("password", "passphrase", "passcode", "passwd", "pwd", "login"),
+        clues=("passwor", "passphrase", "passcode", "passwd", "pw"),
         is_secret=credentials.is_spoken_password,
         must_match=("the password is " + "hunter22", "set the admin password to '" + "Tr0ub4dor' please"),
         must_not_match=(
@@ -484,8 +654,58 @@ RULES: tuple[Rule, ...] = (
             "change the password to something longer",
             "password is 8 characters",
             "the password is $ADMIN_PASSWORD",
-            "login is at https://x.example/login2",
             "the password is in 1password-cli.txt",
+            "the password is sha256 hashed",
+        ),
+    ),
+    Rule(
+        "password",
+        r"(?i)\b(?:use|using|with|enter|try|type|has|the|its)\s{1,2}(?:the\s{1,2})?(?:[a-z]{2,12}\s{1,2})?"
+        r"""(?:password|passphrase|passcode|pw)\s{1,2}["'`]?(?P<secret>[^\s"'`,;()]{6,64})""",
+        clues=("password", "passphrase", "passcode", "pw"),
+        is_secret=credentials.is_named_in_passing,
+        must_match=("Use password " + "72DxVJiaXVNC for the staging admin", "log in with password " + "Hunter2222"),
+        must_not_match=(
+            "the password rotates2 weekly",
+            "use password v2024 hashing",
+            "the password bcrypt12 cost",
+            "use the password from 1Password",
+        ),
+    ),
+    Rule(
+        "password",
+        r"""(?i)(?<!\S)["'`]?(?P<secret>[^\s"'`,;()]{6,64})["'`]?\s{1,2}as\s{1,2}(?:the|your|my|its|a)\s{1,2}"""
+        r"(?:[a-z]{2,12}\s{1,2})?(?:password|passphrase|passcode)\b",
+        clues=("password", "passphrase", "passcode"),
+        is_secret=credentials.is_spoken_password,
+        must_match=("use " + "hunter22 as the password",),
+        must_not_match=("use $PW as the password", "treat utf8 as the password encoding", "keep it as the password"),
+    ),
+    Rule(
+        "password",
+        r"(?i)\blog\s?in\s{1,2}(?:is|with|as)\s{1,2}[\w.@-]{1,40}\s?/\s?(?P<secret>[^\s\"'`,;()/]{6,64})",
+        clues=("login", "log in"),
+        is_secret=credentials.is_spoken_password,
+        must_match=("login with admin / " + "hunter22",),
+        must_not_match=("the default login is admin/admin123", "login is at https://x.example/login2"),
+    ),
+    Rule(
+        "key",
+        r"(?i)\b(?:(?:api|access|secret|private|license|auth|service|account|subscription)[ _-]?key|token|secret|credential)s?"
+        r"""\b(?:[^\n.:=]{0,40}?\s(?:is|was|to|be|are)\s{1,2}(?:now\s)?|\s{1,2})["'`]?(?P<secret>[^\s"'`,;()]{16,512})""",
+        clues=("key", "token", "secret", "credential"),
+        is_secret=credentials.is_spoken_token,
+        must_match=(
+            "my api key is " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ",
+            "the token is " + "ivDTC3A0yaonMabbVbVLXJvxM2mYfHfQ.",
+        ),
+        must_not_match=(
+            "the token is passed in the Authorization header",
+            "the secret is rotated every 90d by rotate-keys.yml",
+            "api key is read from $API_KEY",
+            "kubectl create token build-bot --duration=1h",
+            "the cache key is 9f86d081884c7d659a2feaa0c55ad015",
+            "vault kv get secret production/api/v2/database-credentials",
         ),
     ),
     Rule(
