@@ -20,7 +20,7 @@ _PLACEHOLDER = r"""(?x)
 # Paths, options and dotted names are no credentials either, unless they are random: base64 may start with a slash.
 _PATH = r"""(?x)
     (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z | --? [A-Za-z]
-  | (?:[A-Za-z_]+\d{0,5}[?!]?\.){1,20}[A-Za-z_]\w*[?!;,]?\Z
+  | (?:[A-Za-z_]\w{0,60}[?!]?\.){1,20}[A-Za-z_]\w*[?!;,]?\Z
 """
 # Words and small numbers, joined: a name.
 _NAME = r"_{0,2}(?:[A-Za-z]+|v?\d{1,12})(?:[-_./:+](?:[A-Za-z]+|v?\d{1,12}))*[.:,!?]?\Z"
@@ -30,6 +30,7 @@ _TEST_VALUE = (
     r"(?i)(?:(?:my|super|top|very|some|the|not|so|strong|test|testing|dev|development|local|ci|secret|password|passwd"
     r"|pass|pw|key|token|jwt|api|fake|dummy|mock|foo|bar|baz|demo|changeit|minio|admin|root|user|default|app|with|at"
     r"|least|characters|long|value|string|for|in|insecure|only|unsafe|example)[-_. ]{0,2}){1,16}\d{0,4}\Z"
+    r"|[a-z_-]{0,40}(?:password|passwd|secret)\d{0,2}\Z"
 )
 # Words before `key` that make it a credential, and those that make it none.
 _KEY_WORDS = (
@@ -42,6 +43,18 @@ _HARMLESS_KEY_WORDS = (
     *("react", "host", "ssh", "gpg", "kms", "project", "s3", "storage_cache", "event", "redis", "sharding", "shard"),
     *("join", "candidate", "composite", "unique", "natural", "surrogate", "merge", "restore", "message", "lock"),
     *("recv", "blob", "file", "issue", "item", "state", "etag", "checksum", "digest", "state_store", "answer"),
+)
+# Words before `token` that make it a place in a list.
+_HARMLESS_TOKEN_WORDS = (
+    "next",
+    "page",
+    "starting",
+    "continuation",
+    "change",
+    "client",
+    "request",
+    "pagination",
+    "resume",
 )
 # Default passwords, and what forms and schemas have in their place.
 _WELL_KNOWN = frozenset(
@@ -221,7 +234,7 @@ def _is_key_name(match: re.Match[str]) -> bool:
         return len(value) >= 16 and _looks_random(value)
     words = before.lower().rstrip(" _-")
     if name != "key":
-        return True
+        return name != "token" or not words.endswith(_HARMLESS_TOKEN_WORDS)
     if words.endswith(_KEY_WORDS):
         return not (words.endswith("api") and _matches(_APPLE_KEY_ID, value))
     if not (before[-1:].isalnum() or before[-1:] in ("_", "-")) or _is_harmless(match) or len(value) < 16:
@@ -275,9 +288,8 @@ def is_discord_token(match: re.Match[str]) -> bool:
 
 def is_authorization(match: re.Match[str]) -> bool:
     value = match["secret"]
-    mixed_case = value.isalpha() and not _matches("[A-Z]?(?:[a-z]+|[A-Z]+)\\Z", value)
     is_list = " " in value and _looks_random(value)  # `Credential=..., Signature=...`
-    return _is_token(match) or (len(value) >= 8 and (mixed_case or is_list) and is_literal(match))
+    return _is_token(match) or (is_list and is_literal(match))
 
 
 def is_jwt(match: re.Match[str]) -> bool:
@@ -323,9 +335,10 @@ def _looks_random(text: str) -> bool:
     """Whether a part of the text is what a generator makes: hex, scattered digits, or capitals that start no word."""
     if _matches(_UUID, text):
         return True
-    longest = max(re.findall("[A-Za-z0-9]+", text), key=len, default="")
-    if len(longest) < 8:
-        longest = "".join(re.findall("[A-Za-z0-9]+", text)) if len(text) >= 20 else longest
+    parts = re.findall("[A-Za-z0-9]+", text)
+    longest = max(parts, key=len, default="")
+    if len(longest) < 8 and len(text) >= 20 and not all(map(str.isalpha, parts)):
+        longest = "".join(parts)
     if longest.isdigit():
         return False
     if len(longest) >= 16 and _matches("[0-9a-f]+\\Z|[0-9A-F]+\\Z", longest):
@@ -339,7 +352,10 @@ def _looks_random(text: str) -> bool:
 
 def _is_unreadable(text: str) -> bool:
     """Whether letters are neither a word nor words in Camel case nor an abbreviation."""
-    return len(text) >= 8 and text[1:] != text[1:].lower() and text != text.upper() and _wordiness(text, 3) < 0.6
+    if len(text) < 8 or text[1:] == text[1:].lower() or text == text.upper():
+        return False
+    vowels = len(re.findall("[aeiouyAEIOUY]", text)) / len(text)
+    return _wordiness(text, 3) < 0.6 and (_wordiness(text) < 0.8 or vowels < 0.25)
 
 
 def _wordiness(text: str, shortest: int = 2) -> float:

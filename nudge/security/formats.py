@@ -503,6 +503,7 @@ _PUBLIC = frozenset(
         *("chunk", "index", "main", "vendor", "app", "assets", "build", "cache", "hash", "id", "uid", "ref", "etag"),
     )
 )
+_BEFORE_DIGESTS = ("/", ".", "+", "%", "#", "sha1=", "sha224=", "sha256=", "sha384=", "sha512=", "sha256:", "h1:")
 _SHORTEST = 14  # characters of a token with its prefix
 _SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
 _BETWEEN_WORDS = "\"'`<>()[]{}"
@@ -529,27 +530,21 @@ def find_tokens(text: str) -> Iterator[tuple[int, int, str]]:
                     break
         else:
             if len(run) >= _SHORTEST_UNKNOWN and text[at - 1 : at] in ("_", "-"):
-                start = _start_of_prefix(text, at)
-                if start < at and _is_mixture(run) and not _is_mask(run):
-                    end = _end_of_word(text, at + len(run))
-                    yield start, end, "token"
+                start, stop = _start_of_prefix(text, at), at + len(run)
+                if start < at and text[stop : stop + 1] not in ("-", "_") and _is_mixture(run) and not _is_mask(run):
+                    yield start, stop, "token"
     yield from _find_shapes(text)
 
 
 def _start_of_prefix(text: str, at: int) -> int:
     """Return where a vendor's prefix that ends at `at` starts: `acme_live_`; `at` when there is none."""
-    before = text[max(0, at - 24) : at]
+    before = text[max(0, at - 32) : at]
     prefix = before[len(before.rstrip(WORD)) :]
     first, *_ = words = prefix.replace("-", "_").split("_")[:-1]
-    boundary = text[at - len(prefix) - 1 : at - len(prefix)]
-    is_prefix = len(words) <= 3 and all(word.isalnum() and len(word) <= 10 for word in words) and first[:1].isalpha()
-    is_public = first.lower() in _PUBLIC or len(first) < 2 or boundary in ("/", ".", "+", "%", "#")
+    outside = text[max(0, at - len(prefix) - 8) : at - len(prefix)]
+    is_prefix = len(words) <= 3 and prefix.islower() and first[:2].isalpha() and len(first) > 1
+    is_public = first in _PUBLIC or max(map(len, words)) > 10 or outside.lower().endswith(_BEFORE_DIGESTS)
     return at - len(prefix) if is_prefix and not is_public and len(prefix) < 24 else at
-
-
-def _end_of_word(text: str, at: int) -> int:
-    rest = text[at : at + 512]
-    return at + len(rest) - len(rest.lstrip(WORD + "="))
 
 
 def _runs(text: str) -> Iterator[tuple[int, str]]:
@@ -683,9 +678,12 @@ def _sort(char: str) -> int:
 
 
 def _has_scattered_capitals(body: str) -> bool:
-    letters = [char for char in body if char.isalpha()]
-    capitals = sum(now.isupper() and not before.isupper() for before, now in pairwise(letters))
-    return len(letters) >= 14 and len(letters) >= len(body) - 6 and capitals * 6 > len(letters)
+    """Return whether small and capital letters are mixed as in no word: fewer than half of them are in Camel case."""
+    letters = "".join(char for char in body if char.isalpha())
+    if len(letters) < 14 or len(letters) < len(body) - 6 or letters in (letters.lower(), letters.upper()):
+        return False
+    small = "".join(char if char.islower() else " " for char in letters).split()
+    return sum(len(run) + 1 for run in small if len(run) > 2) * 5 < len(letters) * 3
 
 
 def _is_name(body: str) -> bool:

@@ -219,7 +219,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "authorization-header",
-        r"""(?i)(?:authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:[a-z][\w.-]{1,30}[ \t]{1,3}(?=\S))?"""
+        r"""(?i)(?:(?<![a-z])authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:[a-z][\w.-]{1,30}[ \t]{1,3}(?=\S))?"""
         r"""|\bbearer[ \t]{1,3})"""
         rf"""(?P<secret>(?:[^\s"'`,;\\]|,[ \t]?(?=[A-Za-z_]{{2,30}}=)){{1,{_LONGEST_VALUE}}})""",
         clues=("authorization", "bearer"),
@@ -710,7 +710,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "bare-hex",
-        r"""\s*["']?(?P<secret>(?:0x)?[0-9a-fA-F]{32,64})["']?\s*""",
+        r"""\s*["']?(?P<secret>(?:0x)?(?!\d+["']?\s*\Z)[0-9a-fA-F]{32,64})["']?\s*""",
         whole=True,
         must_match=(_HEX40, "5f4dcc3b5aa765d61d8327deb882cf99", (_HEX40 * 2)[:64].upper()),
         must_not_match=("git checkout " + _HEX40, "sha256:" + (_HEX40 * 2)[:64], _HEX40[:12]),
