@@ -7,7 +7,8 @@ import re
 # In the place of a secret, but none: a variable, template, file, mask, regular expression, code or placeholder.
 _PLACEHOLDER = r"""(?x)
     \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | : | \?
-  | [*xX.\#•_-]+\Z | [A-Za-z_-]{0,24}(?:\.\.\.|…) | \S{0,64}?(?:\*\*\*|[xX]{5}) | \S{0,64}?(?:\$\{|\$\(|\$[A-Z][A-Z_]{1,40}\Z)
+  | [*xX.\#•_-]+\Z | [A-Za-z_-]{0,24}(?:\.\.\.|…) | \S{0,64}?(?:\*\*\*|[xX]{5})
+  | \S{0,64}?(?:\$\{|\$\(|\$[A-Z][A-Z_]{1,40}\Z)
   | \S{0,64}?(?:\.[*+](?!\w)|\[\^?[\w.]-[\w.]|\[\^|\\[wdsSWDb]|\(\?) | [\w-]{0,64}=/
   | [A-Za-z]:[\\/] | [a-z][a-z0-9+.-]{1,20}:// | id_(?:rsa|ed25519|ecdsa)\Z
   | [\w./-]{1,200}\.(?:pem|key|crt|json|ya?ml|txt|env|toml|ini|p12|pfx|pub|gpg|asc)\Z
@@ -234,17 +235,21 @@ def _is_key_name(match: re.Match[str]) -> bool:
         return len(value) >= 16 and _looks_random(value)
     words = before.lower().rstrip(" _-")
     if name != "key":
-        return name != "token" or not words.endswith(_HARMLESS_TOKEN_WORDS)
+        # `redis-cli get token:<uuid>` names an entry.
+        is_entry = match["gap"] == ":" and _matches(_UUID, value)
+        return not is_entry and (name != "token" or not words.endswith(_HARMLESS_TOKEN_WORDS))
+    if before.endswith((" -", " --")):
+        return False
     if words.endswith(_KEY_WORDS):
         return not (words.endswith("api") and _matches(_APPLE_KEY_ID, value))
-    if not (before[-1:].isalnum() or before[-1:] in ("_", "-")) or _is_harmless(match) or len(value) < 16:
+    if not before.rstrip("_-")[-1:].isalnum() or _is_harmless(match) or len(value) < 16:
         return False
     return _looks_random(value) and (match["name"].isupper() or not _matches(_UUID, value))
 
 
 def _is_harmless(match: re.Match[str]) -> bool:
-    """Whether the word before names a key that is no secret: `cacheKey`, `public_key`."""
-    return _before(match, 24).lower().rstrip(" _-").endswith(_HARMLESS_KEY_WORDS)
+    """Whether the word before names a key that is no secret, or a place in a list: `cacheKey`, `next-token`."""
+    return _before(match, 24).lower().rstrip(" _-").endswith(_HARMLESS_KEY_WORDS + _HARMLESS_TOKEN_WORDS)
 
 
 def is_login(match: re.Match[str]) -> bool:

@@ -442,7 +442,7 @@ SHAPES: tuple[tuple[str, str, str], ...] = (
     (
         "putty-key",
         "PuTTY-User-Key-File",
-        r"PuTTY-User-Key-File-\d:[\s\S]{0,20000}?Private-Lines:(?P<secret>(?:\s{1,2}\S+)+)",
+        r"PuTTY-User-Key-File-\d:[\s\S]{0,3000}?Private-Lines:(?P<secret>(?:\s{1,2}\S+)+)",
     ),
     ("fal-key", ":", r"(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9a-f]{32}(?![0-9a-f])"),
     ("deepl-key", ":fx", r"(?<![\w-])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}:fx(?![A-Za-z0-9])"),
@@ -508,7 +508,7 @@ _SHORTEST = 14  # characters of a token with its prefix
 _SHORTEST_UNKNOWN = 30  # random characters after the prefix of a vendor who is not in the table
 _BETWEEN_WORDS = "\"'`<>()[]{}"
 _LONG_RUN, _LONG_NUMBER = 21, 15
-_COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k.", ":fx"))
+_COMMON_MARKS = frozenset(("-", ":", ".", "_", "|", "/", "00", "11", "pat", "-us", "_P", "pk_", "jsn", "k."))
 _compiled: dict[str, re.Pattern[str]] = {}
 _by_start: dict[str, list[tuple[str, str, str, int, int]]] = {}
 

@@ -219,8 +219,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "authorization-header",
-        r"""(?i)(?:(?<![a-z])authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}(?:[a-z][\w.-]{1,30}[ \t]{1,3}(?=\S))?"""
-        r"""|\bbearer[ \t]{1,3})"""
+        r"""(?i)(?:(?<![a-z])authorization["'\\]{0,3}\s{0,3}[:=]\s{0,3}["'\\]{0,3}"""
+        r"""(?:[a-z][\w.-]{1,30}[ \t]{1,3}(?=\S))?|\bbearer[ \t]{1,3})"""
         rf"""(?P<secret>(?:[^\s"'`,;\\]|,[ \t]?(?=[A-Za-z_]{{2,30}}=)){{1,{_LONGEST_VALUE}}})""",
         clues=("authorization", "bearer"),
         is_secret=credentials.is_authorization,
@@ -245,7 +245,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cookie",
-        r"""(?i)cookie["'\\]{0,3}:[ \t]{0,3}["'\\]{0,3}(?P<secret>[^\s"'`;=]{1,64}=[^"'`\n]{8,4096})""",
+        r"""(?i)(?<!\w)(?:set-)?cookie["'\\]{0,3}:[ \t]{0,3}["'\\]{0,3}"""
+        r"""(?P<secret>[^\s"'`;=]{1,64}=[^"'`\n]{8,4096})""",
         clues=("cookie",),
         is_secret=credentials.is_cookie,
         must_match=(
@@ -256,7 +257,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "cookie",
-        rf"""(?<![\w-])curl{_WORDS % "(?:-b|--cookie)"}(?:-b|--cookie)[ =]?["']?(?P<secret>[^\s"'`;=]{{1,64}}=[^"'`\s]{{8,4096}})""",
+        rf"""(?<![\w-])curl{_WORDS % "(?:-b|--cookie)"}(?:-b|--cookie)[ =]?["']?"""
+        r"""(?P<secret>[^\s"'`;=]{1,64}=[^"'`\s]{8,4096})""",
         clues=("curl",),
         is_secret=credentials.is_cookie,
         must_match=("curl -b 'session=" + "k9JxQ27sLm4Zt8WcB1k9JxQ27s' https://x",),
@@ -563,7 +565,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
-        rf"(?<![\w-])(?:security{_BLANKS}[a-z-]{{4,40}}{_WORDS % '-[pw]'}-[pw]|lftp{_WORDS % '-u'}-u{_BLANKS}[^\s,]{{1,64}},"
+        rf"(?<![\w-])(?:security{_BLANKS}[a-z-]{{4,40}}{_WORDS % '-[pw]'}-[pw]"
+        rf"|lftp{_WORDS % '-u'}-u{_BLANKS}[^\s,]{{1,64}},"
         rf"|ipmitool{_WORDS % '-P'}-P|(?:xfreerdp|signtool){_WORDS % '/p'}/p:?){_BLANK}{{0,3}}{_VALUE}",
         clues=("keychain", "generic-password", "internet-password", "lftp", "ipmitool", "xfreerdp", "signtool"),
         is_secret=credentials.is_password,
@@ -691,8 +694,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "key",
-        r"(?i)\b(?:(?:api|access|secret|private|license|auth|service|account|subscription)[ _-]?key|token|secret|credential)s?"
-        r"""\b(?:[^\n.:=]{0,40}?\s(?:is|was|to|be|are)\s{1,2}(?:now\s)?|\s{1,2})["'`]?(?P<secret>[^\s"'`,;()]{16,512})""",
+        r"(?i)\b(?:(?:api|access|secret|private|license|auth|service|account|subscription)[ _-]?key|token|secret"
+        r"""|credential)s?\b(?:[^\n.:=]{0,40}?\s(?:is|was|to|be|are)\s{1,2}(?:now\s)?|\s{1,2})["'`]?(?P<secret>[^\s"'`,;()]{16,512})""",
         clues=("key", "token", "secret", "credential"),
         is_secret=credentials.is_spoken_token,
         must_match=(

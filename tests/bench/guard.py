@@ -16,6 +16,7 @@ from tests.harness import Machine
 from tests.unit.security.benign_corpus import BENIGN
 
 _TOKENS = 6  # of each kind
+_EVERYDAY = 6  # texts from each template
 _REPLAY = Path(__file__).parent / "data" / "replay.jsonl.gz"
 
 
@@ -37,11 +38,24 @@ def recall(_machine: Machine) -> Iterator[Row]:
                 tries[name] += 1
     worst = sorted((kind for kind in missed if missed[kind]), key=missed.__getitem__, reverse=True)
     print(f"guard: {len(missed)} kinds, missed at least once: {', '.join(worst) or 'none'}", file=sys.stderr)
+    yield from _in_context(source)
     for name, count in hits.items():
         share = 100 * count / tries[name]
         yield Row("guard", f"tokens {name}", share, budgets.GUARD_RECALL, "%", f"{tries[name]} tokens", at_least=True)
     yield _false_alarms("false alarms", BENIGN)
+    yield _false_alarms("false alarms, everyday commands", guard_samples.everyday(_EVERYDAY, source))
     yield _false_alarms("false alarms, agents' commands", _agents_commands())
+
+
+def _in_context(source: random.Random) -> Iterator[Row]:
+    """Passwords and keys without a format, in the texts that show what they are."""
+    texts = [(template, guard_samples.make(template, source)) for template in guard_samples.contexts() * _TOKENS]
+    missed = sorted({template for template, text in texts if find_secret(text) is None})
+    kept = sorted({template for template, text in texts if redact(text) == text})
+    for name, templates in (("missed", missed), ("not redacted", kept)):
+        print(f"guard: {name} at least once: {templates or 'none'}", file=sys.stderr)
+    share = 100 * sum(find_secret(text) is not None for _, text in texts) / len(texts)
+    yield Row("guard", "credentials in context", share, budgets.GUARD_RECALL, "%", f"{len(texts)} texts", at_least=True)
 
 
 def _agents_commands() -> list[str]:

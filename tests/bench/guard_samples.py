@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 import string
+from pathlib import Path
 
 _HEX = "0123456789abcdef"
 _SETS = {
@@ -100,6 +101,24 @@ xai xai-{A80}
 cerebras csk-{l48}
 elevenlabs sk_{h48}
 voyage pa-{w43}
+litellm sk-{w22}
+langwatch sk-lw-{A48}
+llamacloud llx-{A48}
+factory fk-{w43}
+cartesia sk_car_{A22}
+browserbase bb_live_{w27}
+novita sk_{w43}
+retell key_{h28}
+luma luma-{u}-{u}
+fal {u}:{h32}
+deepl {u}:fx
+lmstudio sk-lm-{A8}:{A20}
+e2b e2b_{h40}
+friendli flp_{A40}
+anyscale esecret_{A26}
+modal ak-{A22}
+unknown-vendor acme_live_{A40}
+unknown-vendor-dash zyx-{A32}
 jina jina_{h32}{A28}
 tavily tvly-{A32}
 firecrawl fc-{h32}
@@ -154,10 +173,26 @@ doppler dp.pt.{A43}
 doppler-service dp.st.prd.{A43}
 doppler-cli dp.ct.{A43}
 1password-secret A3-{U6}-{U11}-{U5}-{U5}-{U5}
+1password-secret-six A3-{U6}-{U6}-{U5}-{U5}-{U5}-{U5}
 1password-service ops_eyJ{b260}
 age AGE-SECRET-KEY-1{U58}
-okta 00{A40}
+okta 00{w40}
+infisical st.{u}.{h32}.{h32}
+bitwarden-secrets 0.{u}.{A30}:{b22}==
+ory ory_pat_{A32}
+arcjet ajkey_{l26}
+persona persona_production_{w36}
+onfido api_live.{w11}.{w32}
+nightfall NF-{A32}
+jwt-in-base64 ZXlKaGJHY2lPaUpJVXpJMU5pSjk{A80}
 stytch secret-live-{w36}
+gitpod gitpod_pat_{A36}
+openvsx ovsxp_{u}
+wakatime waka_{u}
+aikido AIK_CI_{A36}
+stackhawk hawk.{w20}.{w20}
+veracode vera01ei-{h8}-{h24}
+codesandbox csb_v1_{w43}
 linkedin WPL_AP1.{A16}.{A8}
 adobe p8e-{w32}
 intra42 s-s4t2ud-{h64}
@@ -168,6 +203,12 @@ newrelic-user NRAK-{U27}
 newrelic-browser NRJS-{h19}
 newrelic-insert NRII-{w32}
 newrelic-license {h36}NRAL
+axiom xaat-{u}
+axiom-personal xapt-{u}
+datadog-client pub{h32}
+coralogix cxtp_{A30}
+logicmonitor lmb_{b60}
+rootly rootly_{h64}
 sentry-user sntryu_{h64}
 sentry-org sntrys_eyJpYXQiO{b80}_{b43}
 posthog-personal phx_{A43}
@@ -225,6 +266,15 @@ mandrill md-{w22}
 brevo xkeysib-{h64}-{A16}
 brevo-smtp xsmtpsib-{h64}-{A16}
 resend re_{A8}_{A24}
+mailersend mlsn.{h64}
+twitch oauth:{l30}
+telnyx KEY0{U33}_{A22}
+pubnub sec-c-{b48}
+smtp2go api-{h32}
+porkbun sk1_{h64}
+porkbun-public pk1_{h64}
+backblaze K00{d1}{b27}
+ably {A6}.{A6}:{w43}
 hubspot pat-na1-{u}
 intercom dG9rO{b55}=
 typeform tfp_{w59}
@@ -238,6 +288,11 @@ figma figd_{w40}
 contentful CFPAT-{w43}
 frameio fio-u-{w64}
 asana 2/{d16}/{d16}:{h32}
+convex prod:happy-otter-{d3}|{h80}
+brex bxt_{w40}
+ramp ramp_tok_{A40}
+crossmint sk_production_{A60}
+dub dub_{A24}
 clickup pk_{d8}_{U32}
 rapidapi {l10}msh{l15}p1{l6}jsn{l12}
 facebook EAAC{A160}
@@ -258,6 +313,13 @@ inngest signkey-prod-{h64}
 aws-presigned https://b.s3.amazonaws.com/k?X-Amz-Credential=x&X-Amz-Signature={h64}
 google-presigned https://storage.googleapis.com/b/k?X-Goog-Signature={h256}
 azure-sas https://acct.blob.core.windows.net/c?sv=2024-11-04&sp=r&sig={A43}%3D
+azure-logic-app https://prod-12.westus.logic.azure.com/workflows/{h32}/triggers/manual/paths/invoke?sp=x&sv=1.0&sig={w43}
+infura https://mainnet.infura.io/v3/{h32}
+alchemy-url https://eth-mainnet.g.alchemy.com/v2/{w32}
+airtable-webhook https://hooks.airtable.com/workflows/v1/genericWebhook/app{A14}/wfl{A14}/wtr{A14}
+openweather https://api.openweathermap.org/data/2.5/weather?q=x&appid={h32}
+git-user-token https://{A40}@github.com/acme/shop.git
+gemfury https://{A20}@pypi.fury.io/acme/
 private-npm //npm.acme.dev/:_authToken={A40}
 jwt eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJ{A60}.{w43}
 """
@@ -280,6 +342,92 @@ PLACES = (
 )
 
 
+# Passwords and keys that have no format: the text around the braces shows what they are.
+CONTEXTS = """
+Authorization: GenieKey {u}
+Authorization: Splunk {u}
+Authorization: DeepL-Auth-Key {u}:fx
+Authorization: Key {u}:{h32}
+Authorization: OAuth {A24}
+Authorization: Api-Token {A18}
+Authorization: sso-key {A12}_{A22}:{A22}
+Authorization: PVEAPIToken=root@pam!mon={u}
+Proxy-Authorization: Basic {b24}
+Cookie: theme=dark; session={w40}
+Set-Cookie: connect.sid=s%3A{w32}.{b43}; Path=/; HttpOnly
+curl -b 'session={A32}' https://app.example.com/me
+LOGDNA_KEY={h32} npm start
+export ALGOLIA_ADMIN_KEY={h32}
+env DUO_SKEY={A40} ./run
+stripe_key: {A24}
+DATADOG_KEY: {h32}
+curl -H 'Ocp-Apim-Subscription-Key: {h32}' https://api.example.com
+MJ_APIKEY_PRIVATE={h32} make mail
+AZURE_DEVOPS_EXT_PAT={l52} az devops project list
+curl -H 'x-honeycomb-team: {A22}' https://api.honeycomb.io
+mapsKey: "{A32}"
+my api key is {A32}
+the new access token is {A40}.
+Use password {A10}7{d1} for the staging admin
+use {l6}{d2} as the password
+the password is {l7}{d2}
+pw: {l6}{d2}
+password={a12}
+DB_PASSWORD={A14}
+<password>{A12}</password>
+<add key="ApiKey" value="{A32}" />
+machine api.example.com login me@example.com password {u}
+db.example.com:5432:app:app:{A14}
+gh secret set DEPLOY --body {A32}
+echo 'root:{A9}{d1}' | sudo chpasswd
+smbclient //srv/share -U user%{A9}{d1}
+net user bob {A8}9! /add
+echo {A9}{d1}! | sudo -S apt update
+ConvertTo-SecureString "{A12}" -AsPlainText -Force
+htpasswd -b users.htpasswd bob {A9}{d1}
+mysql -uroot -p{A12} shop
+sshpass -p {A9}{d1} ssh deploy@host
+docker login -u me -p {A16} registry.example.com
+redis-cli -a {A16} ping
+PGPASSWORD={A11}{d1} psql -h db
+postgresql://app:{A16}@db.example.com/app
+vault kv put secret/x password={A11}{d1}
+kubectl create secret generic x --from-literal=password={A11}{d1}
+spring.datasource.password={A11}{d1}
+{"password": "{A11}{d1}"}
+"""
+_WORDS = (
+    "api web auth-service billing data_loader checkout gateway key-rotation token-refresh password-reset docs infra"
+)
+_FILES = (
+    "src/auth/token.py lib/KeyManager.java config/secrets.example.yaml .env.example cmd/keygen/main.go docs/auth.md"
+)
+_EVERYDAY = Path(__file__).parent / "data" / "everyday.txt"
+
+
+def contexts() -> list[str]:
+    """The texts in which a credential shows by its place."""
+    return CONTEXTS.strip().splitlines()
+
+
+def everyday(each: int, source: random.Random) -> list[str]:
+    """Everyday commands, lines of configuration and sentences without a credential."""
+    texts = []
+    for template in _EVERYDAY.read_text(encoding="utf-8").splitlines():
+        for _ in range(each):
+            fillings = {
+                "@w@": source.choice(_WORDS.split()),
+                "@f@": source.choice(_FILES.split()),
+                "@n@": str(source.randrange(1, 99)),
+                "@n1@": str(source.randrange(1, 9)),
+            }
+            text = template
+            for mark, filling in fillings.items():
+                text = text.replace(mark, filling)
+            texts.append(make(text, source))
+    return texts
+
+
 def kinds() -> list[tuple[str, str]]:
     """Each vendor's kind with its format."""
     rows = [line.split(None, 1) for line in FORMATS.strip().splitlines()]
@@ -290,8 +438,8 @@ def make(template: str, source: random.Random) -> str:
     """A random token of that format."""
 
     def part(match: re.Match[str]) -> str:
-        if match[1] == "u":
+        if match[3]:
             return "-".join("".join(source.choices(_HEX, k=size)) for size in (8, 4, 4, 4, 12))
         return "".join(source.choices(_SETS[match[1]], k=int(match[2])))
 
-    return re.sub(r"\{([AhUlwbda]|u)(\d*)\}", part, template)
+    return re.sub(r"\{(?:([AhUlwbda])(\d+)|(u))\}", part, template)

@@ -73,6 +73,19 @@ def test_a_token_is_found_alone_and_in_text() -> None:
     assert missed == []
 
 
+def test_a_credential_without_a_format_is_found_by_its_place() -> None:
+    """Headers, cookies, variables, sentences, files and commands show that a value is a credential."""
+    texts = [guard_samples.make(template, random.Random(template)) for template in guard_samples.contexts()]
+    assert [text for text in texts if find_secret(text) is None or redact(text) == text] == []
+
+
+def test_everyday_commands_raise_no_alarm() -> None:
+    """Commands, configuration and sentences with ids, digests, variables, masks and defaults are no credentials."""
+    texts = guard_samples.everyday(2, random.Random(8))
+    assert len(texts) >= 800
+    assert [(find_secret(text), text) for text in texts if find_secret(text) is not None] == []
+
+
 @pytest.mark.parametrize("text", NOT_TOKENS)
 def test_what_only_starts_like_a_token_is_none(text: str) -> None:
     """Variables, masks, file names and identifiers are not tokens."""

@@ -18,6 +18,7 @@ from nudge.security.secrets import find_secret, redact
 from .benign_corpus import BENIGN, SHA1
 from .hostile_corpus import ALNUM, AWS_SECRET, HEX, HOSTILE, LONG, jwt, pem
 
+UUID = "06e8edaa-f695-432d-8508-df4eeb36b01c"
 MUST = [(rule, text) for rule in RULES for text in rule.must_match]
 MUST_NOT = [(rule, text) for rule in RULES for text in rule.must_not_match]
 SAMPLES = [
@@ -108,6 +109,51 @@ def test_no_false_alarm_on_ordinary_hints() -> None:
 def test_an_empty_key_a_path_and_a_mask_are_no_credentials(text: str) -> None:
     """An empty `API_KEY=` does not take the next line; a path to a password is none; nor is a mask or an example."""
     assert find_secret(text) is None and redact(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Authorization: GenieKey " + UUID, UUID),
+        ("Authorization: Splunk " + UUID, UUID),
+        (f"curl -H 'Authorization: Bearer {UUID}:{HEX}' https://x", HEX),
+        ("Authorization: PVEAPIToken=root@pam!mon=" + UUID, UUID),
+        (f"Authorization: sso-key {ALNUM}:{LONG}", LONG),
+        ("Authorization: DeepL-Auth-Key " + UUID + ":fx", UUID),
+        (f"Authorization: AWS4-HMAC-SHA256 Credential=x/y, SignedHeaders=host, Signature={HEX}", HEX),
+        (f"Cookie: theme=dark; session={LONG}; lang=en", LONG),
+        ("echo 'sk_zJLtoTnroZYdHggwxMYimRzMphfZl6-" + "QZxGZdN43ecC' > x", "QZxGZdN43ecC"),
+        (
+            "https://x.logic.azure.com/invoke?sv=1.0&sig=IK7LzyksdhPlm-ykCOW8OrINAcYEkp-" + "j5Gp2R6Yo6us",
+            "j5Gp2R6Yo6us",
+        ),
+    ],
+)
+def test_the_secret_itself_is_absent_after_redaction(text: str, secret: str) -> None:
+    """The scheme of a header may stay, no part of the credential does."""
+    assert find_secret(text) is not None
+    assert secret not in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export SLACK_BOT_TOKEN=xoxb-not-a-real-token",
+        "STRIPE_KEY=sk_test_fake_key_for_ci npm test",
+        "docker run -e POSTGRES_PASSWORD=mysecretpassword -d postgres",
+        "MINIO_ACCESS_KEY=minio MINIO_SECRET_KEY=minio123",
+        "aws s3api head-object --bucket acme-api --key data/2a/12d1ef92807387b080527e04c06f18e1.parquet",
+        "redis-cli get token:550e8400-e29b-41d4-a716-446655440000",
+        "gpg --keyserver keyserver.ubuntu.com --recv-key 689942707096B410",
+        "aws dynamodb list-tables --starting-token abCDeFGhiJKlmnOPqrSTuvwxYZ1aBCdEFghijK7LM51nOpq",
+        "cloudpickle-2.1.0.dist-info/LICENSE,sha256=MCnqNBc-n9wjOtMV3GsQC9HqcfUpscGvl2ZKJy_cVfU,1754",
+        "stripe events resend evt_1NG8Du2eZvKYlo2CUI79vXWy",
+        "curl localhost:4242/checkout?session_id=cs_test_a1YS1URlnyQCN5fUUduORoQ7Pw41PJqDWkIVQCpJPqkfIhd6tVY8XB1OLY",
+    ],
+)
+def test_test_values_and_public_ids_are_no_credentials(text: str) -> None:
+    """Values that say of themselves that they are none, entries, ids and digests are not refused."""
+    assert find_secret(text) is None
 
 
 def test_ordinary_hints_are_not_touched_by_redaction() -> None:
@@ -297,6 +343,18 @@ REPEATED = (
         "vault s.",
         "vault s.a1",
         "/webhooks/",
+    ),
+    *("Authorization: a ", "authorization: a b, c=d, ", "cookie: a=b", "cookie: a=b; ", "curl -b a=", "token is "),
+    *("machine a login b password ", "echo a | sudo -S ", "echo root:a | ", "use password ", "hunter22 as the "),
+    *("<password>aaaaaaa", 'key="apikey" value="', "net user a ", "smbclient -U a%", "gh secret set a --body $"),
+    *(
+        "PuTTY-User-Key-File-2:",
+        "x:5432:a:b:",
+        "acme_live_" + "aB3" * 14 + "_",
+        "aB3-" * 8,
+        "sk-aB3-",
+        "_pat=",
+        "key=.*",
     ),
     *("a", "aA1", " ", '"', "\\", "-", "\0", "\u0130", "é", "0123456789abcdef", "://a:" + "b" * 200),
 )
