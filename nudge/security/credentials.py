@@ -43,7 +43,7 @@ _HARMLESS_KEY_WORDS = (
     *("row", "range", "object", "group", "routing", "route", "translation", "i18n", "lookup", "index", "map", "query"),
     *("react", "host", "ssh", "gpg", "kms", "project", "s3", "storage_cache", "event", "redis", "sharding", "shard"),
     *("join", "candidate", "composite", "unique", "natural", "surrogate", "merge", "restore", "message", "lock"),
-    *("recv", "blob", "file", "issue", "item", "state", "etag", "checksum", "digest", "state_store", "answer"),
+    *("recv", "site", "blob", "file", "issue", "item", "state", "etag", "checksum", "digest", "state_store", "answer"),
 )
 # Words before `token` that make it a place in a list.
 _HARMLESS_TOKEN_WORDS = (

@@ -618,6 +618,15 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "password",
+        r"""(?i)\bdefine\(\s{0,4}["']\w{0,40}(?:password|secret|key|salt|token)["']\s{0,4},\s{0,4}"""
+        r"""["'](?P<secret>[^"'\n]{6,256})""",
+        clues=("define(",),
+        is_secret=credentials.is_password,
+        must_match=("define('DB_PASSWORD', '" + "zwRQ9htGX9YfVn');",),
+        must_not_match=("define('DB_PASSWORD', 'password_here');", "define('SECRET_KEY', getenv('KEY'));"),
+    ),
+    Rule(
+        "password",
         rf"""(?i)\b(?:identified\s{{1,3}}(?:with\s{{1,3}}\S{{1,40}}\s{{1,3}})?by|(?:with|encrypted) password)"""
         rf"""\s{{1,3}}(?=\\{{0,2}}["']){_VALUE}""",
         clues=("identified", "with password", "encrypted password"),

@@ -16,7 +16,7 @@ _CLUES = (
     *(" -u", "\t-u", "\n-u", "--user", " -a", "\t-a", "\n-a", "--auth", "curl", "wget", "mysql", "mariadb", "7z"),
     *("mongo", "cqlsh", "login", "log in", "twine", "redis-cli", "ldap", "zip", "sqlcmd", "bcp", "mosquitto_"),
     *("identified", "sudo -s", "net user", "smb", "rpcclient", "mount.cifs", "convertto-secure"),
-    *("lftp", "ipmitool", "xfreerdp", "signtool"),
+    *("define(", "lftp", "ipmitool", "xfreerdp", "signtool"),
 )
 _SHORTEST_ALONE = 20  # characters of a credential that is the whole text
 _SHORTEST_DOTTED = 58  # characters of a Discord token
