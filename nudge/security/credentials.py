@@ -160,8 +160,9 @@ def is_spoken_password(match: re.Match[str]) -> bool:
 
 
 def is_named_in_passing(match: re.Match[str]) -> bool:
-    """`use password hunter22`: without a verb between them the value must have two digits."""
-    return is_spoken_password(match) and sum(map(str.isdigit, match["secret"])) > 1
+    """`use password hunter22`: without a verb between them the value must have two digits, or be random."""
+    is_random = len(match["secret"]) >= 10 and _looks_random(match["secret"])
+    return is_spoken_password(match) and (is_random or sum(map(str.isdigit, match["secret"])) > 1)
 
 
 def is_spoken_token(match: re.Match[str]) -> bool:

@@ -698,7 +698,9 @@ def _is_name(body: str) -> bool:
 def _is_mask(body: str) -> bool:
     """Return whether a person wrote it in place of a token: `xxxx`, `your-token-here`."""
     lowered = body.lower()
-    if len(set(lowered)) < 5 or any(mask in lowered for mask in _MASKS if mask != "example" or not body.isupper()):
+    # Long random text has any four letters somewhere: only as a word in one case do they mean something there.
+    written = lowered if len(body) <= _LONG_BODY else body
+    if len(set(lowered)) < 5 or any(mask in written for mask in _MASKS if mask != "example" or not body.isupper()):
         return True
     return (
         body.count("-") + body.count("_") > 1 and lowered.replace("-", "").replace("_", "").isalpha() and _is_name(body)
