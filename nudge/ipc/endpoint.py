@@ -128,16 +128,18 @@ class TokenFile:
     def __call__(self) -> str:
         """Empty when there is none and none can be written."""
         try:
-            status = os.stat(self._path)
+            status = os.lstat(self._path)
             signature = status.st_ino, status.st_ctime_ns
         except OSError:
             signature = None
         if signature is None or signature != self._signature:  # reading it takes ten times as long as the look
             self._signature = signature
             try:
-                self._token = self._last = ensure_token(self._directory)
+                # A file that others could have written is nobody's token, and is not replaced: `nudge doctor` names it.
+                token = ensure_token(self._directory) if signature is None else read_token(self._directory)
             except (OSError, StorageFailed):
-                self._token = ""
+                token = None
+            self._token, self._last = token or "", token or self._last
         return self._token
 
     def restore(self) -> None:

@@ -211,7 +211,9 @@ class Primary:
 
     def _confirm_role(self) -> None:
         """Asked before every acknowledged write: do we still hold the lock that the path names?"""
-        if self._lock is None or self._lock.holds_path():
+        if self._lock is None:  # served from memory: the directory is not ours
+            return
+        if self._lock.holds_path():
             self._token()  # made again when somebody removed it
             return
         fresh = OwnerLock(self._lock.path)

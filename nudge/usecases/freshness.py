@@ -51,6 +51,11 @@ def command_text(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= limits.MAX_LEARNED_COMMAND else ""
 
 
+def may_name_files(cmd: str) -> bool:
+    """Whether a word of it looks like a path, or is a program that reads a manifest."""
+    return any("." in word or "/" in word or word in _MANIFESTS for word in cmd.split()[: limits.MAX_BASIS_WORDS])
+
+
 def find_basis(cmd: str, cwd: str | None) -> dict[str, str]:
     """The files of the clone of `cwd` that a command names, as it is typed there or at the top of the clone: scripts,
     other files, and the manifest with its target."""

@@ -126,7 +126,8 @@ async def _find_basis(params: SetHint, call: Call) -> dict[str, str] | None:
     is_local = call.door in ("cli", "mcp") and call.context.cwd is not None
     scope = (params.meta or {}).get("scope")
     is_of_repo = scope is None or (isinstance(scope, dict) and scope.get("repo") == call.context.repo)
-    if not is_local or not is_of_repo or not (text := freshness.command_text(params.value)):
+    text = freshness.command_text(params.value)
+    if not is_local or call.context.repo is None or not is_of_repo or not freshness.may_name_files(text):
         return None
     return await asyncio.to_thread(freshness.find_basis, text, call.context.cwd)
 

@@ -27,6 +27,7 @@ _NUDGE = (
 
 def environ_with_nudge(machine: Machine) -> dict[str, str]:
     """The machine's environment, and the interpreter that runs the tests behind the command's name."""
+    machine.store_settings(machine.environ)
     folder = machine.base / "bin"
     folder.mkdir(exist_ok=True)
     command = folder / "nudge"
