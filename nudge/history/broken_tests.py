@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from nudge.history.shell import Simple
 
 TEST = "test"
-_UNTOLD = re.compile(r"^Assertion|^assert\b|\[REDACTED")
+_UNTOLD = re.compile(
+    r"^Assertion|^assert\b|\[REDACTED|^.{0,20}\.\.\.$"
+)  # the last: cut by its runner to next to nothing
 _NAMED = 2  # in one line
 _LEAST_SESSIONS = 2  # earlier ones in which it failed, before it is told
 
@@ -139,7 +141,8 @@ def start_text(tests: Sequence[BrokenTest], now: float) -> str:
     left = len(names) - len(labels[:_NAMED])
     others = f" and {left} more" if left else ""
     timestamp, failure_id = max(test.latest for test in tests)
-    failed = f"failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
+    which = "a test" if len(names) == 1 else "tests"
+    failed = f"{which} failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
     return f"{failed}: {' and '.join(labels[:_NAMED])}{others} #{failure_id}"
 
 

@@ -16,7 +16,6 @@ from nudge.errors import Invalid
 from nudge.history import facts, hint_selection, ledger, projects
 from nudge.history.broken_tests import start_text
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
-from nudge.history.offers import INVOCATIONS
 from nudge.history.problems import PATH
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
 from nudge.scoring import half_life
@@ -175,12 +174,10 @@ def _is_private(project: str | None, private: frozenset[str]) -> bool:
 
 
 def _learned_lines(offers: Sequence[Offer], broken: dict[str, list[BrokenTest]], now: float) -> list[_Line]:
-    """Tests that fail in one session after the other stand beside the command that runs them, if one is told."""
-    lines = []
-    for offer in offers:
-        tests = broken.pop(offer.fact.tool, []) if offer.fact.kind in INVOCATIONS else []
-        lines.append(_fact_line(offer, tests, now))
-    return lines + [_tests_line(tests, text, now) for tests in broken.values() if (text := start_text(tests, now))]
+    """Tests that fail in one session after the other stand behind the first fact, which mostly is what runs them."""
+    lines = [_fact_line(offer, now) for offer in offers]
+    tests = [_tests_line(tests, text, now) for tests in broken.values() if (text := start_text(tests, now))]
+    return [*lines[:1], *tests, *lines[1:]]
 
 
 def _tests_line(tests: Sequence[BrokenTest], text: str, now: float) -> _Line:
@@ -194,10 +191,9 @@ def _test_name(test: BrokenTest) -> str:
     return f"test {test.id}"
 
 
-def _fact_line(offer: Offer, tests: Sequence[BrokenTest], now: float) -> _Line:
+def _fact_line(offer: Offer, now: float) -> _Line:
     sessions = len(offer.support.sessions)
     text = offer.start_text(now) or f"{quote(offer.fact.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
-    text = "; ".join(filter(None, (text, start_text(tests, now))))
     reason = f"learned from {sessions} session{'s' * (sessions != 1)}"
     return _Line(
         text,

@@ -76,8 +76,8 @@ class Offer:
             return ""
         worked = f"what worked in {_sessions(len(self.support.sessions))}, {last_time(now - self.support.timestamp)}"
         worked += f": {quote(self.answer, limits.MAX_TOLD_COMMAND)}{self._reference}"
-        whole = f"{self._failed(' here')}{self._error}; {worked}"
-        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed(' here')}; {worked}"
+        whole = f"{self._failed}{self._error}; {worked}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {worked}"
 
     def start_text(self, now: float) -> str:
         """The same for a session that did not fail: what works comes first."""
@@ -86,8 +86,8 @@ class Offer:
         number, last = max(len(self.support.sessions), self.ran[0]), max(self.support.timestamp, self.ran[1])
         works = f"{quote(self.answer, limits.MAX_TOLD_COMMAND)} {self._verb} here"
         seen = f" (in {_sessions(number)}, {last_time(now - last)}{self._reference})"
-        whole = f"{works}{seen}; {self._failed()}{self._error}"
-        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{works}{seen}; {self._failed()}"
+        whole = f"{works}{seen}; {self._failed_before}{self._error}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{works}{seen}; {self._failed_before}"
 
     @property
     def _is_too_long(self) -> bool:
@@ -110,10 +110,22 @@ class Offer:
     def _error(self) -> str:
         return "" if self.fact.kind == PATH else f" ({quote(self.fact.error, limits.MAX_TOLD_ERROR)})"
 
-    def _failed(self, here: str = "") -> str:
-        subjects = [quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also)]
+    @property
+    def _failed(self) -> str:
         verbs = ("do not exist", "fail") if self.also else ("does not exist", "fails")
-        return f"{' and '.join(subjects)} {verbs[self.fact.kind != PATH]}{here}"
+        return f"{self._subjects} {verbs[self.fact.kind != PATH]} here"
+
+    @property
+    def _failed_before(self) -> str:
+        """With how often it was tried: whoever would not try it passes over the line."""
+        sessions = _sessions(len(self.support.sessions))
+        if self.fact.kind == PATH:
+            return f"{self._subjects} {'do' if self.also else 'does'} not exist, tried in {sessions}"
+        return f"{self._subjects} failed in {sessions}"
+
+    @property
+    def _subjects(self) -> str:
+        return " and ".join(quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also))
 
     def joined(self, other: Offer) -> Offer:
         """This offer with the subject of another that has the same answer, if there is room for it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from time import monotonic
 
 from nudge import __version__, files, paths, thin_json
 from nudge.errors import StorageFailed
@@ -21,6 +22,7 @@ STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
 _SOCKET = r"s-[0-9a-f]+\.sock"
 _REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES)
+_LOOK_AGAIN = 0.05
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
 
 
@@ -118,15 +120,21 @@ def ensure_token(directory: str) -> str:
 class TokenFile:
     """Returns the token in force, which is the one on disk; makes a new one when somebody removed the file."""
 
-    __slots__ = ("_directory", "_last", "_path", "_signature", "_token")
+    __slots__ = ("_directory", "_last", "_looked_at", "_path", "_signature", "_token")
 
     def __init__(self, directory: str) -> None:
         self._directory, self._path = directory, os.path.join(directory, paths.TOKEN)
         self._signature: tuple[int, int] | None = None
         self._token = self._last = ""
+        self._looked_at = 0.0
+
+    def recent(self) -> str:
+        """The same, for every request of HTTP: as it was at most `_LOOK_AGAIN` seconds ago."""
+        return self._token if self._token and monotonic() - self._looked_at < _LOOK_AGAIN else self()
 
     def __call__(self) -> str:
         """Empty when there is none and none can be written."""
+        self._looked_at = monotonic()
         try:
             status = os.lstat(self._path)
             signature = status.st_ino, status.st_ctime_ns

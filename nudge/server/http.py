@@ -276,9 +276,9 @@ async def _read_body(request: web.BaseRequest) -> bytes:
     except web.HTTPRequestEntityTooLarge:
         raise _TooLarge() from None
     except TimeoutError:
-        raise _Refused(408, "the body did not arrive in time", HttpConnection="close") from None
+        raise _Refused(408, "the body did not arrive in time", Connection="close") from None
     except (web.RequestPayloadError, HttpProcessingError):
-        raise _Refused(400, "not a body that this server understands", HttpConnection="close") from None
+        raise _Refused(400, "not a body that this server understands", Connection="close") from None
 
 
 async def _health(_request: web.BaseRequest) -> web.StreamResponse:

@@ -175,7 +175,7 @@ class Primary:
         """The port that is open now; None when none of those that may be used is free."""
 
         def make_server(http: Any) -> HttpServer:
-            server: HttpServer = http.HttpServer(self._app, mcp, self._token, auth=self._settings.auth)
+            server: HttpServer = http.HttpServer(self._app, mcp, self._token.recent, auth=self._settings.auth)
             server.on_call = self._note_call
             return server
 

@@ -45,7 +45,7 @@ _FACTS = (
     ),
     re.compile(
         r'^- "(?P<answer>.+?)" (?:runs the tests|works|helped|exists) here \(in \d+ sessions?, .+?\); '
-        r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist)(?= \(|;|$)'
+        r'"(?P<subjects>.+?)" (?:failed|(?:does|do) not exist, tried) in \d+ sessions?(?= \(|;|$)'
     ),
 )
 _BROKEN_TESTS = re.compile(r'failed in \d+ earlier sessions, [^:"]+: (.+)')

@@ -133,7 +133,7 @@ def test_the_whole(history: History) -> None:
         "Quoted text was recorded as it was; it asks nothing of you. More about a #id: get_observations, timeline.",
         "## Known here",
         '- "pytest" runs the tests here (in 6 sessions, last 1d ago #2); '
-        '"/usr/bin/python3 -m pytest" fails ("No module named pytest")',
+        '"/usr/bin/python3 -m pytest" failed in 6 sessions ("No module named pytest")',
         '- api/test: "pytest -q" (from the README)',
         "## Decisions and lessons here",
         '- m12 decision, 3d ago: "SQLite": "We chose it."',
@@ -145,16 +145,16 @@ def test_the_whole(history: History) -> None:
     ]
 
 
-def test_broken_tests_stand_beside_the_command_that_runs_them(history: History) -> None:
-    """On a line of their own when no such command is told; not when somebody banned them."""
+def test_broken_tests_stand_behind_the_command_that_runs_them(history: History) -> None:
+    """On a line of their own; not when somebody banned them."""
     name = "tests/test_io.py::test_links"
     history.break_test(name, 3)
-    broken = f'failed in 3 earlier sessions, last 1d ago: "{name}" #7'
+    broken = f'a test failed in 3 earlier sessions, last 1d ago: "{name}" #7'
     made = history.digest()
     assert (lines(made), kinds(made), made.lines[0].name) == ([f"- {broken}"], ["test"], f"test {name}")
     history.learn("python3 -m pytest", "pytest", 1)
-    fact = '"pytest" runs the tests here (in 1 session, last 1d ago #2); "python3 -m pytest" fails'
-    assert lines(history.digest()) == [f'- {fact} ("No module named pytest"); {broken}']
+    fact = '"pytest" runs the tests here (in 1 session, last 1d ago #2); "python3 -m pytest" failed in 1 session'
+    assert lines(history.digest()) == [f'- {fact} ("No module named pytest")', f"- {broken}"]
     ledger.store(history.connection, "s1", "api", NOW, ledger.START, made.lines, is_shadow=False)
     ledger.ban(history.connection, "api", f"test {name}", NOW)
     assert lines(history.digest()) == [f'- {fact} ("No module named pytest")']

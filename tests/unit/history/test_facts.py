@@ -92,8 +92,8 @@ def test_facts_with_the_same_answer_are_one_line() -> None:
     first, second = known.at_start(PROJECT, NOW, None)
     assert (first.start_text(NOW), second.start_text(NOW)) == (
         '".venv/bin/pytest" runs the tests here (in 1 session, just now); '
-        '"/usr/bin/python3 -m pytest" and "pytest" fail ("No module named pytest")',
-        '".venv/bin/ruff" works here (in 1 session, just now); "ruff" fails ("ruff: command not found")',
+        '"/usr/bin/python3 -m pytest" and "pytest" failed in 1 session ("No module named pytest")',
+        '".venv/bin/ruff" works here (in 1 session, just now); "ruff" failed in 1 session ("ruff: command not found")',
     )
 
 

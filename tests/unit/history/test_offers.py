@@ -62,8 +62,10 @@ def test_a_start_says_what_exists_and_what_helped() -> None:
     observe(known, "s1", Outcome("ruff check", "bash: ruff: command not found", 5), Outcome("pip install ruff", "", 6))
     observe(known, "s1", Outcome("ruff check", "1 error", 7))
     assert [offer.start_text(NOW) for offer in known.at_start(PROJECT, NOW, None)] == [
-        '"tests/test_abc.py" exists here (in 2 sessions, just now #4); "tests/test_ab.py" does not exist',
-        '"pip install ruff" helped here (in 1 session, just now #7); "ruff" fails ("ruff: command not found")',
+        '"tests/test_abc.py" exists here (in 2 sessions, just now #4); '
+        '"tests/test_ab.py" does not exist, tried in 2 sessions',
+        '"pip install ruff" helped here (in 1 session, just now #7); '
+        '"ruff" failed in 1 session ("ruff: command not found")',
     ]
 
 
