@@ -226,6 +226,7 @@ OFFLINE_READ_TIMEOUT = 0.1  # the same for a hook that reads the database itself
 READ_TIMEOUT = 1.8  # seconds of one query: a caller waits CALL_TIMEOUT
 WRITER_CACHE_BYTES = 16 * MIB  # with less, every insert into a large history reads its index pages again
 READER_CACHE_BYTES = 8 * MIB
+INDEX_SEGMENTS = 4  # of the index of notes; more are merged
 READERS = 2  # threads, each with a connection
 MAX_WRITES_PER_COMMIT = 500
 VACUUM_BYTES = 256 * MIB  # a larger database is not rewritten whole after a purge

@@ -28,9 +28,10 @@ MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
 _MOST_SCORED = 150  # notes of a large store that one query scores
-_MOST_COUNTED = 500  # notes with a word; of two that are more frequent, either may be the rarer one
-_FEW = 30  # scored notes, of which the best need not be the best of all
+_MOST_COUNTED = 160  # notes with a word; of two that are more frequent, either may be the rarer one
+_FEW = 12  # scored notes, of which the best need not be the best of all
 _MOST_TITLED = 30  # notes with the words in their titles that are scored
+_MERGED_PAGES = 64  # of the index, in one step
 _MOST_ALIKE = 50  # titles that are compared
 _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
 
@@ -125,10 +126,26 @@ def words_in(
     having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
     among = (min(ids, default=0), max(ids, default=0), json.dumps(list(ids)))
     words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
-    for word, term in zip(words.words, words.terms(), strict=True):
-        for (note_id,) in connection.execute(having, (prefix + term, *among)):
-            words_by_note[note_id].append(word)
+    rows = connection.execute(
+        " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(words.words))),
+        [value for term in words.terms() for value in (prefix + term, *among)],
+    )
+    for number, note_id in rows:
+        words_by_note[note_id].append(words.words[number])
     return words_by_note
+
+
+def count_segments(connection: Connection) -> int:
+    """In how many parts of the index a word is looked up."""
+    return int(connection.execute("SELECT count(DISTINCT segid) FROM notes_fts_idx").fetchone()[0])
+
+
+def merge_segments(connection: Connection, *, begin: bool = False) -> bool:
+    """Merge some pages of the index towards one segment, which takes some milliseconds, and return whether there is
+    more to do. `begin` makes all segments part of one merge."""
+    before, pages = connection.total_changes, _MERGED_PAGES
+    connection.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
+    return connection.total_changes - before >= 2  # documented: fewer changes than two mean that nothing was left
 
 
 def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
@@ -251,6 +268,13 @@ def _count(connection: Connection, expression: str, most: int) -> int:
     return int(rows.fetchone()[0])
 
 
+def _counts(connection: Connection, terms: Sequence[str]) -> dict[str, int]:
+    """How many notes have each of the terms, in one statement."""
+    one = f"(SELECT count(*) FROM (SELECT 1 {_MATCHING} LIMIT {_MOST_COUNTED}))"
+    row = connection.execute(f"SELECT {', '.join([one] * len(terms))}", terms).fetchone()
+    return dict(zip(terms, row, strict=True))
+
+
 def _title_matches(connection: Connection, scope: str, words: Words) -> list[int]:
     """The newest notes that have all the words in their titles; without any, those that have one of them."""
     for operator in (" AND ", " OR "):
@@ -274,7 +298,7 @@ def _newest(connection: Connection, query: _Query) -> _Query:
 def _selective_query(connection: Connection, scope: str, words: Words) -> tuple[_Query | None, bool]:
     """The query for notes with a rare word, or with two frequent ones, and whether that is all of them. No word is in
     it twice: bm25 would count it twice."""
-    counts = {term: _count(connection, term, _MOST_COUNTED) for term in words.terms()}
+    counts = _counts(connection, words.terms())
     # To look at one namespace only costs as much as a frequent word: words that are rare everywhere do without.
     frequent = [term for term, number in counts.items() if number > _MOST_SCORED // 2]
     scope = scope if frequent else ""

@@ -29,7 +29,7 @@ LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
 """An attempt without an outcome: nothing but the journal changes, moves or counts it."""
 _FACTORS = tuple(f"n.{name}" for name in Factors._fields)
-_CANDIDATES = 30  # best matches by text that the other factors may reorder: each is a page of a large file
+_CANDIDATES = 20  # best matches by text that the other factors may reorder: each is a page of a large file
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
 Connection = sqlite3.Connection
@@ -323,13 +323,20 @@ def recall(connection: Connection, text: str, where: NoteFilter, limit: int, now
 
 
 def scores_of(
-    connection: Connection, text: str | None, notes: Sequence[Note], matches: Sequence[Match], now: float
+    connection: Connection,
+    text: str | None,
+    notes: Sequence[Note],
+    words_by_note: Mapping[int, Sequence[str]],
+    matches: Sequence[Match],
+    now: float,
 ) -> dict[int, Score]:
-    """Return the scores that recall would give to notes beside `matches`, the results of the same query."""
+    """Return the scores that recall would give to notes beside `matches`, the results of the same query. The words are
+    those that `matched_words` returns: a note without any needs no look at its text."""
     if text is None:
         return {note.id: score(Factors.of(note), now, text=None) for note in notes}
     words = Words.parse(text, all_needed=False)
-    texts = text_scores(connection, words, [note.id for note in notes])
+    with_words = [note.id for note in notes if words_by_note[note.id]]
+    texts = text_scores(connection, words, with_words) if with_words else {}
     best = 0.0
     if texts and matches:
         first = matches[0]

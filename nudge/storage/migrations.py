@@ -116,6 +116,7 @@ _MEMORIES = (
     "INSERT INTO notes_fts(notes_fts, rank) VALUES ('rank', 'bm25(1.0, 1.0, 1.0, 0.0)')",
     # Notes are read more often than written: a word is looked up in each segment of the index.
     "INSERT INTO notes_fts(notes_fts, rank) VALUES ('automerge', 2)",
+    "INSERT INTO notes_fts(notes_fts, rank) VALUES ('usermerge', 2)",
     """CREATE TRIGGER notes_inserted AFTER INSERT ON notes BEGIN
         INSERT INTO notes_fts(rowid, title, content, tags, namespace_key)
         VALUES (new.id, new.title, new.content, new.tags, char(57344) || hex(new.namespace));

@@ -16,6 +16,7 @@ from nudge.errors import HandingOver, Invalid, NudgeError
 from nudge.history import facts, summary
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
+from nudge.memories import retrieval
 from nudge.storage import spool
 from nudge.storage.database import Database
 from nudge.usecases import hook_answers, memory_upkeep, recording
@@ -114,6 +115,16 @@ class Upkeep:
         spool.sweep(self._directory, now)
         if self._database.reason is None:
             await self._database.write(lambda connection: summary.settle(connection, int(now)))
+            await self._merge_note_index()
+
+    async def _merge_note_index(self) -> None:
+        """Each store of a note adds to the segments of the index, and each search looks into all of them. Merged in
+        small steps: what is recorded meanwhile never waits long."""
+        if await self._database.read(retrieval.count_segments) <= limits.INDEX_SEGMENTS:
+            return
+        has_more = await self._database.write(lambda connection: retrieval.merge_segments(connection, begin=True))
+        while has_more:
+            has_more = await self._database.write(retrieval.merge_segments)
 
     def report(self) -> dict[str, Any]:
         """For `nudge status`; nothing that would have to count a million rows."""

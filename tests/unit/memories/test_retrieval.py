@@ -161,7 +161,7 @@ def test_no_note_explains_better_than_the_best_match(notes: sqlite3.Connection) 
         add(notes, f"Number {number}", "the deploy of a day on which a lot of other things happened")
     matches = store.recall(notes, "deploy", NoteFilter(tier="mid"), 3, NOW)
     other = store.get(notes, add(notes, "Deploy deploy", "deploy", tier="long"), NOW)
-    scores = store.scores_of(notes, "deploy", [other], matches, NOW)
+    scores = store.scores_of(notes, "deploy", [other], {other.id: ["deploy"]}, matches, NOW)
     assert scores[other.id].components["base"] == scoring.BASE
 
 
@@ -182,3 +182,20 @@ def test_all_words_are_all_words(notes: sqlite3.Connection) -> None:
     assert [note.id for note in store.matching(notes, NoteFilter(), "vitamin c", NOW)] == [wanted]
     with pytest.raises(Invalid, match="at most 64 different words"):
         store.search(notes, " ".join(f"w{number}" for number in range(65)), NoteFilter(), 10, NOW)
+
+
+def test_the_index_is_merged_in_small_steps(notes: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends as one segment, finds the same, and says when nothing is left to do."""
+    monkeypatch.setattr(retrieval, "_MERGED_PAGES", 4)
+    for number in range(600):
+        add(notes, f"Note {number}", f"about number {number} " + " ".join(f"w{number}x{part}" for part in range(40)))
+    before = found(notes, "number")
+    assert retrieval.count_segments(notes) > 1
+    steps = 1
+    more = retrieval.merge_segments(notes, begin=True)
+    while more:
+        more = retrieval.merge_segments(notes)
+        steps += 1
+    assert retrieval.count_segments(notes) == 1 and steps > 2
+    assert found(notes, "number") == before
+    assert not retrieval.merge_segments(notes)
