@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -118,21 +118,40 @@ def text_scores(connection: Connection, words: Words, ids: Collection[int]) -> d
 
 
 def words_in(
-    connection: Connection, words: Words, ids: Collection[int], column: str | None = None
+    connection: Connection,
+    words: Words,
+    ids: Collection[int],
+    *,
+    column: str | None = None,
+    texts: Mapping[int, str] | None = None,
 ) -> dict[int, list[str]]:
-    """Return those of the words that each note, or one column of it, has, in any form that has the same stem."""
+    """Return those of the words that each note, or one column of it, has, in any form that has the same stem. With the
+    texts of the notes, in lower case, a word is looked up only where it may be."""
     prefix = f"{column} : " if column else ""
+    words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
+    lookups: list[tuple[str, str, list[int]]] = []
+    for word, term in zip(words.words, words.terms(), strict=True):
+        if among := [note_id for note_id in ids if texts is None or _may_have(texts[note_id], word)]:
+            lookups.append((word, prefix + term, among))
+    if not lookups:
+        return words_by_note
     # The plus keeps FTS5 from a search for each id, which takes as long as a look at hundreds of matches.
     having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
-    among = (min(ids, default=0), max(ids, default=0), json.dumps(list(ids)))
-    words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
     rows = connection.execute(
-        " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(words.words))),
-        [value for term in words.terms() for value in (prefix + term, *among)],
+        " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(lookups))),
+        [value for _, term, among in lookups for value in (term, min(among), max(among), json.dumps(among))],
     )
     for number, note_id in rows:
-        words_by_note[note_id].append(words.words[number])
+        words_by_note[note_id].append(lookups[number][0])
     return words_by_note
+
+
+def _may_have(text: str, word: str) -> bool:
+    """Whether a text may have a word in any form. Porter's stemmer leaves the first letters as they are: two of a short
+    word (`being` is `be`), and `y` may become `i`. How the index folds other letters than those of ASCII is its own."""
+    if not (word.isascii() and text.isascii()):
+        return True
+    return (word[:3] if len(word) > 5 and word[2] not in "iy" else word[:2]) in text
 
 
 def count_segments(connection: Connection) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -350,11 +350,12 @@ def scores_of(
     return {note.id: score(Factors.of(note), now, text=relative(note)) for note in notes}
 
 
-def matched_words(connection: Connection, text: str | None, ids: Collection[int]) -> dict[int, list[str]]:
+def matched_words(connection: Connection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
     """Return the words of a query that are in each of the notes, as they were written."""
+    texts = {note.id: "\n".join((note.draft.title, note.draft.content, *note.draft.tags)).lower() for note in notes}
     if text is None:
-        return {note_id: [] for note_id in ids}
-    return words_in(connection, Words.parse(text, all_needed=False), ids)
+        return {note_id: [] for note_id in texts}
+    return words_in(connection, Words.parse(text, all_needed=False), texts.keys(), texts=texts)
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:

@@ -180,7 +180,7 @@ class _Request:
             for note_id, note in notes.get_many(connection, self.ids, now).items()
             if not visible.hides(note.draft.namespace, named=self.project)
         }
-        words = notes.matched_words(connection, query, ranked | by_id.keys())
+        words = notes.matched_words(connection, query, [*(match.note for match in matches), *by_id.values()])
         explanations = [
             NoteExplanation(match.note, match.score, words[match.note.id], rank)
             for rank, match in enumerate(matches, 1)

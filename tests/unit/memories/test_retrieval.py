@@ -199,3 +199,20 @@ def test_the_index_is_merged_in_small_steps(notes: sqlite3.Connection, monkeypat
     assert retrieval.count_segments(notes) == 1 and steps > 2
     assert found(notes, "number") == before
     assert not retrieval.merge_segments(notes)
+
+
+def test_words_of_a_note_are_found_in_every_form(notes: sqlite3.Connection) -> None:
+    """A look at the text before the index leaves out no form of a word that has the same stem."""
+    forms = (
+        "fly flies flying be being beings bus bu try tries trying die dies dying see seeing run running cafe caf\u00e9"
+    )
+    others = "relational relate deployment deploying sky skies"
+    for number, word in enumerate((forms + " " + others).split()):
+        add(notes, f"Note {number}", word.upper() if number % 2 else word, tags=(word,))
+    every = [store.get(notes, note_id, NOW) for (note_id,) in notes.execute("SELECT id FROM notes").fetchall()]
+    for text in (*forms.split(), "related", "deploy", "deployments", "skys", "Caf\u00e9"):
+        words = Words.parse(text, all_needed=True)
+        expected = retrieval.words_in(notes, words, [note.id for note in every])
+        texts = {note.id: f"{note.draft.title} {note.draft.content} {note.draft.tags}".lower() for note in every}
+        assert retrieval.words_in(notes, words, texts.keys(), texts=texts) == expected
+        assert any(expected.values())
