@@ -30,8 +30,8 @@ class AcceptLoop:
         has_room: Callable[[], bool] = lambda: True,
         name: str,
     ) -> None:
-        """While `has_room` is false, newcomers wait in the kernel's queue until `room_made` is called. `name` says in
-        the log what is listened on."""
+        """While `has_room` is false, a newcomer waits until `room_made` is called, and those behind it in the kernel's
+        queue. `name` says in the log what is listened on."""
         self._socket, self._make_protocol, self._has_room, self._name = listening, make_protocol, has_room, name
         self._room = asyncio.Event()
         self._warned = False
@@ -60,10 +60,6 @@ class AcceptLoop:
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            while not self._has_room():
-                self.warn_once(f"too many connections on the {self._name}; new ones wait")
-                self._room.clear()
-                await self._room.wait()
             try:
                 accepted, _ = await loop.sock_accept(self._socket)
             except ConnectionAbortedError:
@@ -73,9 +69,19 @@ class AcceptLoop:
                 await asyncio.sleep(_RETRY)
                 continue
             try:
+                await self._wait_for_room()
                 await loop.connect_accepted_socket(self._make_protocol, accepted)
-            except OSError:
+            except BaseException as error:
                 accepted.close()
+                if not isinstance(error, OSError):
+                    raise
+
+    async def _wait_for_room(self) -> None:
+        """Asked when a newcomer is there: whether one can be taken in may change while nobody comes."""
+        while not self._has_room():
+            self.warn_once(f"too many connections on the {self._name}; new ones wait")
+            self._room.clear()
+            await self._room.wait()
 
 
 def descriptor_limit() -> int:
