@@ -164,7 +164,9 @@ class HttpServer:
 
     async def _jsonrpc(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            payload = await strict_json.decode_any(await _read_body(request))
+            body = _whole_body(request) or await _read_body(request)
+            is_small = len(body) <= limits.SMALL_JSON_BYTES
+            payload = strict_json.decode(body) if is_small else await strict_json.decode_any(body)
             answer = await jsonrpc.answer(self._app, payload, _call_of(request.headers))
         except JsonError as error:
             return _json(jsonrpc.error_response(None, error.code, error.message))
@@ -212,7 +214,7 @@ def _check_browser(headers: CIMultiDictProxy[str]) -> None:
     from."""
     if not _LOOPBACK.fullmatch(headers.get("Host", "")):
         raise _Refused(421, "this server answers to localhost only")
-    for origin in headers.getall("Origin", ()):
+    for origin in headers.getall("Origin") if "Origin" in headers else ():
         scheme, separator, host = origin.partition("://")
         if not separator or scheme not in ("http", "https") or not _LOOPBACK.fullmatch(host):
             raise _Refused(403, "requests from other origins are refused")
@@ -226,13 +228,15 @@ def shows_token(authorization: str, token: str) -> bool:
 
 
 def _check_json(headers: Mapping[str, str]) -> None:
-    kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    given = headers.get("Content-Type", "")
+    kind = given if given == "application/json" else given.partition(";")[0].strip().lower()
     if kind != "application/json" or headers.get("Content-Encoding", "identity") != "identity":
         raise _Refused(415, "send application/json")
 
 
 def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
-    once, deadline, session = (headers.get(f"Nudge-{name}") for name in ("Request-Id", "Deadline", "Session"))
+    get = headers.get
+    once, deadline, session = get("Nudge-Request-Id"), get("Nudge-Deadline"), get("Nudge-Session")
     if once is None and deadline is None and session is None:
         return _CALLS[door]
     _check_length(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
@@ -258,13 +262,18 @@ def _check_length(text: str | None, most: int, header: str) -> None:
 # In and out
 
 
-async def _read_body(request: web.BaseRequest) -> bytes:
+def _whole_body(request: web.BaseRequest) -> bytes:
+    """The body when all of it came with its head, which takes a tenth of the time of `read`; empty otherwise."""
     stream = request.content
-    if stream.is_eof():  # the whole body came with its head: a tenth of the time of `read`
-        body = stream.read_nowait()
-        if len(body) > limits.MAX_BODY_BYTES:
-            raise _TooLarge()
-        return body
+    body = stream.read_nowait() if stream.is_eof() else b""
+    if len(body) > limits.MAX_BODY_BYTES:
+        raise _TooLarge()
+    return body
+
+
+async def _read_body(request: web.BaseRequest) -> bytes:
+    if request.content.is_eof():
+        return _whole_body(request)
     if (request.content_length or 0) > limits.MAX_BODY_BYTES:
         raise _TooLarge()
     if request.headers.get("Expect", "").lower() == "100-continue":

@@ -42,7 +42,7 @@ def failure_is_answered(desk: Desk) -> None:
     second = claude.run(desk, "second")
     line = next(line for line in second.injected.splitlines() if "env/python3 -m pytest" in line)
     assert line.startswith('- "bin/pytest" runs the tests here (in 1 session, just now #'), line
-    assert '"env/python3 -m pytest" fails' in line and "No module named pytest" in line, line
+    assert '"env/python3 -m pytest" failed in 1 session' in line and "No module named pytest" in line, line
     assert any(_is_answered(desk, number) for number in range(WITHIN)), "no failure was answered"
     assert "Nudge record" not in "\n".join(claude.run(desk, "other", [claude.bash("exit 3")]).results)
 

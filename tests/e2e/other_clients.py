@@ -155,7 +155,9 @@ def codex_learns(desk: Desk) -> None:
     codex = Codex(desk)
     codex.trust = ()
     codex.run(codex.shell("true"))
-    assert json.loads(desk.run("nudge", "sessions", "--json")) == [], "its advice and the README say that it runs none"
+    assert json.loads(desk.execute("nudge", "sessions", "--json").stdout) == [], (
+        "its advice and the README say that it runs none"
+    )
     codex.trust = Codex.trust
     _learns(codex)
 
@@ -186,7 +188,7 @@ def _learns(driver: Driver) -> None:
     (start,) = driver.run()
     line = next(line for line in start.splitlines() if "env/python3 -m pytest" in line)
     works = r'"bin/pytest" runs the tests here \(in 1 session, (just now|last .*?) #\d+\)'
-    assert re.search(rf'{works}; "env/python3 -m pytest" fails \(.*No module named pytest', line), line
+    assert re.search(rf'{works}; "env/python3 -m pytest" failed in 1 session \(.*No module named pytest', line), line
     assert f'last words: "{LAST_WORDS}"' in start, start
     prompts = [prompt["content"] for prompt in driver.trace()["prompts"] if prompt["source"] == "user"]
     assert prompts == [driver.shows_prompt_as], prompts
