@@ -36,7 +36,7 @@ def recorded_and_told(desk: Desk) -> None:
     desk.run("nudge", "connect", "claude-code", "--yes")
     desk.run("nudge", "set", "api", "test", "pytest -q", "--scope-os", "linux", "--scope-os", "darwin")
     claude.run(desk, "first", _steps(desk))
-    trace = json.loads(desk.run("nudge", "trace", "last", "--json"))
+    trace = desk.json("trace", "last")
     seen = {row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]}
     expected = {"session_start", "command", "command_error", "file_write", "file_read", "file_edit", "mcp_call"}
     assert expected <= seen, seen

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.harness import ROOT, Machine
 
@@ -46,6 +48,10 @@ class Desk:
         """All that the command printed, whatever its exit code."""
         done = self.execute(*command, cwd=cwd)
         return done.stdout + done.stderr
+
+    def json(self, *command: str) -> Any:
+        """What `nudge` answers as JSON; notes of a command are on stderr."""
+        return json.loads(self.execute("nudge", *command, "--json").stdout)
 
     def execute(self, *command: str, cwd: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -33,7 +33,7 @@ def _connect(desk: Desk, **settings: str) -> None:
 
 
 def _attempts(desk: Desk) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = json.loads(desk.run("nudge", "journal", "list", "--json"))["entries"]
+    entries: list[dict[str, Any]] = desk.json("journal", "list")["entries"]
     return entries
 
 
@@ -73,7 +73,7 @@ def attempt_outlives_its_session(desk: Desk) -> None:
     assert "m1, 1h ago: " in lines[told + 1] and "nudge journal adopt m1" in lines[told + 1], second.injected
     assert not [line for line in lines[:told] if line.startswith("## ")], second.injected
     assert "m1 belongs to session" in second.results[0], second.results
-    attempt = json.loads(desk.run("nudge", "journal", "show", "m1", "--json"))["memory"]["metadata"]
+    attempt = desk.json("journal", "show", "m1")["memory"]["metadata"]
     assert (attempt["outcome"], attempt["captured"], attempt["confidence_tier"]) == ("confirmed", True, "gold"), attempt
     assert attempt["result"].startswith("the predicted command exited with 0") and "lesson_id" in second.answer(2), (
         second.results

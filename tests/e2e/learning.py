@@ -38,7 +38,7 @@ def failure_is_answered(desk: Desk) -> None:
     anything; one that fails alike reads it in the answer of the hook."""
     _prepare(desk)
     claude.run(desk, "first", [claude.bash(BROKEN), claude.bash(WORKING)])
-    eventually(lambda: json.loads(desk.run("nudge", "learned", "--json"))["facts"], "the outcome is learned")
+    eventually(lambda: desk.json("learned")["facts"], "the outcome is learned")
     second = claude.run(desk, "second")
     line = next(line for line in second.injected.splitlines() if "env/python3 -m pytest" in line)
     assert line.startswith('- "bin/pytest" runs the tests here (in 1 session, just now #'), line
@@ -88,7 +88,7 @@ def two_sessions_edit_one_file(desk: Desk) -> None:
     with claude.started(desk, "at-work", [claude.write(shared, "mine"), wait]) as (process, _):
         try:
             eventually(
-                lambda: json.loads(desk.run("nudge", "history", str(shared), "--json"))["sessions"],
+                lambda: desk.json("history", str(shared))["sessions"],
                 "the first edit is recorded",
             )
             told = [_edit_answers(desk, shared, number) for number in range(WITHIN)]

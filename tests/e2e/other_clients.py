@@ -155,9 +155,7 @@ def codex_learns(desk: Desk) -> None:
     codex = Codex(desk)
     codex.trust = ()
     codex.run(codex.shell("true"))
-    assert json.loads(desk.execute("nudge", "sessions", "--json").stdout) == [], (
-        "its advice and the README say that it runs none"
-    )
+    assert desk.json("sessions") == [], "its advice and the README say that it runs none"
     codex.trust = Codex.trust
     _learns(codex)
 

@@ -243,7 +243,7 @@ def the_plugin_works(desk: Desk) -> None:
     hint = {"component": "api", "key": "test", "value": "make check", "meta": meta}
     first = claude.run(desk, "first", [claude.bash("echo by-the-plugin"), {"name": name, "input": hint}])
     assert first.answer(1)["hint"]["value"] == "make check", first.results
-    trace = json.loads(desk.run("nudge", "trace", "last", "--json"))
+    trace = desk.json("trace", "last")
     seen = [row["obs_type"] for prompt in trace["prompts"] for row in prompt["observations"]]
     assert sorted(seen) == ["command", "mcp_call", "session_end", "session_start", "session_stop"], seen
     second = claude.run(desk, "second")
