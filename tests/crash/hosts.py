@@ -89,9 +89,15 @@ def somebody_removes_the_files() -> Figures:
 def somebody_moves_the_directory() -> Figures:
     """The runtime directory is moved away, or removed, under a live PRIMARY: it is made again from memory, with the
     same token, before long; nothing is lost, also by a kill -9 behind it."""
-    _recreated_after(shutil.rmtree)
+    _recreated_after(_remove)
     _recreated_after(lambda path: os.rename(path, f"{path}.moved"))
     return {"recreated": 2, "lost": 0}
+
+
+def _remove(path: str) -> None:
+    """Gone at once: a removal file by file meets those that PRIMARY makes again meanwhile."""
+    os.rename(path, f"{path}.removed")
+    shutil.rmtree(f"{path}.removed")
 
 
 def _recreated_after(leave: Callable[[str], None]) -> None:
