@@ -345,7 +345,7 @@ def _missing_calls(problem: Problem, outcome: Outcome, commands: list[Simple]) -
 
 
 def _is_blamed(fact: Fact, outcome: Outcome) -> bool:
-    """Whether a failure of an answer says something about it; failed tests do only if they are what it was to mend."""
+    """Whether a failure of an answer says something about it; failed tests do only if the answer was to fix them."""
     return not has_findings(outcome.error) or is_same_error(fact.error, error_line(outcome.error))
 
 

@@ -270,7 +270,8 @@ def test_a_length_that_is_too_long(server: Served, link: Raw, monkeypatch: pytes
     """What never comes is waited for as long as a body has, no longer."""
     monkeypatch.setattr(limits, "BODY_TIMEOUT", 0.1)
     before = server.state()
-    assert link.ask(post("/", padded(200), Content_Length="300")).status == 408
+    reply = link.ask(post("/", padded(200), Content_Length="300"))
+    assert reply.status == 408 and reply.headers["connection"] == "close"
     assert link.drained()
     assert server.state() == before
 
