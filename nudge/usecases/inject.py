@@ -73,46 +73,56 @@ async def _explained(app: App, params: Inject, call: Call, result: Digest) -> li
     now, context = app.now(), call.merge_context(Context.parse(params.context), app.session.store.env_names())
     held_notes = await _notes(app, [item["id"] for item in result.items if item["kind"] in ("note", "attempt")], now)
     dashed = [line for line in result.text.splitlines() if line.startswith("- ")]
-    explained: list[dict[str, Any]] = []
-    for number, (item, line) in enumerate(zip(result.items, dashed, strict=True)):
-        pack = {**views.injected_line(result.text, number), "sessions": []}
-        hint = _variant(app, item, context, now) if item["kind"] == "hint" else None
-        note = held_notes.get(item["id"])
-        if hint is not None:
-            explained.append(
-                hint_item(
-                    hint,
-                    now,
-                    rank=number + 1,
-                    eligible=True,
-                    reasons=[item["reason"]],
-                    project=None,
-                    source=explain.INJECTION,
-                    pack_context=pack,
-                )
-            )
-        elif note is not None:
-            one = NoteExplanation(note, score(Factors.of(note), now, text=None), (), number + 1)
-            reasons = [item["reason"]]
-            explained.append(
-                explain.item(one, project=None, pack_context=pack, source=explain.INJECTION, reasons=reasons)
-            )
-        else:
-            explained.append(
-                explain.item_of(
-                    identity=item["id"],
-                    kind=item["kind"],
-                    title=line.removeprefix("- "),
-                    created_at=None,
-                    project=None,
-                    source=explain.INJECTION,
-                    rank=number + 1,
-                    score={"base": item["score"]},
-                    matches={"project_match": None, "reasons": [item["reason"]]},
-                    pack_context=pack,
-                )
-            )
-    return explained
+    return [
+        _explain_line(
+            item,
+            line.removeprefix("- "),
+            held_notes.get(item["id"]) or (_variant(app, item, context, now) if item["kind"] == "hint" else None),
+            now,
+            rank=number + 1,
+            pack_context={**views.injected_line(result.text, number), "sessions": []},
+        )
+        for number, (item, line) in enumerate(zip(result.items, dashed, strict=True))
+    ]
+
+
+def _explain_line(
+    item: Mapping[str, Any],
+    title: str,
+    source: Note | Hint | None,
+    now: float,
+    *,
+    rank: int,
+    pack_context: Mapping[str, Any],
+) -> dict[str, Any]:
+    """`source` is the note or hint that the line tells."""
+    reasons = [item["reason"]]
+    if isinstance(source, Hint):
+        return hint_item(
+            source,
+            now,
+            rank=rank,
+            eligible=True,
+            reasons=reasons,
+            project=None,
+            source=explain.INJECTION,
+            pack_context=pack_context,
+        )
+    if isinstance(source, Note):
+        one = NoteExplanation(source, score(Factors.of(source), now, text=None), (), rank)
+        return explain.item(one, project=None, pack_context=pack_context, source=explain.INJECTION, reasons=reasons)
+    return explain.item_of(
+        identity=item["id"],
+        kind=item["kind"],
+        title=title,
+        created_at=None,
+        project=None,
+        source=explain.INJECTION,
+        rank=rank,
+        score={"base": item["score"]},
+        matches={"project_match": None, "reasons": reasons},
+        pack_context=pack_context,
+    )
 
 
 async def _notes(app: App, names: Sequence[str], now: float) -> dict[str, Note]:
