@@ -61,12 +61,14 @@ class Context:
             return cls()
         if not isinstance(raw, dict):
             raise Invalid("must be an object", field=field)
-        for name in raw:
-            if name not in _PARSERS:
+        context = cls()
+        for name, value in raw.items():
+            parse = _PARSERS.get(name)
+            if parse is None:
                 raise Invalid(f"is none of {', '.join(_PARSERS)}", field=_member(field, name))
-        return cls(
-            **{name: _PARSERS[name](value, f"{field}.{name}") for name, value in raw.items() if value not in (None, "")}
-        )
+            if value is not None and value != "":
+                setattr(context, name, parse(value, f"{field}.{name}"))
+        return context
 
     def merged(self, defaults: Context) -> Context:
         """This context, with unknown fields taken from `defaults`."""

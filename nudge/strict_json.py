@@ -74,12 +74,23 @@ async def decode_any(body: bytes) -> Any:
 
 def encode(value: Any) -> bytes:
     """Compact UTF-8. Raises ValueError for NaN and Infinity."""
-    from pydantic_core import to_json  # late: only a server encodes with it
-
-    encoded = to_json(value)  # a quarter of the time of `json`, but it writes NaN
-    if b"NaN" in encoded or b"Infinity" in encoded:
+    encoded = (_to_json or _load_to_json())(value)
+    # One byte is found ten times as fast as a word, and most answers have neither letter.
+    if (b"N" in encoded and b"NaN" in encoded) or (b"I" in encoded and b"Infinity" in encoded):
         _ENCODER.encode(value)
     return encoded
+
+
+_to_json: Callable[[Any], bytes] | None = None
+
+
+def _load_to_json() -> Callable[[Any], bytes]:
+    """Late: only a server encodes. It takes a quarter of the time of `json`, but writes NaN."""
+    global _to_json
+    from pydantic_core import to_json
+
+    _to_json = to_json
+    return to_json
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

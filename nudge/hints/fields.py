@@ -27,6 +27,9 @@ def parse_text(raw: object, field: str, most: int, *, least: int = 0, lines: boo
 
 def parse_name(raw: object, field: str) -> str:
     """A component or a key."""
+    # Every call has two names, nearly all of them good: printable text has no control characters and no blank but " ".
+    if isinstance(raw, str) and 0 < len(raw) <= limits.MAX_NAME_CHARS and raw.isprintable() and " " not in raw:
+        return raw
     name = parse_text(raw, field, limits.MAX_NAME_CHARS, least=1)
     if name != name.strip():
         raise Invalid("must not start or end with a space", field=field)

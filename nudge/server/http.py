@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http_exceptions import HttpProcessingError
+from multidict import istr
 
 from nudge import __version__, limits, strict_json
 from nudge.errors import INVALID_REQUEST, HandingOver, Invalid, NotFound, NudgeError
@@ -41,6 +42,9 @@ _NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %b\r\nServer: nudge\r\n%b\r\n"
 )
+# As `istr`, which carries its lower case: a look-up by a plain string makes that anew each time.
+_HOST, _ORIGIN, _AUTHORIZATION, _CONTENT_TYPE = hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE
+_REQUEST_ID, _DEADLINE, _SESSION = istr("Nudge-Request-Id"), istr("Nudge-Deadline"), istr("Nudge-Session")
 _OPEN = ("/health", rest.HEALTH, "/sse")  # without the token
 _NO_SSE = "the SSE transport is gone; send MCP messages to POST /mcp (streamable HTTP), or run nudge serve on stdio"
 _JSON = {"Content-Type": "application/json", "Server": "nudge"}
@@ -132,7 +136,7 @@ class HttpServer:
         if target[:1] != "/" or request.version.major != 1:
             raise _Refused(400, "not a request that this server understands")
         path = target.partition("?")[0]
-        if self._auth and path not in _OPEN and not shows_token(headers.get("Authorization", ""), self._token()):
+        if self._auth and path not in _OPEN and not shows_token(headers.get(_AUTHORIZATION, ""), self._token()):
             raise _Refused(401, _NO_TOKEN, **{"WWW-Authenticate": "Bearer"})
         if not connection.authenticated and (path not in _OPEN or not self._auth):
             connection.authenticate()
@@ -143,7 +147,7 @@ class HttpServer:
         if handler is None:
             allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
             raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
-        says_what = request.method in ("POST", "PUT") and "Content-Type" in headers  # without a body it need not
+        says_what = request.method in ("POST", "PUT") and _CONTENT_TYPE in headers  # without a body it need not
         if (request.body_exists or says_what) and path not in _OPEN:
             _check_json(headers)
         return handler
@@ -212,9 +216,9 @@ class HttpServer:
 def _check_browser(headers: CIMultiDictProxy[str]) -> None:
     """A page can make its browser talk to loopback: the Host gives rebinding away, the Origin where the page is
     from."""
-    if not _LOOPBACK.fullmatch(headers.get("Host", "")):
+    if not _LOOPBACK.fullmatch(headers.get(_HOST, "")):
         raise _Refused(421, "this server answers to localhost only")
-    for origin in headers.getall("Origin") if "Origin" in headers else ():
+    for origin in headers.getall(_ORIGIN) if _ORIGIN in headers else ():
         scheme, separator, host = origin.partition("://")
         if not separator or scheme not in ("http", "https") or not _LOOPBACK.fullmatch(host):
             raise _Refused(403, "requests from other origins are refused")
@@ -228,15 +232,15 @@ def shows_token(authorization: str, token: str) -> bool:
 
 
 def _check_json(headers: Mapping[str, str]) -> None:
-    given = headers.get("Content-Type", "")
+    given = headers.get(_CONTENT_TYPE, "")
     kind = given if given == "application/json" else given.partition(";")[0].strip().lower()
-    if kind != "application/json" or headers.get("Content-Encoding", "identity") != "identity":
+    if kind != "application/json" or headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
         raise _Refused(415, "send application/json")
 
 
 def _call_of(headers: Mapping[str, str], door: Door = "http") -> Call:
     get = headers.get
-    once, deadline, session = get("Nudge-Request-Id"), get("Nudge-Deadline"), get("Nudge-Session")
+    once, deadline, session = get(_REQUEST_ID), get(_DEADLINE), get(_SESSION)
     if once is None and deadline is None and session is None:
         return _CALLS[door]
     _check_length(once, limits.MAX_REQUEST_ID_CHARS, "Nudge-Request-Id")
@@ -311,13 +315,13 @@ class _JsonResponse(web.StreamResponse):
         self._content = content
 
     async def prepare(self, request: web.BaseRequest) -> None:
-        transport = request.transport
-        if transport is None:
-            raise ConnectionResetError
+        connection = request.protocol
+        assert isinstance(connection, HttpConnection)
         self._keep_alive = request.keep_alive
         closing = b"" if self._keep_alive else b"Connection: close\r\n"
         head = _HEAD % (len(self._content), rfc822_formatted_time().encode(), closing)
-        transport.write(head if request.method == "HEAD" else head + self._content)
+        answer = head if request.method == "HEAD" else head + self._content
+        connection.send(answer, soon=bool(self._keep_alive))
         await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:

@@ -118,6 +118,21 @@ class HttpConnection(web.RequestHandler):
         self._reaper.cancel()
         self._listener.authenticated(self)
 
+    def send(self, answer: bytes, *, soon: bool) -> None:
+        """Write a whole answer; `soon`: after this turn of the event loop, together with those to other connections. A
+        write wakes its client up, which takes the server 10 of 115 us while it still has others to answer. Not where
+        the connection ends now, or has another request that waits: its answer must not come first."""
+        if self.transport is None:
+            raise ConnectionResetError
+        if soon and not (self._close or self._force_close or self._messages):
+            asyncio.get_running_loop().call_soon(self._write, answer)
+        else:
+            self.transport.write(answer)
+
+    def _write(self, answer: bytes) -> None:
+        if self.transport is not None:
+            self.transport.write(answer)
+
     def abort(self) -> None:
         """Not close(): that waits until the client has read what was sent."""
         if self.transport is not None:
