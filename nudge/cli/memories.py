@@ -28,8 +28,8 @@ from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import NOTE_ID, WHOLE, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.stop_words import content_words
 from nudge.text import escape
+from nudge.words import content_words
 
 _TITLE_CHARS = 100  # of a title that is made of the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")

@@ -11,8 +11,9 @@ from operator import attrgetter
 from nudge import limits
 from nudge.hints import ranking
 from nudge.hints.model import Change, Hint, Identity
-from nudge.hints.words import TextQuery, split_words, stem
+from nudge.hints.text_query import TextQuery
 from nudge.scoring import half_life
+from nudge.words import split_words, stem
 
 Shelf = dict[Identity, Hint]
 

@@ -20,7 +20,7 @@ from nudge.hints.model import Hint, Identity
 from nudge.hints.not_found import Checked, explain_refused, nearest
 from nudge.hints.ranking import Ranked, rank
 from nudge.hints.scope import Verdict
-from nudge.hints.words import TextQuery
+from nudge.hints.text_query import TextQuery
 from nudge.security.regex import Regex, compile_regex
 
 

@@ -15,7 +15,7 @@ from nudge import limits
 from nudge.errors import Invalid
 from nudge.history.event import COLUMNS, check_type, marks, observation
 from nudge.scoring import half_life
-from nudge.stop_words import content_words
+from nudge.words import content_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

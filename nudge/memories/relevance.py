@@ -16,7 +16,7 @@ from nudge.memories import store
 from nudge.memories.note import Note
 from nudge.memories.retrieval import Words, count_matches, count_notes, words_in
 from nudge.memories.store import Connection, NoteFilter
-from nudge.stop_words import STOP_WORDS, content_words
+from nudge.words import STOP_WORDS, content_words
 
 THRESHOLD = 10.0
 _SENTENCE_THRESHOLD = 1.25 * THRESHOLD  # for one sentence of a longer prompt, which has fewer words to disagree

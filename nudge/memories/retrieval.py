@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from nudge.errors import Invalid
-from nudge.stop_words import content_words, distinct_words
+from nudge.words import content_words, distinct_words, has_word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 MAX_WORDS = 64
 _MATCHING = "FROM notes_fts WHERE notes_fts MATCH ?"
 _LARGE = 1_000  # notes
-_MOST_SCORED = 150  # notes of a large store that one query scores
-_MOST_COUNTED = 160  # notes with a word; of two that are more frequent, either may be the rarer one
+_MOST_SCORED = 130  # notes of a large store that one query scores
+_MOST_COUNTED = 110  # notes with a word; of two that are more frequent, either may be the rarer one
 _FEW = 12  # scored notes, of which the best need not be the best of all
 _MOST_TITLED = 30  # notes with the words in their titles that are scored
 _MERGED_PAGES = 64  # of the index, in one step
+_NOTES_PER_MERGE, _PAGES_MERGED_WITH_A_NOTE = 4, 16
+_MOST_READ = 4_096  # characters of a note whose words are not looked up in the index
 _MOST_ALIKE = 50  # titles that are compared
 _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
 
@@ -92,8 +94,7 @@ def best_matches(
         if _count(connection, whole.expression, _MOST_COUNTED) < _MOST_COUNTED:
             return _meeting(connection, _scored(connection, whole), condition, limit)
     else:
-        selective, is_whole = _selective_query(connection, scope, words)
-        scored = _scored(connection, selective) if selective else []
+        scored, is_whole = _selective_matches(connection, scope, words)
         matches = _meeting(connection, scored, condition, limit)
         if is_whole:
             return matches
@@ -126,32 +127,26 @@ def words_in(
     texts: Mapping[int, str] | None = None,
 ) -> dict[int, list[str]]:
     """Return those of the words that each note, or one column of it, has, in any form that has the same stem. With the
-    texts of the notes, in lower case, a word is looked up only where it may be."""
-    prefix = f"{column} : " if column else ""
+    texts of the notes, in lower case, short ones are read here; in a large store the index takes five times as long."""
     words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
-    lookups: list[tuple[str, str, list[int]]] = []
-    for word, term in zip(words.words, words.terms(), strict=True):
-        if among := [note_id for note_id in ids if texts is None or _may_have(texts[note_id], word)]:
-            lookups.append((word, prefix + term, among))
-    if not lookups:
+    if texts is not None and not any("_" in word for word in words.words):  # the parts of a name are a phrase
+        short = [note_id for note_id in ids if len(texts[note_id]) <= _MOST_READ]
+        for note_id in short:
+            words_by_note[note_id] = [word for word in words.words if has_word(texts[note_id], word)]
+        ids = [note_id for note_id in ids if len(texts[note_id]) > _MOST_READ]
+    if not ids:
         return words_by_note
+    prefix = f"{column} : " if column else ""
     # The plus keeps FTS5 from a search for each id, which takes as long as a look at hundreds of matches.
     having = f"SELECT rowid {_MATCHING} AND rowid BETWEEN ? AND ? AND +rowid IN (SELECT value FROM json_each(?))"
+    among = (min(ids), max(ids), json.dumps(list(ids)))
     rows = connection.execute(
-        " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(lookups))),
-        [value for _, term, among in lookups for value in (term, min(among), max(among), json.dumps(among))],
+        " UNION ALL ".join(f"SELECT {number}, * FROM ({having})" for number in range(len(words.words))),
+        [value for term in words.terms() for value in (prefix + term, *among)],
     )
     for number, note_id in rows:
-        words_by_note[note_id].append(lookups[number][0])
+        words_by_note[note_id].append(words.words[number])
     return words_by_note
-
-
-def _may_have(text: str, word: str) -> bool:
-    """Whether a text may have a word in any form. Porter's stemmer leaves the first letters as they are: two of a short
-    word (`being` is `be`), and `y` may become `i`. How the index folds other letters than those of ASCII is its own."""
-    if not (word.isascii() and text.isascii()):
-        return True
-    return (word[:3] if len(word) > 5 and word[2] not in "iy" else word[:2]) in text
 
 
 def count_segments(connection: Connection) -> int:
@@ -159,12 +154,19 @@ def count_segments(connection: Connection) -> int:
     return int(connection.execute("SELECT count(DISTINCT segid) FROM notes_fts_idx").fetchone()[0])
 
 
-def merge_segments(connection: Connection, *, begin: bool = False) -> bool:
-    """Merge some pages of the index towards one segment, which takes some milliseconds, and return whether there is
-    more to do. `begin` makes all segments part of one merge."""
-    before, pages = connection.total_changes, _MERGED_PAGES
+def merge_segments(connection: Connection, *, begin: bool = False, pages: int | None = None) -> bool:
+    """Merge some pages of the index towards one segment, and return whether there is more to do; 64 pages take some
+    milliseconds. `begin` makes all segments part of one merge."""
+    before, pages = connection.total_changes, pages or _MERGED_PAGES
     connection.execute("INSERT INTO notes_fts(notes_fts, rank) VALUES ('merge', ?)", (-pages if begin else pages,))
     return connection.total_changes - before >= 2  # documented: fewer changes than two mean that nothing was left
+
+
+def merge_new_segments(connection: Connection, note_id: int) -> None:
+    """Merge the small segments that single notes leave, in the transaction of every fourth. Each search looks into all
+    of them, and FTS5 itself waits until there are sixteen of a size."""
+    if note_id % _NOTES_PER_MERGE == 0:
+        merge_segments(connection, pages=_PAGES_MERGED_WITH_A_NOTE)
 
 
 def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
@@ -176,14 +178,32 @@ def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -
     """Return the ids of notes that may have most of these words in their titles: all of a namespace, or the newest of
     many, and perhaps some of other namespaces.
 
-    A title with most of the words has some of the rare ones, which few titles have. Numbers and long words are mostly
-    rare: they are looked for first, until few titles have as many of them as there must be.
+    A title that lacks no more of the words than it may has two of any that are two more. Numbers and long words are
+    mostly rare: few titles have two of them.
     """
     may_lack = len(words) - most_of(words)
+    by_rarity = sorted(words, key=lambda word: (word.isalpha(), -len(word)))
+    rows = connection.execute(
+        f"SELECT rowid {_MATCHING} LIMIT {_MOST_ALIKE + 1}", (f"title : {_two_of(by_rarity[: may_lack + 2])}",)
+    ).fetchall()
+    if len(rows) <= _MOST_ALIKE:
+        return [row[0] for row in rows]
+    return _titles_by_rarest(connection, by_rarity, may_lack, namespace)
+
+
+def _two_of(words: Sequence[str]) -> str:
+    """The expression for two of the words; for the word where there is one."""
+    terms = [f'"{word}"' for word in words]
+    pairs = [f"({term} AND ({' OR '.join(terms[at:])}))" for at, term in enumerate(terms[:-1], 1)]
+    return f"({' OR '.join(pairs or terms)})"
+
+
+def _titles_by_rarest(connection: Connection, by_rarity: Sequence[str], may_lack: int, namespace: str) -> list[int]:
+    """The same where many titles have two of the words that should be rare: by counting how many have each."""
     frequencies: dict[str, int] = {}
     counts: Counter[int] = Counter()
     rare = 0
-    for word in sorted(words, key=lambda word: (word.isalpha(), -len(word))):
+    for word in by_rarity:
         ids = _titled(connection, word)
         frequencies[word] = len(ids)
         if len(ids) < _FREQUENT_IN_TITLES:
@@ -228,16 +248,19 @@ class _Query:
     lowest_id: int = 0
 
 
-def _scored(connection: Connection, query: _Query, others: Collection[int] = ()) -> list[tuple[int, float]]:
-    """The matches of a query with their text scores, and those of `others` that have lower ids."""
+def _scored(
+    connection: Connection, query: _Query, others: Collection[int] = (), *, most: int = -1
+) -> list[tuple[int, float]]:
+    """The matches of a query with their text scores, and those of `others` that have lower ids; `most` of them where it
+    is not negative, by their ids."""
     # Without ORDER BY: for the order by rank FTS5 prepares and runs a second statement, which takes 0.2 ms. With a
     # plus: each row is looked at, and only those that are wanted are scored.
     lower = [note_id for note_id in others if note_id < query.lowest_id]
     wanted = "AND (+rowid >= ? OR +rowid IN (SELECT value FROM json_each(?)))" if lower else ""
     values = (query.lowest_id, json.dumps(lower)) if lower else ()
     return connection.execute(
-        f"SELECT rowid, -rank {_MATCHING} AND rowid >= ? {wanted}",
-        (query.expression, min(lower, default=query.lowest_id), *values),
+        f"SELECT rowid, -rank {_MATCHING} AND rowid >= ? {wanted} LIMIT ?",
+        (query.expression, min(lower, default=query.lowest_id), *values, most),
     ).fetchall()
 
 
@@ -314,9 +337,9 @@ def _newest(connection: Connection, query: _Query) -> _Query:
     return _Query(query.expression, oldest[0] if oldest else 0)
 
 
-def _selective_query(connection: Connection, scope: str, words: Words) -> tuple[_Query | None, bool]:
-    """The query for notes with a rare word, or with two frequent ones, and whether that is all of them. No word is in
-    it twice: bm25 would count it twice."""
+def _selective_matches(connection: Connection, scope: str, words: Words) -> tuple[list[tuple[int, float]], bool]:
+    """The notes with a rare word, or with two frequent ones, with their text scores, and whether these are all that
+    match."""
     counts = _counts(connection, words.terms())
     # To look at one namespace only costs as much as a frequent word: words that are rare everywhere do without.
     frequent = [term for term, number in counts.items() if number > _MOST_SCORED // 2]
@@ -329,10 +352,13 @@ def _selective_query(connection: Connection, scope: str, words: Words) -> tuple[
             room -= counts[term]
         else:
             frequent.append(term)
-    pairs = (pairs for pairs in _pairs(frequent) if _count(connection, f"{scope}({pairs})", room + 1) <= room)
-    together = next(pairs, None)
-    parts = [*rare, *([together] if together else [])]
-    return (_Query(f"{scope}({' OR '.join(parts)})") if parts else None), not frequent
+    # Not counted beforehand, which takes a third as long as scoring them: the first expression is rarely too wide. No
+    # word is in one twice: bm25 would count it twice.
+    for pairs in _pairs(frequent):
+        matches = _scored(connection, _Query(f"{scope}({' OR '.join((*rare, pairs))})"), most=_MOST_SCORED + 1)
+        if len(matches) <= _MOST_SCORED:
+            return matches, False
+    return _scored(connection, _Query(f"{scope}({' OR '.join(rare)})")) if rare else [], not frequent
 
 
 def _pairs(terms: Sequence[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from nudge.errors import Conflict, Invalid, NotFound
 from nudge.memories.note import ATTEMPT, LONG, MID, SHORT, TIERS, Draft, Lifetimes, Note, rfc3339
 from nudge.memories.retrieval import Condition, Words, best_matches, most_of, text_scores, titles_alike, words_in
 from nudge.memories.scoring import BASE, Factors, Score, score, total
-from nudge.stop_words import content_words
+from nudge.words import content_words
 
 _COLUMNS = (
     "n.id, n.uid, n.tier, n.namespace, n.kind, n.title, n.content, n.tags, n.priority, n.confidence, n.source, "

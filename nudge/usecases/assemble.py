@@ -13,7 +13,6 @@ from nudge import limits
 from nudge.clock import ago
 from nudge.context import Context
 from nudge.hints.value import search_text
-from nudge.hints.words import split_words, stem
 from nudge.history import facts, projects
 from nudge.history.ledger import IDENTITY, Line
 from nudge.memories.attempts import LESSON
@@ -26,6 +25,7 @@ from nudge.usecases.call import Call
 from nudge.usecases.hints import Result
 from nudge.usecases.history import InContext, Text
 from nudge.usecases.memories import caller_namespace
+from nudge.words import split_words, stem
 
 ContextType = Literal["values", "experiences", "notes", "hints", "facts"]
 VALUES, EXPERIENCES = ("decision", "lesson"), (ATTEMPT,)

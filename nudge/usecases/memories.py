@@ -26,6 +26,7 @@ from nudge.memories.note import (
     parse_draft,
     parse_time,
 )
+from nudge.memories.retrieval import merge_new_segments
 from nudge.memories.store import NoteFilter
 from nudge.usecases.agent_sessions import agent_session
 from nudge.usecases.app import App, parse_params
@@ -61,6 +62,7 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         note, previous = notes.store(connection, origin.complete(connection, draft[0]), now, lifetimes)
+        merge_new_segments(connection, note.id)
         shown = note.to_wire()
         return {
             **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
@@ -125,7 +127,9 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
         visible.refuse_hidden(connection, [params.id])
         namespace = visible.namespace(connection, changes.get("namespace"))
         complete = {**changes, "namespace": namespace} if namespace else changes
-        return {"memory": notes.update(connection, params.id, complete, now, lifetimes).to_wire()}
+        note = notes.update(connection, params.id, complete, now, lifetimes)
+        merge_new_segments(connection, note.id)
+        return {"memory": note.to_wire()}
 
     return await app.write_once(call, write)
 

@@ -25,7 +25,7 @@ COMMON = frozenset(
         "paths",
         "scoring",
         "security",
-        "stop_words",
+        "words",
         "strict_json",
         "switches",
         "text",

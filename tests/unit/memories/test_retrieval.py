@@ -14,8 +14,8 @@ from nudge.memories import retrieval, scoring, store
 from nudge.memories.note import TIERS, Draft, Lifetimes
 from nudge.memories.retrieval import Words
 from nudge.memories.store import NoteFilter
-from nudge.stop_words import content_words
 from nudge.storage import migrations
+from nudge.words import content_words
 
 NOW = 1_800_000_000.0
 HERE, THERE = "github.com/acme/api", "github.com/acme/api-docs"
@@ -216,3 +216,23 @@ def test_words_of_a_note_are_found_in_every_form(notes: sqlite3.Connection) -> N
         texts = {note.id: f"{note.draft.title} {note.draft.content} {note.draft.tags}".lower() for note in every}
         assert retrieval.words_in(notes, words, texts.keys(), texts=texts) == expected
         assert any(expected.values())
+
+
+def test_single_notes_leave_few_segments(notes: sqlite3.Connection) -> None:
+    """Each search looks into all segments of the index: a note that is stored alone adds one, and some are merged with
+    every fourth."""
+    most = 0
+    for number in range(100):
+        retrieval.merge_new_segments(notes, add(notes, f"Note {number}", f"a text with number {number}"))
+        most = max(most, retrieval.count_segments(notes))
+    assert most <= 10
+    assert found(notes, "number 57")[0] == 58
+
+
+def test_titles_alike_are_found_by_two_of_their_rare_words(notes: sqlite3.Connection) -> None:
+    """A title that shares most of the words has two of any choice of them; one that shares a single word is none."""
+    alike = add(notes, "Deploy of the staging cluster needs a vault key")
+    other = add(notes, "Staging")
+    words = content_words("The staging cluster deploy needs the vault token")
+    ids = retrieval.titles_alike(notes, words, "global")
+    assert alike in ids and other not in ids

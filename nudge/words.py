@@ -1,26 +1,38 @@
-"""Search by words: what the words of a text are, their stems, and the query that a user writes.
-
-Words and stems are those of SQLite's FTS5 with `porter unicode61`, which searches the history: one word finds the same
-in both.
-"""
+"""The words of a text: split as SQLite's FTS5 does with `porter unicode61`, their stems, and which of them say what a
+question is about. One word finds the same in hints, notes and history."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
-
-from nudge import limits
-from nudge.errors import Invalid
-from nudge.hints.fields import parse_text
-from nudge.stop_words import content_words
 
 _WORD = re.compile(r"[^\W_]+")
+_WORD_OR_NAME = re.compile(r"\w+")
 _COMBINING = re.compile(r"[\u0300-\u036f]")
-_CHUNK = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
+_STOP_WORDS = """
+a about after again all am an and any are as at be been before being between both but by can could did do does done
+down each few for from had has have having he her here hers him his how i if in into is it its just many may me
+might mine more most much must my no not now of on only or other our ours out over own same shall she should so some
+such than that the their them then there these they this those to too up very was we were what when where which who whom
+whose why will with would you your yours
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def distinct_words(text: str) -> list[str]:
+    """Return all words of a text in lower case, each once, in order."""
+    return list(dict.fromkeys(word.lower() for word in _WORD_OR_NAME.findall(text)))
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words to search for, each once, in order; stop words only where there is nothing else.
+
+    A single letter is mostly what an apostrophe cut off.
+    """
+    words = distinct_words(text)
+    content = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isalpha())]
+    return content or words
 
 
 def split_words(text: str) -> list[str]:
@@ -43,79 +55,17 @@ def stem(word: str) -> str:
     return spelled.encode("latin-1").decode("utf-8", "replace")
 
 
-# The query
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A word, or words that stand next to each other; the last may be the beginning of one."""
-
-    words: tuple[str, ...]
-    is_prefix: bool
-
-    def is_in(self, words: Sequence[str]) -> bool:
-        *first, last = self.words
-        if not first and not self.is_prefix:
-            return stem(last) in map(stem, words)
-        return any(
-            all(stem(wanted) == stem(word) for wanted, word in zip(first, words[at:], strict=False))
-            and self._ends_with(last, words[at + len(first)])
-            for at in range(len(words) - len(first))
-        )
-
-    def _ends_with(self, last: str, word: str) -> bool:
-        return word.startswith(last) if self.is_prefix else stem(last) == stem(word)
-
-
-@dataclass(frozen=True, slots=True)
-class TextQuery:
-    """Terms that all must be in a hint, in any order and in any of its texts. Of a question, which has several of them,
-    `any_of` are the words of which some are enough for a hint that comes behind those."""
-
-    terms: tuple[Term, ...]
-    any_of: tuple[str, ...] = ()
-
-    @classmethod
-    def parse(cls, raw: object, field: str = "text") -> Self:
-        """`docker build`, `"next to each other"`, `dock*`; a name such as `http-proxy` is its parts next to each
-        other."""
-        terms = []
-        text = parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)
-        for phrase, star, chunk in _CHUNK.findall(text):
-            if words := split_words(phrase or chunk):
-                terms.append(Term(tuple(words), bool(star) or chunk.endswith("*")))
-        if not terms:
-            raise Invalid("must contain a word", field=field)
-        any_of = _words_of_question(text) if len(terms) >= limits.QUESTION_WORDS else ()
-        return cls(tuple(dict.fromkeys(terms)), any_of)
-
-    @property
-    def has_phrases(self) -> bool:
-        return any(len(term.words) > 1 for term in self.terms)
-
-    def matches(self, texts: Iterable[tuple[str, str]]) -> bool:
-        """Whether each term is in one of the texts, which come with the names of their fields."""
-        split = [split_words(text) for _, text in texts]
-        return all(any(term.is_in(words) for words in split) for term in self.terms)
-
-    def words_in(self, texts: Iterable[tuple[str, str]]) -> list[str]:
-        """Those of `any_of` that are in the texts."""
-        stems = {stem(word) for _, text in texts for word in split_words(text)}
-        return [word for word in self.any_of if stem(word) in stems]
-
-    def first_field(self, texts: Iterable[tuple[str, str]]) -> str | None:
-        """The first field with one of the terms."""
-        for name, text in texts:
-            words = split_words(text)
-            if any(term.is_in(words) for term in self.terms):
-                return name
-        return None
-
-
-def _words_of_question(text: str) -> tuple[str, ...]:
-    """The words that tell something, each once; two spellings of one stem are one word."""
-    words = {stem(word): word for part in content_words(text) for word in split_words(part)}
-    return tuple(words.values())[: limits.MAX_QUESTION_WORDS]
+def has_word(text: str, word: str) -> bool:
+    """Whether a text in lower case has a word in any form that has the same stem."""
+    if text.isascii() and word.isascii():
+        at = text.find(word)
+        if at >= 0 and not text[at - 1 : at].isalnum() and not text[at + len(word) : at + len(word) + 1].isalnum():
+            return True
+        if stem(word)[:-1] not in text:  # only the last letter of a stem may be none of the word's: happi, file
+            return False
+    stems = set(map(stem, split_words(word)))
+    beginnings = tuple(one[:-1] for one in stems)
+    return stems <= {stem(other) for other in split_words(text) if other.startswith(beginnings)}
 
 
 # Stems: Porter's measure counts how often a vowel is followed by a consonant; `y` is a vowel after a consonant.

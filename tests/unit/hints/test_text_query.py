@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import re
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,142 +7,9 @@ import pytest
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.hints.store import HintStore
-from nudge.hints.words import TextQuery, split_words, stem
-from nudge.storage.migrations import TOKENIZER
+from nudge.hints.text_query import TextQuery
 
 from .builders import NOW, finish, found_by, new_store, put
-
-ROOT = Path(__file__).parents[3]
-SUFFIXES = [
-    "s",
-    "es",
-    "ies",
-    "ed",
-    "ing",
-    "eed",
-    "ational",
-    "tional",
-    "enci",
-    "anci",
-    "izer",
-    "logi",
-    "bli",
-    "alli",
-    "entli",
-    "eli",
-    "ousli",
-    "ization",
-    "ation",
-    "ator",
-    "alism",
-    "iveness",
-    "fulness",
-    "ousness",
-    "aliti",
-    "iviti",
-    "biliti",
-    "icate",
-    "ative",
-    "alize",
-    "iciti",
-    "ical",
-    "ful",
-    "ness",
-    "ement",
-    "ance",
-    "ence",
-    "able",
-    "ible",
-    "ment",
-    "ant",
-    "ent",
-    "ism",
-    "ate",
-    "iti",
-    "ous",
-    "ive",
-    "ize",
-    "al",
-    "er",
-    "ic",
-    "ou",
-    "sion",
-    "tion",
-    "ly",
-    "y",
-    "e",
-    "ll",
-]
-ROOTS = [
-    "a",
-    "b",
-    "ab",
-    "run",
-    "hop",
-    "fil",
-    "plan",
-    "agree",
-    "cav",
-    "ad",
-    "tr",
-    "sky",
-    "happ",
-    "gener",
-    "commun",
-    "oscill",
-    "rat",
-    "controll",
-    "probat",
-    "x",
-    "yy",
-    "ay",
-    "oy",
-]
-
-
-def vocabulary() -> list[str]:
-    """Words of our own documents, and roots with every suffix, alone and two in a row."""
-    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "seeds").glob("*"))]
-    words = {word for text in texts for word in re.findall("[a-z]+", text.lower())}
-    words |= {root + one + other for root in ROOTS for one in SUFFIXES for other in ("", *SUFFIXES)}
-    return sorted(words)
-
-
-def fts5_terms(texts: list[str]) -> dict[int, list[str]]:
-    """What SQLite makes of each text, in order."""
-    connection = sqlite3.connect(":memory:")
-    connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(content, tokenize='{TOKENIZER}')")
-    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(texts, 'instance')")
-    connection.executemany("INSERT INTO texts (rowid, content) VALUES (?, ?)", enumerate(texts))
-    terms: dict[int, list[str]] = {}
-    for number, term in connection.execute("SELECT doc, term FROM terms ORDER BY doc, offset"):
-        terms.setdefault(number, []).append(term)
-    connection.close()
-    return terms
-
-
-def test_a_stem_is_the_one_of_sqlite() -> None:
-    """A word finds the same among hints and in the history."""
-    words = vocabulary()
-    terms = fts5_terms(words)
-    assert len(words) > 50_000
-    assert [(word, terms[number]) for number, word in enumerate(words) if terms[number] != [stem(word)]] == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "http_proxy.build-all",
-        "docker compose run -- pytest -q 'a b'",
-        "Café Über straße İx",
-        "v1.2.3 (x86_64)",
-        "日本語 text",
-        "",
-    ],
-)
-def test_words_are_those_of_sqlite(text: str) -> None:
-    """Letters and digits, in any case and with or without accents; the parts of a name are words."""
-    assert [stem(word) for word in split_words(text)] == fts5_terms([text]).get(0, [])
 
 
 @pytest.fixture
