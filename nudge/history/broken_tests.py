@@ -141,9 +141,8 @@ def start_text(tests: Sequence[BrokenTest], now: float) -> str:
     left = len(names) - len(labels[:_NAMED])
     others = f" and {left} more" if left else ""
     timestamp, failure_id = max(test.latest for test in tests)
-    which = "a test" if len(names) == 1 else "tests"
-    failed = f"{which} failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
-    return f"{failed}: {' and '.join(labels[:_NAMED])}{others} #{failure_id}"
+    seen = f"failed in {len(tests[0].sessions)} earlier sessions, {last_time(now - timestamp)}"
+    return f"known to fail here: {' and '.join(labels[:_NAMED])}{others} ({seen} #{failure_id})"
 
 
 def _named(name: str, reason: str) -> str:

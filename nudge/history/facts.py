@@ -263,7 +263,7 @@ class Facts:
         answer are one."""
         groups: dict[tuple[str, bool], Offer] = {}
         for offer in self._confirmed(project, now):
-            if is_usable(offer, cwd, now):
+            if not offer.is_rarely_met and is_usable(offer, cwd, now):
                 group = (offer.answer, offer.fact.kind == PATH)
                 groups[group] = groups[group].joined(offer) if group in groups else offer
         return sorted(groups.values(), key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]

@@ -10,7 +10,7 @@ from nudge.clock import last_time
 from nudge.history import availability
 from nudge.history.calls import is_install
 from nudge.history.failed_tests import JEST, MOCHA, PYTEST, RSPEC, VITEST
-from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET
+from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET, is_same_tool
 from nudge.history.shell import split_commands
 from nudge.text import quote
 
@@ -20,6 +20,7 @@ Key = tuple[str, str]
 INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 """Kinds of facts about a whole command."""
 
+_RARE = 12  # sessions in which the answer ran, for each in which something failed before it
 TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
 
 
@@ -54,7 +55,7 @@ class Fact:
 
     def runs_tool(self, line: str) -> bool:
         """Whether a line runs what the fact is about; an install is run before it."""
-        return any(command.tool == self.tool for command in split_commands(line))
+        return any(is_same_tool(command.tool, self.tool) for command in split_commands(line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,20 @@ class Offer:
         return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {worked}"
 
     def start_text(self, now: float) -> str:
-        """The same for a session that did not fail: what works comes first."""
+        """The same for a session that did not fail: what it costs to try it, and what to run."""
         if self._is_too_long:
             return ""
-        number, last = max(len(self.support.sessions), self.ran[0]), max(self.support.timestamp, self.ran[1])
-        works = f"{quote(self.answer, limits.MAX_TOLD_COMMAND)} {self._verb} here"
-        seen = f" (in {_sessions(number)}, {last_time(now - last)}{self._reference})"
-        whole = f"{works}{seen}; {self._failed_before}{self._error}"
-        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{works}{seen}; {self._failed_before}"
+        tried, last = _sessions(len(self.support.sessions)), max(self.support.timestamp, self.ran[1])
+        works = f"{quote(self.answer, limits.MAX_TOLD_COMMAND)} {self._verb} ({last_time(now - last)}{self._reference})"
+        if self.fact.kind == PATH:
+            return f"{self._failed} ({tried} looked for it); {works}"
+        whole = f"{self._failed} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)}, {tried} lost a step to it); {works}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed} ({tried} lost a step to it); {works}"
+
+    @property
+    def is_rarely_met(self) -> bool:
+        """Whether nearly every session runs what works without being told."""
+        return self.ran[0] > _RARE * len(self.support.sessions)
 
     @property
     def _is_too_long(self) -> bool:
@@ -97,9 +104,11 @@ class Offer:
     def _verb(self) -> str:
         """What the answer does; an install is run before what fails, not in its place."""
         if self.fact.kind == PATH:
-            return "exists"
+            return "does"
         if not self.fact.runs_tool(self.answer) or any(map(is_install, split_commands(self.answer))):
             return "helped"
+        if self.fact.kind == TARGET:
+            return "runs the tests" if self.fact.subject.split(" ")[-1].startswith("test") else "works"
         return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in TEST_RUNNERS else "works"
 
     @property
@@ -114,14 +123,6 @@ class Offer:
     def _failed(self) -> str:
         verbs = ("do not exist", "fail") if self.also else ("does not exist", "fails")
         return f"{self._subjects} {verbs[self.fact.kind != PATH]} here"
-
-    @property
-    def _failed_before(self) -> str:
-        """With how often it was tried: whoever would not try it passes over the line."""
-        sessions = _sessions(len(self.support.sessions))
-        if self.fact.kind == PATH:
-            return f"{self._subjects} {'do' if self.also else 'does'} not exist, tried in {sessions}"
-        return f"{self._subjects} failed in {sessions}"
 
     @property
     def _subjects(self) -> str:

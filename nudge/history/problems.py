@@ -60,7 +60,8 @@ _TARGET_ERRORS = (
     re.compile(r"(?P<cause>[Jj]ustfile does not contain recipe `(?P<name>[\w:./-]+)`)"),
     re.compile(r"(?P<cause>no such (?:sub)?command: `(?P<name>[\w-]+)`)"),  # cargo
 )
-_TASK_RUNNERS = frozenset(("npm", "pnpm", "yarn", "bun", "make", "gmake", "just", "cargo"))
+_PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
+_TASK_RUNNERS = _PACKAGE_MANAGERS | {"make", "gmake", "just", "cargo"}
 # Tools whose first argument says what to do: an option of `cargo test` is none of `cargo build`.
 _WITH_SUBCOMMANDS = frozenset(
     ("cargo", "go", "git", "npm", "pnpm", "yarn", "docker", "docker-compose", "kubectl", "gh")
@@ -215,6 +216,11 @@ def _missing_target(command: Simple, error: str) -> Problem | None:
 def target_call(command: Simple, target: str) -> str:
     """The command up to its target: `npm run lint` for `npm run lint -- --fix`."""
     return " ".join(command.words[: command.words.index(target) + 1])
+
+
+def is_same_tool(one: str, other: str) -> bool:
+    """Whether two tools do the same: every package manager runs the scripts of one package.json."""
+    return one == other or {one, other} <= _PACKAGE_MANAGERS
 
 
 def name_of(command: Simple) -> str:
@@ -431,7 +437,7 @@ def _similar_path(missing: str, command: Simple) -> str | None:
 def _similar_target(wanted: Problem, command: Simple) -> str | None:
     """The target of a command that is plainly the one that was meant: `test` for `tests`, `test:unit` for `test`."""
     missing = wanted.missing.split(" ")[-1]
-    for word in command.arguments if command.tool == wanted.tool else ():
+    for word in command.arguments if is_same_tool(command.tool, wanted.tool) else ():
         if word.startswith("-") or word in ("run", "run-script") or "=" in word:
             continue
         is_part = len(min(missing, word, key=len)) > 2 and (word in missing or missing in word)

@@ -12,7 +12,7 @@ from nudge.context import is_below
 from nudge.history.event import marks
 from nudge.history.facts import outcome_of
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
-from nudge.history.problems import error_line
+from nudge.history.problems import error_line, find_problem
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
 
@@ -226,8 +226,9 @@ def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]
         if (has_passed := _has_passed(obs_type, metadata)) is not False:
             passed |= programs if has_passed else set()
         elif not programs & passed and not (is_committed and _is_whole(content)):
-            outcome = outcome_of({"type": obs_type, "metadata": json.loads(metadata)}, identity)
-            yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
+            outcome = outcome_of({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
+            if outcome is None or find_problem(outcome) is None:  # what never ran is no work that is left to do
+                yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
 
 
 def _has_passed(obs_type: str, metadata: str) -> bool | None:

@@ -44,11 +44,11 @@ _FACTS = (
         r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here.*?; what worked in .+?: "(?P<answer>.+)"(?: #\d+)?$'
     ),
     re.compile(
-        r'^- "(?P<answer>.+?)" (?:runs the tests|works|helped|exists) here \(in \d+ sessions?, .+?\); '
-        r'"(?P<subjects>.+?)" (?:failed|(?:does|do) not exist, tried) in \d+ sessions?(?= \(|;|$)'
+        r'^- "(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here \(.*?\d+ sessions? .+?\); '
+        r'"(?P<answer>.+?)" (?:runs the tests|works|helped|does) \('
     ),
 )
-_BROKEN_TESTS = re.compile(r'failed in \d+ earlier sessions, [^:"]+: (.+)')
+_BROKEN_TESTS = re.compile(r"known to fail here: (.+) \(failed in \d+ earlier sessions")
 
 Failure = tuple[str, int]
 """The name of a run, and the number of its command."""

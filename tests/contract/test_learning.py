@@ -194,7 +194,7 @@ def test_a_program_of_the_sessions_is_told_whatever_path_the_server_has(machine:
     repo = _shop(machine)
     _hook(machine, "s1", "t1", "python9 -m pytest", "Exit code 127\nbash: line 1: python9: command not found", repo)
     _hook(machine, "s1", "t2", "python3.99 -m pytest", cwd=repo)  # on no PATH of this machine
-    assert '"python3.99 -m pytest" runs the tests here' in machine.cli("inject", cwd=repo).stdout
+    assert '"python3.99 -m pytest" runs the tests' in machine.cli("inject", cwd=repo).stdout
 
 
 def test_a_forgotten_fact_takes_its_hint_along(machine: Machine) -> None:

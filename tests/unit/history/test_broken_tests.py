@@ -54,12 +54,12 @@ def test_told_at_the_start_after_two_sessions() -> None:
     known = broken_in("s1")
     assert at_start(known) == []
     known.observe(PROJECT, "s2", failed(identity=8), NOW - DAY)
-    assert at_start(known) == [f'a test failed in 2 earlier sessions, last 1d ago: "{NAME}" #8']
+    assert at_start(known) == [f'known to fail here: "{NAME}" (failed in 2 earlier sessions, last 1d ago #8)']
     for session in ("s3", "s4", "s5"):
         for name in ("tests/a.py::test_a[1]", "tests/a.py::test_a[2]", "tests/b.py::test_b", "tests/c.py::test_c"):
             known.observe(PROJECT, session, failed(name=name, identity=9), NOW)
     names = '"tests/a.py::test_a[...]" and "tests/b.py::test_b" and 1 more'
-    assert at_start(known) == [f"tests failed in 3 earlier sessions, just now: {names} #9"]
+    assert at_start(known) == [f"known to fail here: {names} (failed in 3 earlier sessions, just now #9)"]
     assert at_start(known, NOW + 90 * DAY + 1) == []
 
 
@@ -71,12 +71,12 @@ def test_the_latest_reason_is_told_at_the_start_unless_it_is_an_assertion() -> N
     reason = 'OSError: no "route"'
     facts.store(connection, known.observe(PROJECT, "s2", failed(identity=8, reason="KeyError: 1"), NOW - DAY))
     facts.store(connection, known.observe(PROJECT, "s3", failed(identity=9, reason=reason), NOW))
-    told = rf'"{NAME}" ("OSError: no \"route\"") #9'
-    assert at_start(known) == [f"a test failed in 3 earlier sessions, just now: {told}"]
-    assert at_start(facts.load(connection)) == [f"a test failed in 2 earlier sessions, just now: {told}"]
+    told = rf'known to fail here: "{NAME}" ("OSError: no \"route\"")'
+    assert at_start(known) == [f"{told} (failed in 3 earlier sessions, just now #9)"]
+    assert at_start(facts.load(connection)) == [f"{told} (failed in 2 earlier sessions, just now #9)"]
     for reason in ("AssertionError: a", "assert 1 == 2", "ValueError: [REDACTED:token]"):
         known.observe(PROJECT, "s4", failed(identity=10, reason=reason), NOW)
-        assert at_start(known) == [f'a test failed in 4 earlier sessions, just now: "{NAME}" #10']
+        assert at_start(known) == [f'known to fail here: "{NAME}" (failed in 4 earlier sessions, just now #10)']
 
 
 def test_a_test_whose_name_is_too_long_is_not_told_at_the_start() -> None:
