@@ -523,3 +523,19 @@ def test_out_of_descriptors_is_waited_for(monkeypatch: pytest.MonkeyPatch, caplo
     with caplog.at_level("WARNING"):
         assert run(session) == ([200, 200], [])
     assert len(caplog.records) == 1
+
+
+def test_answers_keep_the_order_of_the_requests_whatever_they_are() -> None:
+    """An answer that is sent after the turn of the event loop never comes behind a refusal that was asked for later,
+    nor is it lost when the connection ends with it."""
+
+    async def session(one: Opened) -> Any:
+        client = await one.connect()
+        missing = b"GET /missing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
+        client.send(call("echo", n=1) + missing + HEALTH + missing + call("echo", n=2))
+        statuses = [await client.status() for _ in range(4)]
+        last = await client.result()
+        client.send(HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        return statuses, last, await client.status(), await client.closed()
+
+    assert run(session) == ([200, 404, 200, 404], {"n": 2}, 200, True)
