@@ -100,42 +100,26 @@ def build(
     rows of id, kind, title, content and updated_at; `attempts` rows of id, goal, prediction, updated_at, is_own and
     others; `place` is where the session starts. Without a connection it has only the hints."""
     place = place or Place()
-    hints = hint_selection.drop_unused(hints)
-    learned: list[Offer] = []
-    broken: dict[str, list[BrokenTest]] = {}
     history: list[_Section] = []
     if connection is not None:
         names = projects.Names(connection)
         with suppress(Invalid):  # a name that several projects have: there are no rows of it
             project = projects.find(connection, project)
         if project is not None:
-            project_facts = facts.load(connection, project)
-            learned, broken = (
-                project_facts.at_start(project, now, place.cwd),
-                project_facts.tests.at_start(project, now),
-            )
-            hints = hint_selection.keep_runnable(hints, project_facts.invocations(project, now), place.cwd, now)
-            hints = hint_selection.add_last_runs(connection, project, hints, now)
             history = _session_sections(connection, project, session_id, source, now, place)
         if cross_project and not _is_private(project, private):
             history.append(_foreign_section(connection, project, private, names, now))
     choose = _LineSelection(connection, project, session_id)
-    fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
-    fact_names = {line.entry.name for line in fact_lines}
-    hints = hint_selection.drop_covered(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
-    sections = [
-        *_attempt_sections(choose, attempts, now),
-        *(section for section in history if section.title == _OWN),
-        _Section(
-            "Known here",
-            [*fact_lines, *choose.best(list(_hint_lines(hints)), limits.INJECTED_HINTS)],
-        ),
-        _Section(
-            "Decisions and lessons here", choose.best(list(_note_lines(notes, now, place)), limits.INJECTED_NOTES)
-        ),
-        *(section for section in history if section.title != _OWN),
-    ]
-    digest = _compose(sections)
+    note_lines = choose.best(list(_note_lines(notes, now, place)), limits.INJECTED_NOTES)
+    digest = _compose(
+        [
+            *_attempt_sections(choose, attempts, now),
+            *(section for section in history if section.title == _OWN),
+            _known_section(connection, choose, project, hints, place, now),
+            _Section("Decisions and lessons here", note_lines),
+            *(section for section in history if section.title != _OWN),
+        ]
+    )
     digest.project = project
     return digest
 
@@ -171,6 +155,29 @@ def _is_private(project: str | None, private: frozenset[str]) -> bool:
 
 
 # What is known
+
+
+def _known_section(
+    connection: Connection | None,
+    choose: _LineSelection,
+    project: str | None,
+    hints: Sequence[dict[str, Any]],
+    place: Place,
+    now: float,
+) -> _Section:
+    """What fails here with what works in its place, tests that are known to fail, and hints about anything else."""
+    hints = hint_selection.drop_unused(hints)
+    learned: list[Offer] = []
+    broken: dict[str, list[BrokenTest]] = {}
+    if connection is not None and project is not None:
+        known = facts.load(connection, project)
+        learned, broken = known.at_start(project, now, place.cwd), known.tests.at_start(project, now)
+        hints = hint_selection.keep_runnable(hints, known.invocations(project, now), place.cwd, now)
+        hints = hint_selection.add_last_runs(connection, project, hints, now)
+    fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
+    fact_names = {line.entry.name for line in fact_lines}
+    hints = hint_selection.drop_covered(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
+    return _Section("Known here", [*fact_lines, *choose.best(list(_hint_lines(hints)), limits.INJECTED_HINTS)])
 
 
 def _learned_lines(offers: Sequence[Offer], broken: dict[str, list[BrokenTest]], now: float) -> list[_Line]:
