@@ -56,16 +56,15 @@ def stem(word: str) -> str:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a text in lower case has a word in any form that has the same stem."""
-    if text.isascii() and word.isascii():
-        at = text.find(word)
-        if at >= 0 and not text[at - 1 : at].isalnum() and not text[at + len(word) : at + len(word) + 1].isalnum():
-            return True
-        if stem(word)[:-1] not in text:  # only the last letter of a stem may be none of the word's: happi, file
-            return False
-    stems = set(map(stem, split_words(word)))
-    beginnings = tuple(one[:-1] for one in stems)
-    return stems <= {stem(other) for other in split_words(text) if other.startswith(beginnings)}
+    """Whether a text has a word in any form that has the same stem. Both are in lower case and ASCII."""
+    at = text.find(word)
+    if at >= 0 and not text[at - 1 : at].isalnum() and not text[at + len(word) : at + len(word) + 1].isalnum():
+        return True
+    stemmed = stem(word)
+    beginning = stemmed[:-1]  # only the last letter of a stem may be none of the word's: happi, file
+    if beginning not in text:
+        return False
+    return any(stem(other) == stemmed for other in split_words(text) if other.startswith(beginning))
 
 
 # Stems: Porter's measure counts how often a vowel is followed by a consonant; `y` is a vowel after a consonant.

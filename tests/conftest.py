@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,6 +14,16 @@ from tests.harness import Machine
 settings.register_profile("same each time", derandomize=True, deadline=None)
 settings.register_profile("at random", deadline=None)
 settings.load_profile("at random" if effort.is_long() else "same each time")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test sees what whoever runs it has set: directories and settings of their own Nudge, and of their clients."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        for name in [name for name in os.environ if name.startswith(("NUDGE_", "XDG_", "CLAUDE", "CODEX_", "GEMINI_"))]:
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture

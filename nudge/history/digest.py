@@ -170,13 +170,18 @@ def _known_section(
     learned: list[Offer] = []
     broken: dict[str, list[BrokenTest]] = {}
     if connection is not None and project is not None:
+
+        def count_told(subject: str) -> int:
+            return ledger.count_told_sessions(connection, project, _fact_name(subject))
+
         known = facts.load(connection, project)
-        learned, broken = known.at_start(project, now, place.cwd), known.tests.at_start(project, now)
+        learned, broken = known.at_start(project, now, place.cwd, count_told), known.tests.at_start(project, now)
         hints = hint_selection.keep_runnable(hints, known.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
-    hints = hint_selection.drop_covered(hints, [offer for offer in learned if _fact_name(offer) in fact_names])
+    told = [offer for offer in learned if _fact_name(offer.fact.subject) in fact_names]
+    hints = hint_selection.drop_covered(hints, told)
     return _Section("Known here", [*fact_lines, *choose.best(list(_hint_lines(hints)), limits.INJECTED_HINTS)])
 
 
@@ -208,7 +213,7 @@ def _fact_line(offer: Offer, now: float) -> _Line:
         "fact",
         half_life(now - offer.support.timestamp),
         reason,
-        name=_fact_name(offer),
+        name=_fact_name(offer.fact.subject),
         uses=(
             (COMMAND, offer.answer),
             (IDENTITY, f"#{offer.support.success_id}"),
@@ -217,8 +222,8 @@ def _fact_line(offer: Offer, now: float) -> _Line:
     )
 
 
-def _fact_name(offer: Offer) -> str:
-    return f"fact {offer.fact.subject}"
+def _fact_name(subject: str) -> str:
+    return f"fact {subject}"
 
 
 def _hint_lines(hints: Sequence[dict[str, Any]]) -> Iterator[_Line]:

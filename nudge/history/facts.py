@@ -37,7 +37,7 @@ from nudge.history.shell import Simple, succeeded_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from nudge.history.event import Connection
@@ -258,15 +258,18 @@ class Facts:
         fact = facts.get((CALL, call_of(call.command)))
         return fact if fact is not None and is_same_error(fact.error, error_line(outcome.error)) else None
 
-    def at_start(self, project: str, now: float, cwd: str | None) -> list[Offer]:
+    def at_start(
+        self, project: str, now: float, cwd: str | None, count_told: Callable[[str], int] = lambda _subject: 0
+    ) -> list[Offer]:
         """The few facts that a session should know before it starts, those of most sessions first; those with the same
-        answer are one."""
+        answer are one. `count_told` returns how many sessions were told of a subject."""
         groups: dict[tuple[str, bool], Offer] = {}
         for offer in self._confirmed(project, now):
-            if not offer.is_rarely_met and is_usable(offer, cwd, now):
+            if is_usable(offer, cwd, now):
                 group = (offer.answer, offer.fact.kind == PATH)
                 groups[group] = groups[group].joined(offer) if group in groups else offer
-        return sorted(groups.values(), key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
+        offers = [offer for offer in groups.values() if not offer.is_rarely_met(count_told)]
+        return sorted(offers, key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
 
     def invocations(self, project: str, now: float) -> list[Offer]:
         """What to run in the place of a command that does not work, those of most sessions first."""

@@ -298,6 +298,15 @@ def never_used(connection: Connection, project: str | None, names: Iterable[str]
     return unused
 
 
+def count_told_sessions(connection: Connection, project: str, name: str) -> int:
+    """How many sessions of a project were told a line at their start."""
+    row = connection.execute(
+        "SELECT count(DISTINCT session_id) FROM told WHERE name = ? AND project = ? AND moment = ? AND is_shadow = 0",
+        (name, project, START),
+    ).fetchone()
+    return int(row[0])
+
+
 def mark_used(connection: Connection, ids: Sequence[int], timestamp: float) -> None:
     sql = f"UPDATE told SET used_at = ? WHERE id IN ({marks(ids)})"
     connection.execute(sql, (int(timestamp), *ids))

@@ -14,6 +14,10 @@ from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET, is_same_
 from nudge.history.shell import split_commands
 from nudge.text import quote
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Key = tuple[str, str]
 """Kind and subject of a fact."""
 
@@ -87,14 +91,16 @@ class Offer:
         tried, last = _sessions(len(self.support.sessions)), max(self.support.timestamp, self.ran[1])
         works = f"{quote(self.answer, limits.MAX_TOLD_COMMAND)} {self._verb} ({last_time(now - last)}{self._reference})"
         if self.fact.kind == PATH:
-            return f"{self._failed} ({tried} looked for it); {works}"
-        whole = f"{self._failed} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)}, {tried} lost a step to it); {works}"
-        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed} ({tried} lost a step to it); {works}"
+            return f"{self._failed} ({tried} looked for {self._it}); {works}"
+        cost = f"{tried} lost a step to {self._it}"
+        whole = f"{self._failed} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)}, {cost}); {works}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed} ({cost}); {works}"
 
-    @property
-    def is_rarely_met(self) -> bool:
-        """Whether nearly every session runs what works without being told."""
-        return self.ran[0] > _RARE * len(self.support.sessions)
+    def is_rarely_met(self, count_told: Callable[[str], int]) -> bool:
+        """Whether nearly every session runs what works without being told. `count_told` returns how many were told of a
+        subject."""
+        most = _RARE * len(self.support.sessions)
+        return self.ran[0] > most and self.ran[0] - count_told(self.fact.subject) > most
 
     @property
     def _is_too_long(self) -> bool:
@@ -108,7 +114,7 @@ class Offer:
         if not self.fact.runs_tool(self.answer) or any(map(is_install, split_commands(self.answer))):
             return "helped"
         if self.fact.kind == TARGET:
-            return "runs the tests" if self.fact.subject.split(" ")[-1].startswith("test") else "works"
+            return "runs the tests" if self.fact.subject.split(" ")[-1] in ("test", "tests") else "works"
         return "runs the tests" if self.fact.kind in INVOCATIONS and self.fact.tool in TEST_RUNNERS else "works"
 
     @property
@@ -118,6 +124,10 @@ class Offer:
     @property
     def _error(self) -> str:
         return "" if self.fact.kind == PATH else f" ({quote(self.fact.error, limits.MAX_TOLD_ERROR)})"
+
+    @property
+    def _it(self) -> str:
+        return "them" if self.also else "it"
 
     @property
     def _failed(self) -> str:

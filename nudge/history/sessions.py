@@ -12,7 +12,7 @@ from nudge.context import is_below
 from nudge.history.event import marks
 from nudge.history.facts import outcome_of
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
-from nudge.history.problems import error_line, find_problem
+from nudge.history.problems import error_line, find_problem, has_findings
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
 
@@ -227,7 +227,8 @@ def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]
             passed |= programs if has_passed else set()
         elif not programs & passed and not (is_committed and _is_whole(content)):
             outcome = outcome_of({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
-            if outcome is None or find_problem(outcome) is None:  # what never ran is no work that is left to do
+            never_ran = outcome is not None and not has_findings(outcome.error) and find_problem(outcome) is not None
+            if not never_ran:  # a mistyped command is no work that is left to do
                 yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
 
 

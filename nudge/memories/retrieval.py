@@ -32,8 +32,9 @@ _MOST_COUNTED = 110  # notes with a word; of two that are more frequent, either 
 _FEW = 12  # scored notes, of which the best need not be the best of all
 _MOST_TITLED = 30  # notes with the words in their titles that are scored
 _MERGED_PAGES = 64  # of the index, in one step
-_NOTES_PER_MERGE, _PAGES_MERGED_WITH_A_NOTE = 4, 16
+_PAGES_MERGED_WITH_A_NOTE = 16
 _MOST_READ = 4_096  # characters of a note whose words are not looked up in the index
+_MOST_LACKING = 4  # words of a title, up to which the pairs of the others are looked for in one query
 _MOST_ALIKE = 50  # titles that are compared
 _FREQUENT_IN_TITLES = 200  # notes with a word in their titles, from which on it is a frequent one
 
@@ -91,7 +92,7 @@ def best_matches(
     matches: list[ScoredRow] = []
     scored: list[tuple[int, float]] = []
     if words.all_needed:
-        if _count(connection, whole.expression, _MOST_COUNTED) < _MOST_COUNTED:
+        if _count(connection, whole.expression, _MOST_SCORED + 1) <= _MOST_SCORED:
             return _meeting(connection, _scored(connection, whole), condition, limit)
     else:
         scored, is_whole = _selective_matches(connection, scope, words)
@@ -127,13 +128,14 @@ def words_in(
     texts: Mapping[int, str] | None = None,
 ) -> dict[int, list[str]]:
     """Return those of the words that each note, or one column of it, has, in any form that has the same stem. With the
-    texts of the notes, in lower case, short ones are read here; in a large store the index takes five times as long."""
+    texts of the notes, in lower case, short ones are read here; in a large store the index takes five times as long.
+    How the index folds other letters than those of ASCII is its own, and the parts of a name (`a_b`) are a phrase."""
     words_by_note: dict[int, list[str]] = {note_id: [] for note_id in ids}
-    if texts is not None and not any("_" in word for word in words.words):  # the parts of a name are a phrase
-        short = [note_id for note_id in ids if len(texts[note_id]) <= _MOST_READ]
-        for note_id in short:
+    if texts is not None and all(word.isascii() and "_" not in word for word in words.words):
+        readable = {note_id for note_id in ids if len(texts[note_id]) <= _MOST_READ and texts[note_id].isascii()}
+        for note_id in readable:
             words_by_note[note_id] = [word for word in words.words if has_word(texts[note_id], word)]
-        ids = [note_id for note_id in ids if len(texts[note_id]) > _MOST_READ]
+        ids = [note_id for note_id in ids if note_id not in readable]
     if not ids:
         return words_by_note
     prefix = f"{column} : " if column else ""
@@ -162,11 +164,10 @@ def merge_segments(connection: Connection, *, begin: bool = False, pages: int | 
     return connection.total_changes - before >= 2  # documented: fewer changes than two mean that nothing was left
 
 
-def merge_new_segments(connection: Connection, note_id: int) -> None:
-    """Merge the small segments that single notes leave, in the transaction of every fourth. Each search looks into all
-    of them, and FTS5 itself waits until there are sixteen of a size."""
-    if note_id % _NOTES_PER_MERGE == 0:
-        merge_segments(connection, pages=_PAGES_MERGED_WITH_A_NOTE)
+def merge_new_segments(connection: Connection) -> None:
+    """Merge the small segments that single notes leave, in the transaction of one. Each search looks into all of them,
+    and FTS5 itself waits until there are sixteen of a size."""
+    merge_segments(connection, pages=_PAGES_MERGED_WITH_A_NOTE)
 
 
 def count_matches(connection: Connection, word: str, namespaces: tuple[str, ...] | None, most: int) -> int:
@@ -183,6 +184,8 @@ def titles_alike(connection: Connection, words: Sequence[str], namespace: str) -
     """
     may_lack = len(words) - most_of(words)
     by_rarity = sorted(words, key=lambda word: (word.isalpha(), -len(word)))
+    if may_lack > _MOST_LACKING:
+        return _titles_by_rarest(connection, by_rarity, may_lack, namespace)
     rows = connection.execute(
         f"SELECT rowid {_MATCHING} LIMIT {_MOST_ALIKE + 1}", (f"title : {_two_of(by_rarity[: may_lack + 2])}",)
     ).fetchall()
@@ -352,9 +355,12 @@ def _selective_matches(connection: Connection, scope: str, words: Words) -> tupl
             room -= counts[term]
         else:
             frequent.append(term)
-    # Not counted beforehand, which takes a third as long as scoring them: the first expression is rarely too wide. No
-    # word is in one twice: bm25 would count it twice.
-    for pairs in _pairs(frequent):
+    # The first expression is rarely too wide: to count its matches takes a third as long as to score them. Where it is,
+    # the others are counted, as bm25 looks at every note with any of their words. No word is in one twice: bm25 would
+    # count it twice.
+    for number, pairs in enumerate(_pairs(frequent)):
+        if number and _count(connection, f"{scope}({pairs})", room + 1) > room:
+            continue
         matches = _scored(connection, _Query(f"{scope}({' OR '.join((*rare, pairs))})"), most=_MOST_SCORED + 1)
         if len(matches) <= _MOST_SCORED:
             return matches, False

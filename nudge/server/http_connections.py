@@ -79,7 +79,7 @@ class Listener:
 class HttpConnection(web.RequestHandler):
     """aiohttp's connection. It has `limits.TOKEN_TIMEOUT` seconds to show the token, or it is cut off."""
 
-    __slots__ = ("_listener", "_reaper", "authenticated", "busy")
+    __slots__ = ("_listener", "_reaper", "_unsent", "authenticated", "busy")
 
     def __init__(self, listener: Listener, server: web.Server, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -94,6 +94,7 @@ class HttpConnection(web.RequestHandler):
         )
         self._listener = listener
         self.authenticated = self.busy = False
+        self._unsent = b""
         self._reaper = loop.call_later(limits.TOKEN_TIMEOUT, self.abort)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -108,6 +109,7 @@ class HttpConnection(web.RequestHandler):
 
     def eof_received(self) -> None:
         """A client may close its half and still read the answer (`nc -N`); aiohttp would close at once."""
+        self._send_unsent()
         if self.busy:
             self.close()
             return True  # type: ignore[return-value]
@@ -125,16 +127,19 @@ class HttpConnection(web.RequestHandler):
         if self.transport is None:
             raise ConnectionResetError
         if soon and not (self._close or self._force_close or self._messages):
-            asyncio.get_running_loop().call_soon(self._write, answer)
+            self._unsent = answer
+            asyncio.get_running_loop().call_soon(self._send_unsent)
         else:
             self.transport.write(answer)
 
-    def _write(self, answer: bytes) -> None:
-        if self.transport is not None:
+    def _send_unsent(self) -> None:
+        answer, self._unsent = self._unsent, b""
+        if answer and self.transport is not None:
             self.transport.write(answer)
 
     def abort(self) -> None:
         """Not close(): that waits until the client has read what was sent."""
+        self._send_unsent()
         if self.transport is not None:
             self.transport.abort()
 

@@ -48,6 +48,7 @@ from nudge.usecases.memory_models import (
 from nudge.usecases.visibility import visible_to
 
 _CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
+_NOTES_PER_MERGE = 4  # new notes that are stored alone, for one merge of their parts of the index
 _ACKNOWLEDGED = ("id", "tier", "namespace", "kind", "title", "expires_at")
 _SOURCES = {"cli": "cli", "hook": "hook", "http": "api"}
 
@@ -62,7 +63,8 @@ async def store(app: App, params: StoreMemory, call: Call) -> Any:
 
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         note, previous = notes.store(connection, origin.complete(connection, draft[0]), now, lifetimes)
-        merge_new_segments(connection, note.id)
+        if previous is not None or note.id % _NOTES_PER_MERGE == 0:
+            merge_new_segments(connection)
         shown = note.to_wire()
         return {
             **{name: shown[name] for name in _ACKNOWLEDGED if name in shown},
@@ -128,7 +130,7 @@ async def update(app: App, params: UpdateMemory, call: Call) -> Any:
         namespace = visible.namespace(connection, changes.get("namespace"))
         complete = {**changes, "namespace": namespace} if namespace else changes
         note = notes.update(connection, params.id, complete, now, lifetimes)
-        merge_new_segments(connection, note.id)
+        merge_new_segments(connection)
         return {"memory": note.to_wire()}
 
     return await app.write_once(call, write)

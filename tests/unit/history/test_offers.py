@@ -65,6 +65,7 @@ def test_a_start_is_silent_about_what_nearly_nobody_tries() -> None:
     assert len(known.at_start(PROJECT, NOW, None)) == 1
     observe(known, "s12", WORKING)
     assert known.at_start(PROJECT, NOW, None) == []
+    assert len(known.at_start(PROJECT, NOW, None, lambda _subject: 1)) == 1, "those who were told count no more"
     assert '"pytest"' in (told(known, "s13", BROKEN) or "")
 
 
