@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -98,7 +99,7 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
     summary = entry.summary[0].upper() + entry.summary[1:] + "."
 
     def decorate(function: Callable[..., int]) -> Command:
-        help = f"{summary}\n\n{function.__doc__}" if function.__doc__ else summary
+        help = f"{summary}\n\n{cleandoc(function.__doc__)}" if function.__doc__ else summary
         command = click.command(
             entry.word, cls=Command, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
         )
@@ -334,9 +335,9 @@ def _usage_sentence(error: click.UsageError, name: str | None) -> tuple[str, str
         return _unknown_option(error, name)
     if isinstance(error, MissingParameter) and error.ctx is not None:
         missing = [
-            param.human_readable_name
+            param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
             for param in error.ctx.command.params
-            if isinstance(param, click.Argument) and param.required and param.name not in error.ctx.params
+            if param.required and param.name not in error.ctx.params
         ]
         return f"missing {', '.join(missing)}", example_advice(name)
     if isinstance(error, click.BadOptionUsage):

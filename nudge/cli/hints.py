@@ -122,7 +122,7 @@ def bump(invocation: Invocation, component: str, key: str | None, **options: Any
     "nudge query --component http-proxy --tags build --limit 5",
     "nudge query --keys build,test --regex 'dock.*build'",
 )
-@click.argument("text", metavar="[TEXT]", required=False, help='Words in any order, "a phrase", or prefix*.')
+@click.argument("words", metavar="[TEXT]...", nargs=-1, help='Words in any order, "a phrase", or prefix*.')
 @option("--component", metavar="NAME", help="Only in this component.", shell_complete=completion.components)
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
@@ -131,7 +131,7 @@ def bump(invocation: Invocation, component: str, key: str | None, **options: Any
 @params.context_options
 def query(
     invocation: Invocation,
-    text: str | None,
+    words: tuple[str, ...],
     component: str | None,
     keys: list[str] | None,
     tags: list[str] | None,
@@ -141,6 +141,7 @@ def query(
     **where: str | None,
 ) -> int:
     """Only hints that apply to the context are found; what matches elsewhere is named with the reason."""
+    text = " ".join(words) if words else None
     if text is not None and regex is not None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
     fields = params.given(component=component, keys=keys, tags=tags, limit=limit, text=text, regex=regex)

@@ -175,6 +175,8 @@ def _error_sentence(error: NudgeError, verb: str) -> str:
 
 
 def _advice(reason: str, verb: str) -> str:
+    if reason == "E_NOT_FOUND" and verb in ("told", "learned"):
+        return f"list them with: nudge {verb}"
     if reason == "E_NOT_FOUND" and verb.startswith("journal"):
         return "list the attempts with: nudge journal list --all-projects"
     if reason == "E_NOT_FOUND" and verb.split()[0] in _NOTE_VERBS:

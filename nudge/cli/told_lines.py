@@ -46,6 +46,8 @@ def list_told_lines(
     console.result(result, _told_lines(console.pen, result["lines"]))
     if not result["lines"] and not console.as_json:
         console.note("no agent was told anything here yet")
+    if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
+        console.note("there may be older ones; show more with: nudge told --limit N")
     if result["never"] and not console.as_json:
         console.note(escape(f"never told: {', '.join(result['never'])}"))
     return EXIT_OK

@@ -310,7 +310,7 @@ def off(invocation: Invocation, everywhere: bool) -> int:
     undo = f"; turn it on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
     pen = invocation.console.pen
     result = {"recording": False, **switches.to_wire()}
-    invocation.console.result(result, [pen.done(f"recording is off {where}{undo}")])
+    invocation.console.result(result, [pen.done(f"recording and telling are off {where}{undo}")])
     return EXIT_OK
 
 
@@ -324,5 +324,5 @@ def on(invocation: Invocation, everywhere: bool) -> int:
     where = "every project" if everywhere else escape(project_name(here.project or "this project"))
     pen = invocation.console.pen
     result = {"recording": True, **switches.to_wire()}
-    invocation.console.result(result, [pen.done(f"recording is on for {where}")])
+    invocation.console.result(result, [pen.done(f"recording and telling are on for {where}")])
     return EXIT_OK

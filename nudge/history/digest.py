@@ -15,6 +15,7 @@ from nudge.context import is_below, is_project
 from nudge.errors import Invalid
 from nudge.history import facts, hint_selection, ledger, projects
 from nudge.history.broken_tests import start_text
+from nudge.history.event import client_label
 from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
 from nudge.history.problems import PATH
 from nudge.history.sessions import Place, SessionRow, latest_sessions, own_session
@@ -368,7 +369,7 @@ def _own_lines(own: SessionRow, now: float) -> Iterator[_Line]:
 
 def _live_line(row: SessionRow, now: float, place: Place) -> _Line:
     clone = "" if _is_in_clone(row, place) else _clone_name(row, place)
-    text = f"{_name(row.client)}{_where(row, place, clone)}, {last_time(now - row.last, 'last active')}"
+    text = f"{client_label(row.client)}{_where(row, place, clone)}, {last_time(now - row.last, 'last active')}"
     text += _live_text(row)
     reason = "a session that is live in this repo"
     return _Line(text, row.id, "live", half_life(now - row.last), reason, uses=_uses(row))
@@ -390,7 +391,7 @@ def _ended_text(row: SessionRow) -> str:
 
 def _ended_line(row: SessionRow, now: float, place: Place) -> _Line:
     clone = "" if _is_in_clone(row, place) else row.clone or ""
-    text = f"{ago(now - row.last)}, {_name(row.client)}{_where(row, place, clone)}: {_ended_text(row)}"
+    text = f"{ago(now - row.last)}, {client_label(row.client)}{_where(row, place, clone)}: {_ended_text(row)}"
     reason = "how an earlier session here ended"
     return _Line(text, row.id, "session", half_life(now - row.last), reason, uses=_uses(row))
 

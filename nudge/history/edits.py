@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.history.event import marks
+from nudge.history.event import UNKNOWN_CLIENT, client_label, marks
 from nudge.history.ledger import EDIT, FILE, Line
 from nudge.history.observations import FILE_CHANGES
 from nudge.text import quote_name
@@ -53,7 +53,7 @@ class Edits:
             return []
         edit = Edit(
             session,
-            str(event.get("client") or "unknown"),
+            str(event.get("client") or UNKNOWN_CLIENT),
             event.get("branch"),
             event.get("clone"),
             float(event.get("timestamp") or now),
@@ -92,10 +92,10 @@ def _line(file: _File, path: str, edit: Edit, other: Edit, now: float) -> Line:
         where.append(f"branch {quote_name(other.branch, limits.INJECTED_NAME_CHARS)}")
     if other.clone and other.clone != edit.clone:
         where.append(f"in {quote_name(other.clone, limits.INJECTED_NAME_CHARS)}")
-    client = quote_name(other.client, limits.INJECTED_NAME_CHARS)
+    client = "" if other.client == UNKNOWN_CLIENT else f" in {client_label(other.client)}"
     place = f" ({', '.join(where)})" if where else ""
     name = quote_name(file[1], limits.MAX_TOLD_COMMAND)
-    text = f"another session that is at work, {client}{place}, edited {name} too, {ago(now - other.timestamp)}"
+    text = f"another session that is at work{client}{place} edited {name} too, {ago(now - other.timestamp)}"
     return Line(f"{EDIT} {file[1]}", EDIT, text, "two sessions edit one file", ((FILE, path),))
 
 

@@ -7,7 +7,7 @@ import json
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.history.observations import TYPES
-from nudge.text import to_unicode
+from nudge.text import quote_name, to_unicode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
         def executemany(self, sql: str, parameters: Any, /) -> Any: ...
 
+
+UNKNOWN_CLIENT = "unknown"
+"""Of an event that does not say which client sent it."""
 
 COLUMNS = (
     "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content,"
@@ -95,10 +98,15 @@ def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
     return to_unicode(value)
 
 
+def client_label(client: str) -> str:
+    """A client's name as an agent is told it."""
+    return "an agent" if client == UNKNOWN_CLIENT else quote_name(client, limits.INJECTED_NAME_CHARS)
+
+
 def _client(value: object) -> str:
     """A client's name, whichever it is: an older server stores what a newer hook sends."""
     is_name = isinstance(value, str) and len(value) <= limits.MAX_CLIENT_CHARS and value.replace("-", "").isalnum()
-    return str(value) if is_name and str(value).isascii() else "unknown"
+    return str(value) if is_name and str(value).isascii() else UNKNOWN_CLIENT
 
 
 def _seconds(value: object) -> int:

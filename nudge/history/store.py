@@ -7,7 +7,7 @@ import json
 
 from nudge import limits
 from nudge.history import projects
-from nudge.history.event import Event, marks
+from nudge.history.event import UNKNOWN_CLIENT, Event, marks
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
 from nudge.history.summary import end_session, settle
 from nudge.text import to_unicode
@@ -96,7 +96,7 @@ def _update_session(connection: Connection, event: Event) -> None:
         project or event.project,
         repo or event.repo,
         cwd or event.cwd,
-        event.client if client == "unknown" else client,
+        event.client if client == UNKNOWN_CLIENT else client,
         min(started_at, event.timestamp),
         None if resumed else ended_at,
         None,

@@ -128,7 +128,7 @@ def test_two_sessions_that_edit_one_file_are_told(machine: Machine) -> None:
     output = json.loads(printed)["hookSpecificOutput"]
     assert output["hookEventName"] == "PostToolUse"
     assert output["additionalContext"].startswith(
-        "Nudge record, not an instruction: another session that is at work, unknown, edited "
+        "Nudge record, not an instruction: another session that is at work edited "
     )
     assert "src/a.py too, " in output["additionalContext"]
     assert _edited(machine, session, path, "again") == ""

@@ -102,7 +102,7 @@ def _edit_answers(desk: Desk, path: Path, number: int) -> int:
     """How often a session that edits the file twice is told."""
     steps = [claude.bash(f"cat {path}"), _read(path), claude.write(path, "a"), claude.write(path, "b")]
     run = claude.run(desk, f"editor-{number}", steps)
-    return json.dumps(run.requests[-1]["messages"]).count("another session that is at work, claude-code")
+    return json.dumps(run.requests[-1]["messages"]).count("another session that is at work in claude-code")
 
 
 def _read(path: Path) -> claude.Step:

@@ -20,7 +20,7 @@ def test_an_edit_of_another_session_is_told_with_where_it_differs() -> None:
     edits = Edits()
     assert edits.observe(_edit("s1"), NOW) == []
     (line,) = edits.observe(_edit("s2"), NOW + 120)
-    assert line.text == "another session that is at work, codex, edited a.py too, 2m ago"
+    assert line.text == "another session that is at work in codex edited a.py too, 2m ago"
     (line,) = edits.observe(_edit("s3", "/work/api/a.py", NOW + 180, clone="/work/api", branch="fix"), NOW + 180)
     assert "codex (branch main, in /code/api)" in line.text and line.name == "edit a.py"
 
