@@ -179,6 +179,7 @@ def _known_section(
         learned, broken = known.at_start(project, now, place.cwd, count_told), known.tests.at_start(project, now)
         hints = hint_selection.keep_runnable(hints, known.invocations(project, now), place.cwd, now)
         hints = hint_selection.add_last_runs(connection, project, hints, now)
+        learned = hint_selection.drop_explained(learned, hints)
     fact_lines = choose.best(_learned_lines(learned, choose.allowed_tests(broken), now), limits.MAX_START_FACTS)
     fact_names = {line.entry.name for line in fact_lines}
     told = [offer for offer in learned if _fact_name(offer.fact.subject) in fact_names]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nudge.history.offers import Offer
     from nudge.history.shell import Simple
 
-SCANNED, GUESSED, LEARNED = "scanned", "guessed", "learned"
+SCANNED, GUESSED, LEARNED = _TOOLS = ("scanned", "guessed", "learned")
 """Where a hint comes from that nobody set."""
 
 # What names each job that an unused hint is told for: targets, scripts and programs.
@@ -101,6 +101,12 @@ def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
     return [hint for hint in hints if not is_covered(hint)]
 
 
+def drop_explained(offers: Iterable[Offer], hints: Iterable[dict[str, Any]]) -> list[Offer]:
+    """Without the offers whose answer is a hint that somebody set with a reason: that is told, and says why."""
+    explained = {hint["value"] for hint in hints if hint["reason"] and hint.get("origin") not in _TOOLS}
+    return [offer for offer in offers if offer.answer not in explained]
+
+
 def keep_runnable(
     hints: Iterable[dict[str, Any]], offers: Sequence[Offer], cwd: str | None, now: float
 ) -> list[dict[str, Any]]:
@@ -118,7 +124,7 @@ def _command_here(
     """A hint's command as it works here; None when it does not. `programs` ran here lately."""
     value: str | None = hint["value"]
     origin = hint.get("origin")
-    if value is None or origin not in (SCANNED, GUESSED, LEARNED):
+    if value is None or origin not in _TOOLS:
         return value
     if origin == LEARNED:
         return value if cwd is None or not is_known(cwd) or _is_learned_here(value, programs, cwd) else None

@@ -255,9 +255,11 @@ def test_each_line_has_its_item(history: History) -> None:
 
 
 def test_a_hint_is_not_told_twice(history: History) -> None:
-    """A hint with the command that a learned fact recommends adds nothing to it."""
+    """A hint with the command that a learned fact recommends adds nothing to it, unless somebody gave a reason: then
+    the hint is told alone."""
     history.learn("python3 -m pytest", "pytest", 2)
-    assert kinds(history.digest(hints=[{**HINT, "value": "pytest"}])) == ["fact"]
+    assert kinds(history.digest(hints=[{**HINT, "value": "pytest", "reason": ""}])) == ["fact"]
+    assert kinds(history.digest(hints=[{**HINT, "value": "pytest"}])) == ["hint"]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from nudge.history.hint_selection import (
     SCANNED,
     add_last_runs,
     drop_covered,
+    drop_explained,
     drop_unused,
     keep_runnable,
 )
@@ -151,6 +152,15 @@ def test_an_unused_hint_of_scan_is_told_for_tests_builds_and_lint_only(key: str)
         assert drop_unused([{**row, "is_used": True}])
     for other in (LEARNED, None):
         assert drop_unused([{**hint("make x", other), "name": f"app/{key}"}])
+
+
+def test_a_fact_whose_answer_somebody_set_with_a_reason_is_told_by_the_hint() -> None:
+    """The reason says more than the error; a hint of a tool, or without a reason, gives way to the fact."""
+    known = offers(NO_RUFF, Outcome(".venv/bin/ruff check", "", 2))
+    answer = known[0].answer
+    assert drop_explained(known, [{**hint(answer, None), "reason": "the other one is too old"}]) == []
+    assert drop_explained(known, [{**hint(answer, None), "reason": ""}]) == known
+    assert drop_explained(known, [{**hint(answer, SCANNED), "reason": "Makefile:2"}]) == known
 
 
 def test_a_guess_whose_program_a_told_fact_names_is_not_told() -> None:
