@@ -10,7 +10,7 @@ from typing import Self
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_text
-from nudge.words import content_words, split_words, stem
+from nudge.words import content_words, has_word, split_words, stem
 
 _CHUNK = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 
@@ -31,6 +31,13 @@ class Term:
             and self._ends_with(last, words[at + len(first)])
             for at in range(len(words) - len(first))
         )
+
+    def is_in_text(self, text: str) -> bool:
+        """The same for a text; one word of ASCII is looked for without splitting it."""
+        word = self.words[0]
+        if len(self.words) == 1 and not self.is_prefix and word.isascii() and text.isascii():
+            return has_word(text.lower(), word)
+        return self.is_in(split_words(text))
 
     def _ends_with(self, last: str, word: str) -> bool:
         return word.startswith(last) if self.is_prefix else stem(last) == stem(word)
@@ -75,8 +82,7 @@ class TextQuery:
     def first_field(self, texts: Iterable[tuple[str, str]]) -> str | None:
         """The first field with one of the terms."""
         for name, text in texts:
-            words = split_words(text)
-            if any(term.is_in(words) for term in self.terms):
+            if any(term.is_in_text(text) for term in self.terms):
                 return name
         return None
 

@@ -32,7 +32,7 @@ FEW, MANY = 1_000, 100_000
 _NAMESPACES = tuple(f"github.com/acme/{name}" for name in ("api", "web", "worker", "docs", "infra"))
 _VOCABULARY, _STOP = 50_000, 200  # words; the most frequent ones, which nobody asks for
 _NOTE_WORDS, _QUERY_WORDS = 40, 4
-_ROUNDS, _CALLS = 15, 10
+_ROUNDS, _CALLS = 45, 10
 _ANSWERS = 100
 _PIECES = re.compile(r"[A-Za-z]{1,6}|[0-9]{1,3}|[^A-Za-z0-9\s]|\s+")
 
