@@ -147,7 +147,8 @@ def session_goes_on(desk: Desk) -> None:
     _prepare(desk)
     git(desk.project, "init", "--quiet", "--initial-branch", "main")
     desk.run("nudge", "set", "invoices", "test", "make check", "--scope-os", "linux", "--scope-os", "darwin")
-    steps = [claude.write(desk.project / "parser.py", "strict = True\n"), claude.bash("make no-such-target")]
+    (desk.project / "Makefile").write_text("parse:\n\t@echo 'ParseError: a total without a currency' >&2; exit 2\n")
+    steps = [claude.write(desk.project / "parser.py", "strict = True\n"), claude.bash("make parse")]
     first = claude.run(desk, "first", steps, prompt=_INTENT)
     resumed = claude.run(desk, "resumed", prompt="go on", resume=first.session)
     assert resumed.session == first.session
@@ -165,4 +166,4 @@ def _has_thread_first(text: str) -> None:
     thread, known = injected[title:].split("\n## ", 1)
     assert known.startswith("Known here\n") and "invoices/test" in known, known[:2_000]
     assert f'"{_INTENT}"' in thread, thread
-    assert "changed: parser.py" in thread and 'left failing: "make no-such-target" (' in thread, thread
+    assert "changed: parser.py" in thread and 'left failing: "make parse" (' in thread, thread
