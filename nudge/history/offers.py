@@ -88,13 +88,13 @@ class Offer:
         """The same for a session that did not fail: what it costs to try it, and what to run."""
         if self._is_too_long:
             return ""
-        tried, last = _sessions(len(self.support.sessions)), max(self.support.timestamp, self.ran[1])
+        number, last = len(self.support.sessions), max(self.support.timestamp, self.ran[1])
         works = f"{quote(self.answer, limits.MAX_TOLD_COMMAND)} {self._verb} ({last_time(now - last)}{self._reference})"
         if self.fact.kind == PATH:
-            return f"{self._failed} ({tried} looked for {self._it}); {works}"
-        cost = f"{tried} lost a step to {self._it}"
-        whole = f"{self._failed} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)}, {cost}); {works}"
-        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed} ({cost}); {works}"
+            return f"{self._failed} ({_sessions(number)} looked for {self._it}); {works}"
+        cost = f", {number} sessions lost a step to {self._it}" if number > 1 else ""
+        whole = f"{self._failed} ({quote(self.fact.error, limits.MAX_TOLD_ERROR)}{cost}); {works}"
+        return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {works}"
 
     def is_rarely_met(self, count_told: Callable[[str], int]) -> bool:
         """Whether nearly every session runs what works without being told. `count_told` returns how many were told of a

@@ -44,7 +44,7 @@ _FACTS = (
         r'"(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here.*?; what worked in .+?: "(?P<answer>.+)"(?: #\d+)?$'
     ),
     re.compile(
-        r'^- "(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here \(.*?\d+ sessions? .+?\); '
+        r'^- "(?P<subjects>.+?)" (?:fails?|(?:does|do) not exist) here(?: \(.+?\))?; '
         r'"(?P<answer>.+?)" (?:runs the tests|works|helped|does) \('
     ),
 )

@@ -78,8 +78,7 @@ def test_a_start_says_what_exists_and_what_helped() -> None:
     observe(known, "s1", Outcome("ruff check", "1 error", 7))
     assert [offer.start_text(NOW) for offer in known.at_start(PROJECT, NOW, None)] == [
         '"tests/test_ab.py" does not exist here (2 sessions looked for it); "tests/test_abc.py" does (just now #4)',
-        '"ruff" fails here ("ruff: command not found", 1 session lost a step to it); '
-        '"pip install ruff" helped (just now #7)',
+        '"ruff" fails here ("ruff: command not found"); "pip install ruff" helped (just now #7)',
     ]
 
 
