@@ -186,7 +186,7 @@ class _Request:
             for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
-        scores = notes.scores_of(connection, query, others, words, matches, now)
+        scores = notes.scores_of(connection, query, others, words, matches, now, here=visible.here)
         for note_id in self.ids:
             note = by_id.get(note_id)
             if note is None:

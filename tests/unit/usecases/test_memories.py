@@ -264,6 +264,22 @@ def test_a_recall_works_where_nothing_can_be_written(service: Service) -> None:
     assert service("recall", context="deploy")["count"] == 1
 
 
+def test_notes_of_the_own_repo_come_first_among_near_equals(service: Service) -> None:
+    """A note of another repo comes first only when its text matches better; the explanation has the part as its own."""
+    there = Call(context=Context(project="github.com/acme/web"))
+    service("store", title="Deploys", content="deploy with make ship", priority=1)
+    service("store", call=there, title="Deploys", content="deploy with make ship", priority=10, tier="long")
+    service("store", call=there, title="Deploys to staging", content="deploy to staging with the canary first")
+
+    def order(call: Call, query: str) -> list[int]:
+        return [row["id"] for row in service("recall", call=call, context=query, touch=False)["memories"]]
+
+    assert order(HERE, "deploy make ship")[:2] == [1, 2] and order(there, "deploy make ship")[:2] == [2, 1]
+    assert order(HERE, "deploy staging canary")[0] == 3
+    items = service("explain", query="deploy make ship", limit=2)["items"]
+    assert [item["score"]["components"]["namespace"] for item in items] == [1.0, 0.0]
+
+
 def test_a_budget_is_filled_with_the_best(service: Service) -> None:
     """At least one note, however long; a long one does not keep out a shorter one behind it."""
     service("store", title="deploy deploy deploy", content="deploy " * 100)
