@@ -72,6 +72,9 @@ class App:
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
         self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
         """Takes in what hooks left while nobody answered; how many events still wait."""
+        self.spool_recorded = asyncio.Event()
+        """Set once the events that hooks spooled before this server started are recorded, or cannot be."""
+        self.spool_recorded.set()
         self.history: Database | None = None
         """Where observations are kept; None: nowhere, and whoever asks is told."""
         self.facts: Facts | None = None
@@ -174,6 +177,14 @@ class App:
 
     async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         return await self.database().read(work)
+
+    async def read_history(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """`read` for observations. Right after a start, wait until the events in the spool are recorded: the call that
+        started this server may ask about what its own hooks just spooled."""
+        if not self.spool_recorded.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.spool_recorded.wait(), limits.SPOOL_WAIT)
+        return await self.read(work)
 
     async def write(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Run `work` in a transaction; returns when it is durable. Refused when we are no longer PRIMARY, or after the

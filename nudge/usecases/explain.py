@@ -369,4 +369,4 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
             items=items,
         )
 
-    return await app.read(read)
+    return await app.read_history(read)

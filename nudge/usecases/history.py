@@ -235,7 +235,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
         rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
         return _without_here(rows, params.caller_context(call))
 
-    return _page(await app.read(read), params.limit, call)
+    return _page(await app.read_history(read), params.limit, call)
 
 
 def search_options(connection: sqlite3.Connection, params: Search, call: Call, app: App) -> dict[str, Any]:
@@ -261,7 +261,7 @@ async def get_observations(app: App, params: GetObservations, call: Call) -> Any
         projects.Names(connection).show(rows)
         return rows
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def timeline(app: App, params: Timeline, call: Call) -> Any:
@@ -273,7 +273,7 @@ async def timeline(app: App, params: Timeline, call: Call) -> Any:
         projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
         return around
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
@@ -286,7 +286,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
         projects.Names(connection).show(rows)
         return _without_here(rows, params.caller_context(call))
 
-    return _page(await app.read(read), params.limit, call)
+    return _page(await app.read_history(read), params.limit, call)
 
 
 async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
@@ -298,7 +298,7 @@ async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
         projects.Names(connection).show([trace])
         return trace
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
@@ -317,7 +317,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
             _without_here(session["touches"], call.context)
         return result
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
@@ -337,12 +337,12 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
         projects.Names(connection).show(rows)
         return rows
 
-    return _page(await app.read(read), params.limit, call)
+    return _page(await app.read_history(read), params.limit, call)
 
 
 async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
     """One page of the history; `next` is the `after` of the following one."""
-    return await app.read(lambda connection: views.export(connection, params.after))
+    return await app.read_history(lambda connection: views.export(connection, params.after))
 
 
 def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, Any]] | dict[str, Any]:

@@ -109,7 +109,9 @@ def _explain_line(
             pack_context=pack_context,
         )
     if isinstance(source, Note):
-        one = NoteExplanation(source, score(Factors.of(source), now, text=None), (), rank)
+        # A start tells only notes of the session's own namespace.
+        parts = score(Factors.of(source), now, text=None, here=source.draft.namespace)
+        one = NoteExplanation(source, parts, (), rank)
         return explain.item(one, project=None, pack_context=pack_context, source=explain.INJECTION, reasons=reasons)
     return explain.item_of(
         identity=item["id"],
