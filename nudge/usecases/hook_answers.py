@@ -39,7 +39,7 @@ async def answer(
     """What the hook of a recorded event prints, or None. Outcomes teach whether or not anybody waits. What is known
     about a failure comes out of memory: what is to be stored waits until it is told."""
     session = str(event["session_id"])
-    line, learned = learning.learn(app, await load(app, database), event, observation_id)
+    line, changes = learning.learn(app, await load(app, database), event, observation_id)
     edited = app.edits.observe(event, app.now())
     if not app.edits.is_loaded:
         app.edits.is_loaded = True
@@ -48,9 +48,9 @@ async def answer(
     app.in_background(_take_used(app, database, session, event))
     if failure is not None:
         attempt_lines.count_action(app, event)
-        app.in_background(_take_in(app, database, event, observation_id, context, learned))
+        app.in_background(_take_in(app, database, event, observation_id, context, changes))
         return failure
-    await learning.store(app, database, event, learned)
+    await learning.store_changes(app, database, event, changes)
     await credit.credit(app, database, event, context)
     outcomes = await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     attempt_lines.count_action(app, event)
@@ -74,10 +74,10 @@ async def _take_in(
     event: Mapping[str, Any],
     observation_id: int,
     context: Context,
-    learned: FactChanges,
+    changes: FactChanges,
 ) -> None:
     """What is left to do with an event whose failure was answered. An attempt that it decides is told of later."""
-    await learning.store(app, database, event, learned)
+    await learning.store_changes(app, database, event, changes)
     await credit.credit(app, database, event, context)
     await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=False)
 
