@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from nudge.usecases import (
-    admin,
+    app,
     assemble,
     explain,
     hints,
@@ -23,10 +23,10 @@ from nudge.usecases import (
     memory_transfer,
     memory_upkeep,
     recording,
-    scan,
     told_lines,
     transfer,
 )
+from nudge.usecases.params import NoParams
 
 Effect = Literal["read", "write", "delete"]
 Group = Literal["hints", "history", "memories", "journal", "admin"]
@@ -727,7 +727,7 @@ _TABLE = (
         "start_session",
         "journal",
         "Journal: a new session id, for a client that has none; it changes no other session.",
-        journal_models.StartSession,
+        NoParams,
         journal_models.SessionStarted,
         journal.start_session,
         "write",
@@ -922,9 +922,9 @@ _TABLE = (
             "Hints: reconcile the commands read from a repo's manifests with those of the last "
             "scan; hints set by hand are never touched."
         ),
-        scan.Scan,
-        scan.ScanResult,
-        scan.scan,
+        hints.Scan,
+        hints.ScanResult,
+        hints.scan,
         "write",
         ("POST", "/api/v1/scan"),
         listed=False,
@@ -934,9 +934,9 @@ _TABLE = (
         "nudge_status",
         "admin",
         "Server: role, session, members, limits in force.",
-        admin.NoParams,
-        admin.Status,
-        admin.status,
+        NoParams,
+        app.Status,
+        app.status,
         "read",
         ("GET", "/api/v1/status"),
         listed=False,
@@ -946,9 +946,9 @@ _TABLE = (
         "nudge_stop",
         "admin",
         "Server: end a detached server; `force` one that lives inside a client, `forget` ends the session too.",
-        admin.Stop,
-        admin.Stopping,
-        admin.stop,
+        app.Stop,
+        app.Stopping,
+        app.stop,
         "delete",
         ("POST", "/api/v1/stop"),
         listed=False,

@@ -1,4 +1,7 @@
-"""The application: a table of operations on one session. Every interface calls `App.execute` and nothing else."""
+"""The application: executes the operations of a table on one session. Interfaces call `App.execute` and nothing else.
+
+The two operations on the server itself, status and stop, are at the end.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from nudge import limits
 from nudge.clock import boot_seconds
@@ -29,6 +32,7 @@ from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
 from nudge.usecases.agent_sessions import ClientProcesses, SessionActivity
 from nudge.usecases.call import Call
+from nudge.usecases.params import NoParams, Params, Result, parse_params
 from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers
 
@@ -361,38 +365,29 @@ def _fingerprint(name: str, params: dict[str, Any]) -> str:
     return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
 
 
-def parse_params(model: Any, params: dict[str, Any]) -> Any:
-    """The parameters as a model; raises Invalid naming the first field that is wrong."""
-    try:
-        return model.model_validate(params)
-    except ValidationError as error:
-        raise _first_problem(error) from None
+# Operations on the server itself
 
 
-_SENTENCES = {
-    "missing": "is required",
-    "extra_forbidden": "is not a parameter of this method",
-    "string_type": "must be a string",
-    "int_type": "must be an integer",
-    "int_from_float": "must be an integer",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "list_type": "must be a list",
-    "literal_error": "must be one of {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "too_short": "must not be empty",
-    "too_long": "must have at most {max_length} items",
-}
+class Stop(Params):
+    force: bool = False
+    forget: bool = False
 
 
-def _first_problem(error: ValidationError) -> Invalid:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
-    context = problem.get("ctx", {})
-    sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**context)
-    if problem["type"] == "too_short" and context["min_length"] > 1:
-        sentence = f"must have at least {context['min_length']} items"
-    return Invalid(sentence, field=place[:200] or None)
+class Status(Result):
+    model_config = ConfigDict(extra="allow")
+
+    role: str
+    pid: int
+
+
+class Stopping(Result):
+    stopping: bool
+    pid: int
+
+
+async def status(app: App, _params: NoParams, _call: Call) -> Any:
+    return app.describe()
+
+
+async def stop(app: App, params: Stop, _call: Call) -> Any:
+    return app.request_stop(params.force, params.forget)

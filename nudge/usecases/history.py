@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from nudge import limits
-from nudge.context import Context, is_below, project_of, resolve
+from nudge.context import Context, is_below, resolve
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
@@ -20,10 +20,9 @@ from nudge.history.search import search_observations
 from nudge.security.paths import normalise_path
 from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
-from nudge.text import to_unicode
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
+from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 _T = TypeVar("_T")
@@ -35,35 +34,13 @@ def _between(least: int, most: int) -> AfterValidator:
     return AfterValidator(lambda value: min(max(value, least), most))
 
 
-Text = Annotated[str, AfterValidator(to_unicode)]
 Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
-ProjectName = Annotated[Text, AfterValidator(str.casefold)]
-# Null is a value here, unlike elsewhere, so the schema names it.
-Project = Annotated[
-    ProjectName | None,
-    WithJsonSchema({"oneOf": [{"type": "string"}, {"type": "null"}], "description": "default: yours; null = all"}),
-]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Whole | None
 # Every client reads the schemas of its tools: this one is short.
 Rows = Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array"})]
 _UNLISTED = Field(json_schema_extra={"x-unlisted": True})  # an agent is in its project, and seldom names another one
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
-
-
-class InContext(Params):
-    """`context` is the caller's, as for hints. Doors fill it in, so its schema says no more about it."""
-
-    context: dict[str, Any] | None = None
-
-    def caller_context(self, call: Call) -> Context:
-        return Context.parse(self.context).merged(call.context)
-
-    def caller_project(self, call: Call) -> str | None:
-        """Reads the directory of a caller that names nothing else."""
-        context = self.caller_context(call)
-        project = context.project or (project_of(context.repo, None) if context.repo else None)
-        return project or (resolve(context.cwd).project if context.cwd else None)
 
 
 class Search(InContext):

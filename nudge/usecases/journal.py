@@ -34,11 +34,11 @@ from nudge.usecases.journal_models import (
     ListAttempts,
     ResolveAttempt,
     StartAttempt,
-    StartSession,
     UpdateAttempt,
 )
 from nudge.usecases.memories import Origin, Visible, caller_namespace, caller_place, fitting, lifetimes_of
 from nudge.usecases.memory_models import StoreMemory
+from nudge.usecases.params import NoParams
 
 # Writing
 
@@ -195,7 +195,7 @@ async def _selection(
 # Sessions: a new id, the count of actions, and whether a reminder of the attempt is due
 
 
-async def start_session(app: App, _params: StartSession, _call: Call) -> Any:
+async def start_session(app: App, _params: NoParams, _call: Call) -> Any:
     """A new session id, for clients that have none of their own. It changes no other session."""
     session, now = str(uuid.uuid4()), app.now()
     app.activity.see(session, now)

@@ -9,9 +9,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nudge import limits
-from nudge.usecases.hints import Params, Result
-from nudge.usecases.history import InContext, Project
 from nudge.usecases.memory_models import Confidence, NoteId
+from nudge.usecases.params import InContext, Params, Project, Result
 
 Domain = Literal["debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other"]
 Outcome = Literal["confirmed", "falsified", "abandoned"]
@@ -94,10 +93,6 @@ class Calibrate(InContext):
 
 class CheckIn(InSession):
     frequency: Annotated[int, Field(ge=1, le=10_000, description="actions between reminders")] = limits.CHECK_IN_ACTIONS
-
-
-class StartSession(Params):
-    pass
 
 
 class Started(Result):

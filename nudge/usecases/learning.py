@@ -34,8 +34,7 @@ from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.freshness import digest_files, named_paths
-from nudge.usecases.hints import Params, Result
-from nudge.usecases.history import InContext, Project, ProjectName, Text
+from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 JOBS = frozenset(("test", "build", "lint", "run", "install"))

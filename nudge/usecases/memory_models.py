@@ -11,8 +11,7 @@ from pydantic_core import PydanticCustomError
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.memories.note import parse_id
-from nudge.usecases.hints import Params, Result
-from nudge.usecases.history import InContext
+from nudge.usecases.params import InContext, Params, Result
 
 
 def _note_id(value: object) -> int:

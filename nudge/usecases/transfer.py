@@ -17,7 +17,7 @@ from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Hint
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
+from nudge.usecases.params import Params, Result
 from nudge.usecases.staging import StagedImport
 
 Mode = Literal["merge", "replace", "skip"]
