@@ -30,8 +30,7 @@ from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
-from nudge.usecases.agent_sessions import ClientProcesses, SessionActivity
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, ClientProcesses, SessionActivity
 from nudge.usecases.params import NoParams, Params, Result, parse_params
 from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers

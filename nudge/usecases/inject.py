@@ -26,8 +26,8 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
-from nudge.usecases.inject_offline import digest_options, hint_rows, stored_lines
 from nudge.usecases.params import ContextParam, Params, Result
+from nudge.usecases.session_start import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 
 

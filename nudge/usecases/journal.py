@@ -23,9 +23,8 @@ from nudge.memories.journal import Selection
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
 from nudge.security.secrets import find_secret
 from nudge.usecases import session_start
-from nudge.usecases.agent_sessions import ANONYMOUS, session_of
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import ANONYMOUS, Call, session_of
 from nudge.usecases.journal_models import (
     Calibrate,
     CheckIn,

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from nudge import limits
 from nudge.usecases.memory_models import Confidence, NoteId
-from nudge.usecases.params import InContext, Params, Project, Result
+from nudge.usecases.params import InContext, Project, Result
 
 Domain = Literal["debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other"]
 Outcome = Literal["confirmed", "falsified", "abandoned"]

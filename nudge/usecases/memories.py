@@ -28,9 +28,8 @@ from nudge.memories.note import (
 )
 from nudge.memories.retrieval import merge_new_segments
 from nudge.memories.store import NoteFilter
-from nudge.usecases.agent_sessions import agent_session
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, agent_session
 from nudge.usecases.memory_models import (
     Bulk,
     Filters,

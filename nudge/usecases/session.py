@@ -10,23 +10,24 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from nudge import __version__, files, paths
-from nudge.clock import Clock, boot_id
+from nudge import __version__, files, limits, paths
+from nudge.clock import SESSION, Clock, boot_id
 from nudge.config import Settings, Sources
+from nudge.context import Context, is_same_repo
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.hints.model import Change, Hint, Identity, hide_secrets
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
-from nudge.limits import MAX_ANSWERS, PREVIOUS_OFFERED, REQUEST_ID_KEPT
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
 LOG_FORMAT = 1
+_Put = dict[str, Any]  # the record of a hint in the change log
 NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
 
 
@@ -57,12 +58,12 @@ class Answers:
 
     def remember(self, now: float, once: str, result: Any, fingerprint: str | None = None) -> None:
         self._by_key[once] = Answer(now, json.dumps(result), fingerprint)
-        if len(self._by_key) > MAX_ANSWERS:
+        if len(self._by_key) > limits.MAX_ANSWERS:
             del self._by_key[next(iter(self._by_key))]
 
     def forget_old(self, now: float) -> None:
         for once, answer in list(self._by_key.items()):
-            if now - answer.when <= REQUEST_ID_KEPT:
+            if now - answer.when <= limits.REQUEST_ID_KEPT:
                 return  # insertion order is time order
             del self._by_key[once]
 
@@ -285,7 +286,7 @@ class PreviousSession:
             stat = None if self._path is None else os.stat(self._path)
         except OSError:
             return []
-        if self._path is None or stat is None or time.time() - stat.st_mtime > PREVIOUS_OFFERED:
+        if self._path is None or stat is None or time.time() - stat.st_mtime > limits.PREVIOUS_OFFERED:
             return []
         if self._state != (stat.st_mtime_ns, stat.st_size):
             self._identities = _identities_in(files.read_owned(self._path, stat.st_size))
@@ -350,14 +351,6 @@ def _delete_unread(path: str) -> None:
         raise StorageFailed(f"{path} cannot be removed ({error.strerror}); move it away") from None
 
 
-def run_steps(steps: Any) -> Any:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as finished:
-            return finished.value
-
-
 def _new_store(
     settings: Settings, clock: Clock, session_id: str | None = None, created_at: float | None = None
 ) -> HintStore:
@@ -369,3 +362,62 @@ def _new_store(
         default_ttl=settings.default_ttl,
         idle=settings.hint_idle,
     )
+
+
+# Without a server
+
+
+def read_eligible_hints(
+    directory: str, settings: Settings, context: Context, environ: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The best hints that a server would have in this context if it started now, as `nudge.query` returns them. Reads
+    the change log and writes nothing."""
+    contents = read_log(os.path.join(directory, paths.CHANGE_LOG))
+    if contents is None or contents.header is None or contents.newer:
+        return []
+    puts = _latest_puts(contents.records, context.repo)
+    if not continues(contents, settings, directory):
+        puts = [put for put in puts if put["meta"].get("ttl", SESSION) != SESSION]
+    now = clock_of(contents).now()
+    store = _build_store(contents.header, puts, settings, now)
+    env = {name: environ[name] for name in store.env_names() if name in environ}
+    steps = store.query(now, context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
+    hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
+    return hints
+
+
+def _latest_puts(records: Iterable[dict[str, Any]], repo: str | None) -> list[_Put]:
+    """The latest version of each variant that may be for this repo: building the others takes too long."""
+    latest: dict[Identity, _Put] = {}
+    for record in records:
+        for component, key, scope_key in record.get("removals", ()):
+            latest.pop((component, key, scope_key), None)
+        for put in record.get("puts", ()):
+            scope = put["meta"].get("scope", {})
+            if _may_match(scope, repo):
+                latest[put["component"], put["key"], scope_of(scope).key] = put
+    return list(latest.values())
+
+
+def _may_match(scope: Mapping[str, Any], repo: str | None) -> bool:
+    """The repo is part of a variant's identity, so all versions of a variant pass, or none."""
+    repos = scope.get("repo")
+    if repos is None or repo is None:
+        return repos is None
+    return any(is_same_repo(one, repo) for one in ([repos] if isinstance(repos, str) else repos))
+
+
+def _build_store(header: dict[str, Any], puts: list[_Put], settings: Settings, now: float) -> HintStore:
+    store = HintStore(header["session"], header["created"], idle=settings.hint_idle)
+    newest = sorted(puts, key=lambda put: -put["updated_at"])[: limits.OFFLINE_HINTS]
+    store.apply(Change.from_record({"puts": newest, "removals": []}))
+    store.apply(store.decide_sweep(now))
+    return store
+
+
+def _run_steps(steps: Any) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            return finished.value
