@@ -74,15 +74,15 @@ class App:
         self.describe: Callable[[], dict[str, Any]] = dict
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
         self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
-        """Takes in what hooks left while nobody answered; how many events still wait."""
+        """Records the events in the spool, which hooks wrote while no server answered; returns how many remain."""
         self.history: Database | None = None
-        """Where observations are kept; None: nowhere, and whoever asks is told."""
+        """The database of history and notes; without one, `database` raises StorageFailed."""
         self.facts: Facts | None = None
-        """What was learned from outcomes; None until a command is recorded."""
+        """What was learned from outcomes; None until it is loaded."""
         self.edits = Edits()
         """Which files were edited recently, and by whom."""
         self.ledger = Ledger()
-        """What the sessions that are at work were told."""
+        """The lines that active sessions were told."""
         self.clients = ClientProcesses()
         """Which session each client process is in."""
         self.activity = SessionActivity()
@@ -114,26 +114,27 @@ class App:
         async with self._writing:
             if call.once is not None and call.once in self.session.answers:
                 return self.session.answers.get(call.once, call.fingerprint)
-            if call.deadline is not None and boot_seconds() > call.deadline:
-                raise Unavailable("the request came too late and was not applied; send it again")
+            _refuse_late(call)
             return await change()
 
     def commit(self, decision: Decision, call: Call) -> Any:
-        """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
+        """Append the change to the log, then apply it in memory: an acknowledged change survives the process, and one
+        that fails has changed nothing."""
         if decision.change or call.once:
             self._append(_record_of(decision, call, self.now()))
         self.session.store.apply(decision.change)
         return self._acknowledged(decision, call)
 
     async def commit_large(self, decision: Decision, call: Call) -> Any:
-        """`commit` for what may be thousands of hints. A whole new log is written on a worker thread and renamed into
-        place, which commits the change; then the store takes the new state at once. The caller holds `once`."""
+        """`commit` for a change of possibly thousands of hints. A whole new log is written on a worker thread and
+        renamed into place, which commits the change; then the store switches to the new state in one step. Call it
+        within `once`."""
         if len(decision.change) <= limits.APPENDED_HINTS:
             return self.commit(decision, call)
         log = self._log_to_write()
         index = await asyncio.to_thread(self.session.store.prepare, decision.change)
         if log is not None:
-            with self._noting_failure():
+            with self._track_failure():
                 await self._replace_log(log, list(index), decision, call)
         replaced = self.session.store.swap(index)
         result = self._acknowledged(decision, call)
@@ -182,8 +183,7 @@ class App:
         """Run `work` in a transaction; returns when it is durable. Refused when we are no longer PRIMARY, or after the
         deadline: the caller sends the request again."""
         self.confirm_role()
-        if call.deadline is not None and boot_seconds() > call.deadline:
-            raise Unavailable("the request came too late and was not applied; send it again")
+        _refuse_late(call)
         return await self.database().write(work)
 
     async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -195,7 +195,8 @@ class App:
         return await self.write(call, lambda connection: run_once(connection, once, call.fingerprint, now, work))
 
     async def previous_note(self) -> str | None:
-        """The sentence for whoever finds nothing: which hints of the session before can be brought back."""
+        """The sentence for a caller that finds nothing: how many hints of the previous session can be imported. None
+        when there are none."""
         identities = await asyncio.to_thread(self._previous.identities)
         missing = self.session.store.count_missing(self.now(), identities)
         if not missing:
@@ -204,7 +205,7 @@ class App:
         return f"{hints} kept; bring back with: nudge import --previous"
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what nobody waits for. It is lost when the server ends, and its errors are logged."""
+        """Run `work` without waiting for it. Its errors are logged; it is lost when the server ends."""
 
         async def run() -> None:
             try:
@@ -217,7 +218,7 @@ class App:
         task.add_done_callback(self._background.discard)
 
     async def tick(self) -> None:
-        """Once a minute."""
+        """Do the work that is due once a minute."""
         async with self._writing:
             self.tidy()
 
@@ -234,7 +235,7 @@ class App:
         self.session.store.apply(change)
 
     async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
-        """Drive a long computation in short slices, so that nobody else waits for it."""
+        """Drive a long computation in short slices, between which the event loop serves other calls."""
         began = time.perf_counter()
         while True:
             try:
@@ -260,7 +261,7 @@ class App:
         log = self._log_to_write()
         if log is None:
             return
-        with self._noting_failure():
+        with self._track_failure():
             try:
                 log.append(record)
             except LogGone:
@@ -274,7 +275,7 @@ class App:
         return self.session.log
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _track_failure(self) -> Iterator[None]:
         try:
             yield
             self.last_error = None
@@ -283,8 +284,7 @@ class App:
             raise
 
     def rewrite_log(self, log: ChangeLog) -> ChangeLog:
-        """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was
-        acknowledged."""
+        """Write a log whose file is gone or was replaced anew from memory, which holds every acknowledged change."""
         log.close()
         self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
         return self.session.log
@@ -309,16 +309,21 @@ class App:
             self._compacting = None
 
 
+def _refuse_late(call: Call) -> None:
+    if call.deadline is not None and boot_seconds() > call.deadline:
+        raise Unavailable("the request came too late and was not applied; send it again")
+
+
 async def _nothing_to_drain() -> int:
     return 0
 
 
 def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
-    """What a worker thread goes through, with a turn of the event loop after each WORKER_SLICE of its work. Call it on
-    the event loop."""
+    """Items for a worker thread to iterate over, which pauses for a turn of the event loop after each WORKER_SLICE of
+    work. Call this function on the event loop."""
     loop = asyncio.get_running_loop()
 
-    def go_through() -> Iterator[_T]:
+    def iterate() -> Iterator[_T]:
         began = time.perf_counter()
         for item in items:
             yield item
@@ -326,17 +331,18 @@ def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
                 _wait_for_turn(loop)
                 began = time.perf_counter()
 
-    return go_through()
+    return iterate()
 
 
 def _wait_for_turn(loop: asyncio.AbstractEventLoop) -> None:
     turned = threading.Event()
-    with suppress(RuntimeError):  # it is closed
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(turned.set)
         turned.wait(limits.LOOP_TURN_TIMEOUT)
 
 
 def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
+    """Run the steps to their end; raises Invalid at the monotonic time `give_up`."""
     while time.monotonic() < give_up:
         try:
             next(steps)
@@ -359,7 +365,7 @@ def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
 
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:
-    """Tells a repeated call from another one under the same `once`."""
+    """A hash that tells a repeated call from another one with the same `once` key."""
     # Not `to_json`: it fails on half a surrogate pair, which JSON can spell.
     return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
 

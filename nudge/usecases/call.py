@@ -32,7 +32,8 @@ ANONYMOUS = "anonymous"
 
 
 class EnvNeeded(Exception):
-    """A scope names environment variables that the caller was not asked for yet; the interface asks and calls again."""
+    """A scope names environment variables that the caller was not asked for yet. The interface asks for them and
+    repeats the call."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()

@@ -164,7 +164,7 @@ async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | No
 
 
 def _set_note(app: App, hint: dict[str, Any], is_default_scope: bool) -> str:
-    """What an agent may not expect: the whole scope, and how long the hint lives."""
+    """The note for an agent: the whole scope, and how long the hint lives."""
     widen = "; pass meta.scope {} for everywhere" if is_default_scope else ""
     return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {_lifetime(app, hint)}"
 
@@ -174,7 +174,7 @@ def _lifetime(app: App, hint: dict[str, Any]) -> str:
 
 
 def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:
-    """An agent's hint names the agent, unless it says otherwise: who set it matters when two disagree."""
+    """Name the agent as the author of its hint, unless the hint names one."""
     if call.door != "mcp":
         return meta
     given = {name: value for name, value in (meta or {}).items() if value is not None}
@@ -200,17 +200,17 @@ async def get_hint(app: App, params: GetHint, call: Call) -> Any:
 
 
 async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) -> list[dict[str, Any]]:
-    """Where the caller has a directory on this machine; files are read on another thread."""
+    """Mark stale hits when the caller has a directory on this machine; files are read on another thread."""
     cwd = context.cwd if call.door in ("cli", "mcp") else None
     marked = await asyncio.to_thread(freshness.mark_stale, hits, cwd)
     for hit in marked:
-        hit.pop("stale", None)  # it is among the reasons
+        hit.pop("stale", None)  # match_explain has it among its reasons
         hit.pop("is_gone", None)
     return marked
 
 
 async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
-    """A hint that is not found may be one of the session before: the error then says how to bring those back."""
+    """Add to a NotFound how to import the hints of the previous session, when there are any."""
     try:
         return await answer
     except NotFound as error:
@@ -298,12 +298,12 @@ async def _scan(app: App, params: Scan, call: Call) -> Any:
 
 
 def _replaces(held: Hint, new: Hint) -> bool:
-    """What the repo names itself replaces what was learned from outcomes; a guess does not."""
+    """A command that the repo itself defines replaces a learned one; a guess does not."""
     return held.meta.get("added_by") == LEARNED_BY and not is_guess(new.meta)
 
 
 class _Unread:
-    """Manifests that exist but could not be read, most often in the middle of an edit: their hints stay."""
+    """Manifests that exist but could not be read, usually while they are edited: their hints stay."""
 
     def __init__(self, paths: list[str]) -> None:
         self._paths = frozenset(paths)
