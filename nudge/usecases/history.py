@@ -37,7 +37,7 @@ def _between(least: int, most: int) -> AfterValidator:
 Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Whole | None
-# Every client reads the schemas of its tools: this one is short.
+# Clients read the schemas of all tools in each session: this one is short.
 Rows = Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array"})]
 _UNLISTED = Field(json_schema_extra={"x-unlisted": True})  # an agent is in its project, and seldom names another one
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
@@ -55,7 +55,7 @@ class Search(InContext):
 
 
 class OneProject(InContext):
-    """What belongs to a private project is found from elsewhere only by a caller that names the project too."""
+    """A caller outside of a private project finds its data only when it names the project."""
 
     context: Annotated[dict[str, Any] | None, _UNLISTED] = None
     project: Annotated[ProjectName | None, _UNLISTED] = None
@@ -131,7 +131,8 @@ class ExportAll(Params):
 
 
 class ObservationList(Result):
-    """An array. Importing pydantic's RootModel, which is built at once, would cost a tenth of a server's start."""
+    """An array of observations. Not a RootModel: pydantic builds that at once, which takes a tenth of a server's
+    start."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _core: Any, _handler: Any) -> dict[str, Any]:
@@ -186,7 +187,7 @@ class Purged(Result):
     injections: int
     deleted: bool
     waiting: int
-    """Events in the spool that could not be taken in yet."""
+    """Events in the spool that could not be recorded yet."""
     scrubbed: bool | None = None
     backups: list[str] | None = None
 
@@ -210,7 +211,7 @@ async def search(app: App, params: Search, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         options = search_options(connection, params, call, app)
         rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
-        return _without_here(rows, params.caller_context(call))
+        return _without_own_place(rows, params.caller_context(call))
 
     return _page(await app.read(read), params.limit, call)
 
@@ -261,7 +262,7 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
         hidden = projects.hidden(connection, private, params.caller_project(call), project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
-        return _without_here(rows, params.caller_context(call))
+        return _without_own_place(rows, params.caller_context(call))
 
     return _page(await app.read(read), params.limit, call)
 
@@ -291,7 +292,7 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
         result = views.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
         projects.Names(connection).show(result["sessions"])
         for session in result["sessions"]:
-            _without_here(session["touches"], call.context)
+            _without_own_place(session["touches"], call.context)
         return result
 
     return await app.read(read)
@@ -323,8 +324,8 @@ async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
 
 
 def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, Any]] | dict[str, Any]:
-    """At most `limit` of the rows, of which one more was read. An agent is told that there are more, in the object that
-    MCP puts around an array; other interfaces have the bare array."""
+    """The first `limit` rows of `limit + 1` that were read. MCP puts an array into an object, where an agent is told
+    that there are more; other interfaces return the bare array."""
     if len(rows) <= limit:
         return rows
     return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
@@ -335,8 +336,8 @@ def _project(params: Search | RecentContext, call: Call) -> str | None:
     return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
-def _without_here(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
-    """The rows with branch and clone only where they differ from the caller's."""
+def _without_own_place(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
+    """Remove branch and clone from the rows where they are the caller's own."""
     for row in rows:
         if row.get("branch") in (None, context.branch):
             row.pop("branch", None)
@@ -371,8 +372,8 @@ async def pin(app: App, params: Pin, call: Call) -> Any:
 
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
-    returns. The spool is taken in first: its events would come back."""
-    _conditions(app, params, params.project)  # refuses what is wrong before anything is done
+    returns. The spool is recorded first: its events would come back."""
+    _conditions(app, params, params.project)  # raises for invalid conditions before anything is done
     if call.once is not None and call.once in app.session.answers:
         return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()

@@ -37,7 +37,7 @@ from nudge.usecases.freshness import digest_files, named_paths
 from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
-JOBS = frozenset(("test", "build", "lint", "run", "install"))
+_LEARNED_JOBS = frozenset(("test", "build", "lint", "run", "install"))
 _MAX_CONFIDENCE = 0.8
 
 Jobs = dict[str, list[tuple[str, Offer]]]
@@ -216,7 +216,7 @@ def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
     jobs: Jobs = {}
     for offer in invocations:
         job, cmd = job_invocation(offer.answer) or ("", "")
-        if job in JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND and not names_clone(cmd):
+        if job in _LEARNED_JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND and not names_clone(cmd):
             jobs.setdefault(job, []).append((cmd, offer))
     return jobs
 
