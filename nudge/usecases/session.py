@@ -1,7 +1,7 @@
-"""A session: how long hints live when the processes that hold them come and go.
+"""The session of hints, whose state is the change log: this module begins, continues and ends it.
 
-It lasts from the first nudge process until the grace has passed with none, or `nudge stop --forget`; a reboot does not
-end it. Its state is the change log: this module opens one, continues it, or ends it and keeps what outlives it.
+A session lasts from the first nudge process until the grace period has passed with none, or until
+`nudge stop --forget`; a reboot does not end it. Hints with a duration outlive it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Session:
     log: ChangeLog | None
     answers: Answers = field(default_factory=Answers)
     read_only: str | None = None
-    """Why nothing may be written, if so."""
+    """Why nothing may be written; None when writing is allowed."""
     warning: str | None = None
     """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
     settings: Settings = field(default_factory=lambda: Settings({}))
@@ -106,7 +106,7 @@ class Session:
         return self.records_of(self.store.hints())
 
     def records_of(self, hints: list[Hint]) -> Iterator[dict[str, Any]]:
-        """The same with other hints: what a log says in which they are the store."""
+        """The state as `records`, with these hints in place of the store's."""
         return _records(hints, self.answers.items(), self.clock.now())
 
     def replay(self, records: Iterable[dict[str, Any]]) -> None:
@@ -134,8 +134,8 @@ def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -
 def open_session(directory: str, source: Sources) -> Session:
     """Continue the session that the directory holds, or begin a new one with what outlives the old.
 
-    A log that cannot be read or written costs durability, not the start: the session is then kept in memory, and its
-    `warning` says so. The settings that it goes by are stored with it.
+    When the log cannot be read or written, the session is kept in memory only, and its `warning` says so: the server
+    starts all the same. The settings of the session are stored with it.
     """
     session = _open_session(directory, source)
     if session.log is not None and (problem := source.save(session.id, session.settings)):
@@ -183,7 +183,7 @@ def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
 
 
 def _attach_log(directory: str, source: Sources, session: Session, contents: LogContents) -> Session:
-    """A damaged log is saved, then replaced by one that holds every record that could be read."""
+    """Open the log for writing. A damaged one is copied, then replaced by one with every record that could be read."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if contents.damaged:
         session.warning = (
@@ -203,20 +203,20 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
 
 
 def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
-    """Whether the session continues: a process of it is alive (holds the members' lock), or the grace has not
-    passed."""
+    """Whether the session continues: one of its processes is alive (holds the members' lock), or the grace period has
+    not passed."""
     assert contents.header is not None
     if contents.header["session"] == NO_SESSION:
         return False
     if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
         return True
     last = max((record["t"] for record in contents.records if "t" in record), default=contents.header["created"])
-    silent = clock_of(contents).now() - last
-    return settings.session_grace > 0 and silent <= settings.session_grace
+    idle = clock_of(contents).now() - last
+    return settings.session_grace > 0 and idle <= settings.session_grace
 
 
 def clock_of(contents: LogContents) -> Clock:
-    """The clock that a log's times are on: continued within one boot, the wall clock after another."""
+    """The clock of a log's times: the log's own within one boot, a new one after a reboot."""
     return Clock(contents.header["offset"]) if contents.header and _of_this_boot(contents) else Clock()
 
 
@@ -225,7 +225,7 @@ def _of_this_boot(contents: LogContents) -> bool:
 
 
 def _restore(settings: Settings, contents: LogContents) -> Session:
-    """The session that a log holds. When damage took the header, its hints go into a new session."""
+    """The session that a log holds. When its header is damaged, its hints go into a new session."""
     header = contents.header or open_in_memory(settings).header()
     clock = clock_of(contents)
     session = Session(_new_store(settings, clock, header["session"], header["created"]), clock, None, settings=settings)
@@ -251,8 +251,8 @@ def _end(directory: str, ended: Session) -> list[Hint]:
 
 
 def end_session(directory: str, ended: Session) -> int:
-    """End a session that no process continues, and return how many hints went. The log keeps the others, and no byte of
-    those that went."""
+    """End a session that no process continues, and return how many hints were deleted. A new log holds the others, and
+    nothing of the deleted ones."""
     outliving = _end(directory, ended)
     path = os.path.join(directory, paths.CHANGE_LOG)
     for copy in damaged_copies(path):
@@ -281,7 +281,8 @@ class PreviousSession:
         self._identities: list[Identity] = []
 
     def identities(self) -> list[Identity]:
-        """Those that an import would bring, for the first weeks; read from the file when that has changed."""
+        """The hints that an import would add; none when the file is older than PREVIOUS_OFFERED seconds. The file is
+        read again when it has changed."""
         try:
             stat = None if self._path is None else os.stat(self._path)
         except OSError:
@@ -295,7 +296,7 @@ class PreviousSession:
 
 
 def _identities_in(raw: bytes | None) -> list[Identity]:
-    """None of a file that is damaged; a redacted hint cannot be imported."""
+    """Empty for a damaged file. Redacted hints are left out: they cannot be imported."""
     try:
         components = json.loads(raw or b"{}").get("components", {})
         return [
@@ -315,8 +316,8 @@ def spool_counts(directory: str) -> dict[str, int]:
 
 
 def forget(directory: str, settings: Settings) -> int | None:
-    """End a session that no server holds, with its export saved as the previous one; return how many hints went, or
-    None when there is no session."""
+    """End a session that no server holds, and save its export as the previous one. Return how many hints were deleted,
+    or None when there is no session. Raises Unavailable when a server has started."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if not os.path.lexists(path):
         return None
@@ -344,7 +345,7 @@ def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
 
 
 def _delete_unread(path: str) -> None:
-    """Whatever stands in the log's place, but never the files in a directory there."""
+    """Delete whatever is at the log's path, but not a directory with files in it."""
     try:
         os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
     except OSError as error:
