@@ -126,7 +126,7 @@ class Backup(Params):
     path: Annotated[Text | None, Field(description="absolute; default: beside the database")] = None
 
 
-class ExportAll(Params):
+class ExportHistory(Params):
     after: Annotated[Text | None, Field(description="`next` of the page before")] = None
 
 
@@ -197,7 +197,7 @@ class BackedUp(Result):
     bytes: int
 
 
-class ExportPage(Result):
+class ExportedHistory(Result):
     rows: list[dict[str, Any]]
     next: str | None
 
@@ -318,7 +318,7 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
     return _page(await app.read(read), params.limit, call)
 
 
-async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
+async def export_history(app: App, params: ExportHistory, _call: Call) -> Any:
     """One page of the history; `next` is the `after` of the following one."""
     return await app.read(lambda connection: views.export(connection, params.after))
 

@@ -46,11 +46,11 @@ Bases = Mapping[str, dict[str, str]]
 """The files that each command names, with their digests."""
 
 
-class Learned(InContext):
+class ListFacts(InContext):
     project: Project = None
 
 
-class LearnedList(Result):
+class FactList(Result):
     facts: list[dict[str, Any]]
 
 
@@ -115,7 +115,7 @@ async def store_changes(app: App, database: Database, event: Mapping[str, Any], 
 # Operations
 
 
-async def learned(app: App, params: Learned, call: Call) -> Any:
+async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     """List what was learned in a project, or in all that the caller may see."""
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
