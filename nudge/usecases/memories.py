@@ -28,10 +28,8 @@ from nudge.memories.note import (
 )
 from nudge.memories.retrieval import merge_new_segments
 from nudge.memories.store import NoteFilter
-from nudge.usecases.agent_sessions import agent_session
-from nudge.usecases.app import App, parse_params
-from nudge.usecases.call import Call
-from nudge.usecases.history import InContext
+from nudge.usecases.app import App
+from nudge.usecases.call import Call, agent_session
 from nudge.usecases.memory_models import (
     Bulk,
     Filters,
@@ -45,6 +43,7 @@ from nudge.usecases.memory_models import (
     StoreMemory,
     UpdateMemory,
 )
+from nudge.usecases.params import InContext, parse_params
 from nudge.usecases.visibility import visible_to
 
 _CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread

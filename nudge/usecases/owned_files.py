@@ -1,5 +1,5 @@
-"""The files and directories of Nudge on this machine, changed while no server runs: their deletion, and a backup in the
-database's place. The server's lock is held, so that none starts meanwhile."""
+"""Changes to Nudge's own files while no server runs: deleting them all, and restoring a backup of the database. Both
+hold the server's lock, so that no server starts meanwhile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnedFile:
 
 
 def find(environ: Mapping[str, str] = os.environ) -> list[OwnedFile]:
-    """Those that exist, each once: a directory stands for all that is in it."""
+    """The files and directories of Nudge that exist. A directory stands for everything in it."""
     candidates = dict.fromkeys(path for path in _candidates(environ) if os.path.lexists(path))
     outermost = [path for path in candidates if not any(path.startswith(other + os.sep) for other in candidates)]
     return [OwnedFile(path, _size(path)) for path in outermost]
@@ -38,7 +38,7 @@ def is_server_running(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def delete(owned: Sequence[OwnedFile], environ: Mapping[str, str] = os.environ) -> None:
-    """Delete them while holding the server's lock, so that none starts meanwhile and writes into them."""
+    """Delete the files. Raises StorageFailed when a server runs, or when a file cannot be deleted."""
     held = lock.OwnerLock(_lock_path(environ))
     if os.path.isdir(os.path.dirname(held.path)) and not held.acquire():
         raise StorageFailed(
@@ -54,7 +54,7 @@ def delete(owned: Sequence[OwnedFile], environ: Mapping[str, str] = os.environ) 
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
-    """Whole directories where they have our name, single files where the user has moved them among others."""
+    """Whole directories where their name is ours; single files where the user keeps them among others."""
     yield paths.runtime_dir(environ)
     yield paths.log_dir(environ)
     database, settings = config.database_file(environ), paths.config_file(environ)

@@ -108,7 +108,7 @@ def test_a_port_with_a_server(make: Make, monkeypatch: pytest.MonkeyPatch) -> No
     assert only(server.check_port(snapshot)).message == f"{wanted} is held by the server"
     for listening, words in ((None, "no free port"), (666, "does not answer")):
         assert words in only(server.check_port(make(status={"port": listening}))).message
-    monkeypatch.setattr(server, "is_free", lambda _port: False)
+    monkeypatch.setattr(server, "is_port_free", lambda _port: False)
     assert "another program" in only(server.check_port(make(status={"port": 4_242}))).message
 
 

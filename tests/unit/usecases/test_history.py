@@ -36,7 +36,7 @@ OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
     "pin": (history.Pin, history.pin),
     "purge": (history.PurgeParams, history.purge),
     "backup": (history.Backup, history.backup),
-    "export_all": (history.ExportAll, history.export_all),
+    "export_all": (history.ExportHistory, history.export_history),
 }
 
 

@@ -23,8 +23,8 @@ from nudge.usecases import inject
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.inject import Inject
-from nudge.usecases.inject_offline import offline
 from nudge.usecases.session import Session, open_session
+from nudge.usecases.session_start import build_offline_digest
 
 HERE = {"repo": "git:org/api", "cwd": "/code/api", "os": "linux"}
 SCOPE = {"repo": "git:org/api"}
@@ -77,7 +77,7 @@ class Machine:
         return Database.open(config.database_file(self.environ), lock_path=str(self.directory / "db.lock"))
 
     def told(self, session_id: str | None = "new", source: str | None = "startup", **context: Any) -> str:
-        return offline(self.environ, {**HERE, **context}, session_id, source).text
+        return build_offline_digest(self.environ, {**HERE, **context}, session_id, source).text
 
 
 @pytest.fixture
@@ -289,7 +289,7 @@ def test_a_look_changes_nothing(machine: Machine) -> None:
 def test_a_context_as_an_object(machine: Machine) -> None:
     """A hook has resolved its context already; how a session starts may be unknown."""
     machine.hint("test", scope={"repo": "git:org/api"})
-    made = offline(machine.environ, Context(repo="git:org/api"), None, None)
+    made = build_offline_digest(machine.environ, Context(repo="git:org/api"), None, None)
     assert [item["id"] for item in made.items] == ["api/test"]
 
 
@@ -353,7 +353,7 @@ def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.Monkey
     machine.event("make build")
     machine.hint("test")
     monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
-    monkeypatch.setattr("nudge.usecases.inject_offline._STEPS", 1)
+    monkeypatch.setattr("nudge.usecases.session_start._STEPS", 1)
     text = machine.told()
     assert "api/test" in text and "make build" not in text
 
@@ -375,7 +375,7 @@ def test_whose_rows_are_told(machine: Machine, by: str) -> None:
 
 def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
     if by == "itself":
-        return offline({**machine.environ, **settings}, HERE, "new", "startup").text
+        return build_offline_digest({**machine.environ, **settings}, HERE, "new", "startup").text
     app = App(machine.session(**settings), OPERATIONS)
     app.history = machine.database()
     told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
@@ -388,8 +388,8 @@ def test_what_a_hook_pays_for(machine: Machine) -> None:
     machine.hint("test")
     machine.event("make build")
     script = (
-        "import sys; from nudge.usecases.inject_offline import offline\n"
-        f"text = offline({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"
+        "import sys; from nudge.usecases.session_start import build_offline_digest\n"
+        f"text = build_offline_digest({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"
         "assert 'make build' in text and 'api/test' in text\n"
         "print(*sys.modules)"
     )

@@ -17,9 +17,9 @@ from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unava
 from nudge.memories import toon
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
-from nudge.usecases import agent_sessions, memories
+from nudge.usecases import memories
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.call import SESSION_VARIABLE, Call, EnvNeeded
 from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import event
 
@@ -177,7 +177,7 @@ def test_a_note_knows_its_session_and_prompt(service: Service) -> None:
     assert prompt["id"] is not None
     with pytest.raises(EnvNeeded):
         service("store", call=Call(door="mcp", env={}), title="t", content="x")
-    call = Call(door="mcp", client="claude-code", env={agent_sessions.SESSION_VARIABLE: "s-1"})
+    call = Call(door="mcp", client="claude-code", env={SESSION_VARIABLE: "s-1"})
     note = service.note(service("store", call=call, title="t", content="x")["id"])
     assert note["origin"] == {"client": "claude-code", "session": "s-1", "prompt": 1} and note["source"] == "claude"
 

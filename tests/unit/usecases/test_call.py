@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from nudge import limits
-from nudge.usecases.agent_sessions import (
+from nudge.usecases.call import (
     ANONYMOUS,
     SESSION_VARIABLE,
+    Call,
     ClientProcesses,
+    EnvNeeded,
     SessionActivity,
     agent_session,
     session_of,
 )
-from nudge.usecases.call import Call, EnvNeeded
 
 FULL = Call(session="meta", env={SESSION_VARIABLE: "environment"}, connection="connection")
 
