@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from nudge.context import resolve
-from nudge.history.shell import Simple, split_commands
+from nudge.history.shell import SimpleCommand, split_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,6 +122,6 @@ def as_typed(line: str, directory: str, which: Which = shutil.which) -> str | No
     return program + line[len(command.program) :]
 
 
-def _has_tool(command: Simple, interpreter: str, directory: str) -> bool:
+def _has_tool(command: SimpleCommand, interpreter: str, directory: str) -> bool:
     is_standard = command.tool.partition(".")[0] in sys.stdlib_module_names
     return is_standard or has_module(interpreter, command.tool, directory)

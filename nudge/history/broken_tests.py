@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nudge.history.problems import Outcome
-    from nudge.history.shell import Simple
+    from nudge.history.shell import SimpleCommand
 
 TEST = "test"
 _UNTOLD = re.compile(
@@ -80,7 +80,7 @@ class BrokenTests:
             del tests[min(tests, key=lambda name: tests[name].latest)]
         return added
 
-    def withdraw(self, project: str, commands: list[Simple]) -> list[str]:
+    def withdraw(self, project: str, commands: list[SimpleCommand]) -> list[str]:
         """Forget the tests that commands which ended well ran, and return them."""
         tests = self._projects.get(project, {})
         passed = [
@@ -149,7 +149,7 @@ def _named(name: str, reason: str) -> str:
     return quote(name, limits.MAX_TOLD_COMMAND) + (f" ({quote(reason, limits.MAX_TOLD_ERROR)})" if reason else "")
 
 
-def edited_files(commands: list[Simple]) -> Iterator[str]:
+def edited_files(commands: list[SimpleCommand]) -> Iterator[str]:
     """The files that commands write or edit in place."""
     for command in commands:
         yield from command.outputs

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
-from nudge.history.calls import is_install, parse_call, without_filters
-from nudge.history.observations import FAILURE
+from nudge.history.lessons import LessonFinder, call_of, invocation
 from nudge.history.offers import INVOCATIONS, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import (
     CALL,
@@ -22,18 +21,15 @@ from nudge.history.problems import (
     PATH,
     PROGRAM,
     TARGET,
-    LessonFinder,
     Outcome,
     Problem,
-    call_of,
     error_line,
     find_problem,
     has_findings,
-    invocation,
     is_same_error,
     name_of,
 )
-from nudge.history.shell import Simple, succeeded_commands
+from nudge.history.shell import SimpleCommand, is_install, parse_call, succeeded_commands, without_filters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +130,7 @@ class Facts:
         project: str,
         session: str,
         outcome: Outcome,
-        commands: list[Simple],
+        commands: list[SimpleCommand],
         timestamp: float,
         learned: FactChanges,
     ) -> None:
@@ -172,7 +168,7 @@ class Facts:
         project: str,
         watched: _Session,
         outcome: Outcome,
-        commands: list[Simple],
+        commands: list[SimpleCommand],
         problem: Problem | None,
         learned: FactChanges,
     ) -> None:
@@ -199,7 +195,7 @@ class Facts:
         project: str,
         session: str,
         outcome: Outcome,
-        commands: list[Simple],
+        commands: list[SimpleCommand],
         problem: Problem | None,
         timestamp: int,
         learned: FactChanges,
@@ -244,7 +240,7 @@ class Facts:
         return None
 
     def _fact_about(
-        self, project: str, outcome: Outcome, commands: list[Simple], problem: Problem | None
+        self, project: str, outcome: Outcome, commands: list[SimpleCommand], problem: Problem | None
     ) -> Fact | None:
         """The fact about this very error."""
         facts = self._projects.get(project)
@@ -333,13 +329,13 @@ def _count_runs(sessions: Mapping[str, float]) -> tuple[int, float]:
     return len(sessions), max(sessions.values(), default=0.0)
 
 
-def _failed_call(outcome: Outcome, commands: list[Simple]) -> str:
+def _failed_call(outcome: Outcome, commands: list[SimpleCommand]) -> str:
     """The whole call of a line that failed, as answers are kept."""
     call = parse_call(without_filters(commands), outcome.cwd) if outcome.error else None
     return call.text() if call is not None else ""
 
 
-def _missing_calls(problem: Problem, outcome: Outcome, commands: list[Simple]) -> list[str]:
+def _missing_calls(problem: Problem, outcome: Outcome, commands: list[SimpleCommand]) -> list[str]:
     """The invocations of a line that lack a program or module."""
     if problem.kind not in _LEAST_SESSIONS:
         return []
@@ -352,7 +348,7 @@ def _is_blamed(fact: Fact, outcome: Outcome) -> bool:
     return not has_findings(outcome.error) or is_same_error(fact.error, error_line(outcome.error))
 
 
-def _works(fact: Fact, outcome: Outcome, commands: list[Simple]) -> bool:
+def _works(fact: Fact, outcome: Outcome, commands: list[SimpleCommand]) -> bool:
     """Whether a line that ended well shows that what the fact calls broken works."""
     if fact.kind == CALL:
         call = parse_call(commands, outcome.cwd)
@@ -363,7 +359,7 @@ def _works(fact: Fact, outcome: Outcome, commands: list[Simple]) -> bool:
     return any(_runs(fact, outcome, command) for command in succeeded_commands(commands))
 
 
-def _runs(fact: Fact, outcome: Outcome, command: Simple) -> bool:
+def _runs(fact: Fact, outcome: Outcome, command: SimpleCommand) -> bool:
     """Whether a command that ended well is the one that the fact calls broken."""
     if fact.kind == PATH:
         return fact.subject in command.words and (command.tool in _OPENERS or _exists(fact.subject, outcome.cwd))
@@ -378,23 +374,6 @@ def _runs(fact: Fact, outcome: Outcome, command: Simple) -> bool:
 
 def _exists(path: str, cwd: str | None) -> bool:
     return cwd is not None and os.path.exists(os.path.join(cwd, path))
-
-
-def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
-    """The command in a recorded event; None when it has none, or when nothing can be learned from it."""
-    if event.get("type") not in ("command", "command_error", "git_commit", "git_push"):
-        return None
-    metadata = event.get("metadata")
-    details: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
-    if details.get("interrupted") is True:
-        return None
-    error = "\n".join(str(details[name]) for name in ("cause", "error") if isinstance(details.get(name), str))
-    code = details.get("exit_code")
-    if not error and event.get("type") == FAILURE:
-        error = f"Exit code {code}"
-    cwd, root = (path if isinstance(path, str) and path else None for path in (event.get("cwd"), event.get("clone")))
-    exit_code = code if type(code) is int else None
-    return Outcome(str(event.get("content") or ""), error, observation_id, cwd, root, exit_code)
 
 
 # Tables

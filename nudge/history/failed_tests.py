@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nudge.history.shell import Simple
+    from nudge.history.shell import SimpleCommand
 
 PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
 _COLOR = r"\x1b\[[\d;]*m"  # vitest 5 writes colors into a pipe
@@ -174,7 +174,7 @@ _READERS: tuple[Callable[[list[str]], Iterator[FailedTest]], ...] = (
 # Commands that ended well
 
 
-def covers(command: Simple, runner: str, name: str) -> bool:
+def covers(command: SimpleCommand, runner: str, name: str) -> bool:
     """Whether a command includes a test, by its id. A pipe hides its exit code, and options may leave the test out."""
     if command.piped:
         return False
@@ -200,7 +200,7 @@ _SUBCOMMANDS = frozenset(("run", "watch", "--"))
 _PACKAGE_RUNNERS = frozenset(("npx", "pnpx", "bunx", "bundle", "npm", "pnpm", "yarn", "bun", "node"))
 
 
-def _runner_arguments(command: Simple, runner: str) -> list[str] | None:
+def _runner_arguments(command: SimpleCommand, runner: str) -> list[str] | None:
     """The arguments of a runner, however it is run: `npx jest src`, `npm test`, `bundle exec rspec`."""
     if command.tool in (runner, "py.test" if runner == PYTEST else runner):
         return list(command.arguments)

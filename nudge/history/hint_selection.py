@@ -13,10 +13,9 @@ import shutil
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.availability import as_typed, can_run, is_known, names_other_clone
-from nudge.history.facts import outcome_of
 from nudge.history.failed_tests import find_failed
 from nudge.history.offers import is_recent, is_usable
-from nudge.history.problems import MODULE, PATH, PROGRAM
+from nudge.history.problems import MODULE, PATH, PROGRAM, outcome_of
 from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from nudge.history.event import Connection
     from nudge.history.offers import Offer
-    from nudge.history.shell import Simple
+    from nudge.history.shell import SimpleCommand
 
 SCANNED, GUESSED, LEARNED = _TOOLS = ("scanned", "guessed", "learned")
 """Where a hint comes from that nobody set."""
@@ -247,7 +246,7 @@ def _invocation_for(job: str, line: str) -> str | None:
     return text if len(text) <= limits.MAX_TOLD_COMMAND and names & wanted else None
 
 
-def _runs_first(commands: list[Simple], wanted: Simple) -> bool:
+def _runs_first(commands: list[SimpleCommand], wanted: SimpleCommand) -> bool:
     """Whether a line runs the wanted command, with whichever arguments, and pipes at most what it prints."""
     if not commands or not all(command.piped for command in commands[:-1]):
         return False

@@ -14,9 +14,9 @@ from zlib import crc32
 
 from nudge import limits
 from nudge.history.event import marks
-from nudge.history.facts import outcome_of
 from nudge.history.failed_tests import find_failed
 from nudge.history.observations import SESSION_TYPES
+from nudge.history.problems import outcome_of
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False

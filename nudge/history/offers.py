@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from nudge import limits
 from nudge.clock import last_time
 from nudge.history import availability
-from nudge.history.calls import is_install
 from nudge.history.failed_tests import JEST, MOCHA, PYTEST, RSPEC, VITEST
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET, is_same_tool
-from nudge.history.shell import split_commands
+from nudge.history.shell import is_install, split_commands
 from nudge.text import quote
 
 TYPE_CHECKING = False

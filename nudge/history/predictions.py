@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nudge.history.shell import Simple, split_commands, succeeded_commands
+from nudge.history.shell import SimpleCommand, split_commands, succeeded_commands
 
 _REDACTED = "[REDACTED"
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
@@ -46,7 +46,7 @@ def judge(prediction: str, command: str, exit_code: int) -> bool | None:
     return None
 
 
-def _decided(commands: list[Simple], *, succeeded: bool) -> Iterator[Simple]:
+def _decided(commands: list[SimpleCommand], *, succeeded: bool) -> Iterator[SimpleCommand]:
     """The simple commands whose own outcome the exit code of the line tells."""
     decided = succeeded_commands(commands)
     if succeeded:
@@ -77,7 +77,7 @@ def _is_negated(text: str, match: re.Match[str]) -> bool:
     return any(word in _NEGATIONS or word.endswith(("n't", "n\u2019t")) for word in before)
 
 
-def _predicted(prediction: str, command: Simple) -> Iterator[tuple[Simple, bool]]:
+def _predicted(prediction: str, command: SimpleCommand) -> Iterator[tuple[SimpleCommand, bool]]:
     """What a prediction may mean by this command, and whether it stands there in quotes."""
     for match in _QUOTED.finditer(prediction):
         for quoted in split_commands(next(filter(None, match.groups()))):
@@ -92,14 +92,14 @@ def _predicted(prediction: str, command: Simple) -> Iterator[tuple[Simple, bool]
                 break
             arguments.append(argument)
         if arguments or command.tool in _RUNNERS:
-            yield Simple((), (command.tool, *arguments)), False
+            yield SimpleCommand((), (command.tool, *arguments)), False
     for name in _TEST_NAME.findall(prediction):
         for argument in command.arguments:
             if argument == name or argument.endswith(f"::{name}"):
-                yield Simple((), (command.tool, argument)), False
+                yield SimpleCommand((), (command.tool, argument)), False
 
 
-def _says(predicted: Simple, command: Simple, *, succeeded: bool) -> bool:
+def _says(predicted: SimpleCommand, command: SimpleCommand, *, succeeded: bool) -> bool:
     """Whether a command that ended like this tells how the predicted one ends. Of a test run, one that covers more
     tells it when it succeeds, and one that covers less when it fails."""
     if predicted.tool != command.tool:
@@ -117,7 +117,7 @@ def _says(predicted: Simple, command: Simple, *, succeeded: bool) -> bool:
     return covers_more if succeeded else covers_less
 
 
-def _split_arguments(command: Simple) -> tuple[set[str], set[str]]:
+def _split_arguments(command: SimpleCommand) -> tuple[set[str], set[str]]:
     """Options, among them `make`'s variables, and the others."""
     arguments = set(command.arguments)
     options = {argument for argument in arguments if argument.startswith("-") or "=" in argument}

@@ -10,9 +10,8 @@ import re
 from nudge import limits
 from nudge.context import is_below
 from nudge.history.event import marks
-from nudge.history.facts import outcome_of
 from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
-from nudge.history.problems import error_line, find_problem, has_findings
+from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from nudge.context import is_project
 from nudge.errors import NotFound, NudgeError
-from nudge.history import facts, projects
+from nudge.history import facts, problems, projects
 from nudge.history.broken_tests import TEST, BrokenTest
 from nudge.history.ledger import COMMAND, IDENTITY, Line
 from nudge.history.observations import FILE_CHANGES
@@ -47,7 +47,7 @@ def learn(
 ) -> tuple[Line | None, facts.FactChanges]:
     """Take in the outcome of a command, in memory; return what is known about its failure, if that was not told yet,
     and what `store` has to keep."""
-    outcome, project = facts.outcome_of(event, observation_id), event.get("project")
+    outcome, project = problems.outcome_of(event, observation_id), event.get("project")
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
     if outcome is None or not isinstance(project, str) or not project:
