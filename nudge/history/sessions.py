@@ -117,6 +117,14 @@ class SessionRow:
             return False
         return self.commit is None or (change.timestamp, change.id) > (self.commit.timestamp, self.commit.id)
 
+    def is_on_branch(self, place: Place) -> bool:
+        """Whether it was on the branch of the place, or either branch is not known."""
+        return not self.branch or not place.branch or self.branch == place.branch
+
+    def is_in_clone(self, place: Place) -> bool:
+        """Whether the place is in its clone, or either is not known."""
+        return not self.clone or not place.cwd or is_below(place.cwd, self.clone)
+
     def relative(self, path: str) -> str:
         """A path from the root of the clone."""
         root = f"{(self.clone or '').rstrip('/')}/"
