@@ -16,7 +16,7 @@ from nudge import limits
 from nudge.errors import Invalid
 from nudge.history import projects
 from nudge.history.event import check_type, marks
-from nudge.history.search import to_match
+from nudge.history.fts_query import Query
 from nudge.history.summary import settle
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ class Conditions:
             ("timestamp < ?", None if older_than is None else int(now) - older_than * DAY),
             ("id IN (SELECT value FROM json_each(?))", None if ids is None else json.dumps(list(ids))),
         ]
-        self.match = None if search is None else to_match(search)
+        self.match = None if search is None else Query(search).match
         self.names_observations = ids is not None or obs_type is not None
 
     def where(self, project: str = "project") -> tuple[str, list[Any]]:
