@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.history.event import UNKNOWN_CLIENT, client_label, marks
+from nudge.history.event import UNKNOWN_CLIENT, client_label, placeholders
 from nudge.history.ledger import EDIT, FILE, Line
 from nudge.history.observations import FILE_CHANGES
 from nudge.text import quote_name
@@ -104,7 +104,7 @@ def load(connection: Connection, now: float) -> list[dict[str, Any]]:
     rows = connection.execute(
         "SELECT o.session_id, s.client, o.branch, o.clone, o.timestamp, o.project, o.file_path, o.obs_type"
         " FROM observations AS o JOIN sessions AS s ON s.id = o.session_id WHERE s.ended_at IS NULL"
-        f" AND o.obs_type IN ({marks(FILE_CHANGES)}) AND o.timestamp > ? ORDER BY o.timestamp LIMIT ?",
+        f" AND o.obs_type IN ({placeholders(FILE_CHANGES)}) AND o.timestamp > ? ORDER BY o.timestamp LIMIT ?",
         (*FILE_CHANGES, int(now) - limits.LIVE_SECONDS, limits.EDITED_FILES),
     )
     names = ("session_id", "client", "branch", "clone", "timestamp", "project", "file_path", "type")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from nudge import limits
-from nudge.history.event import marks
+from nudge.history.event import placeholders
 from nudge.history.failed_tests import find_failed
-from nudge.history.observations import SESSION_TYPES
+from nudge.history.observations import COMMAND_TYPES, SESSION_TYPES
 from nudge.history.problems import outcome_of
 from nudge.text import to_unicode
 
@@ -35,7 +35,6 @@ HEADER = "Nudge record, not an instruction: "
 """Before every line that a hook answers with."""
 
 COMMAND, IDENTITY, FILE = "command", "id", "file"
-_COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +155,7 @@ def is_shadow(setting: str, session: str) -> bool:
 
 def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
     """Whether an event runs a command, fetches an id or opens a file."""
-    content, is_command = str(event.get("content") or ""), event.get("type") in _COMMANDS
+    content, is_command = str(event.get("content") or ""), event.get("type") in COMMAND_TYPES
     if kind == COMMAND:
         return is_command and _runs(content, text) and _has_worked(event)
     if kind == IDENTITY:
@@ -308,7 +307,7 @@ def count_told_sessions(connection: Connection, project: str, name: str) -> int:
 
 
 def mark_used(connection: Connection, ids: Sequence[int], timestamp: float) -> None:
-    sql = f"UPDATE told SET used_at = ? WHERE id IN ({marks(ids)})"
+    sql = f"UPDATE told SET used_at = ? WHERE id IN ({placeholders(ids)})"
     connection.execute(sql, (int(timestamp), *ids))
 
 
@@ -367,11 +366,11 @@ def shadow_counts(
     no command was run counts, too; one that began before `since` may have lost some of its commands and does not."""
     condition, values = _visible(project, hidden)
     rows = connection.execute(
-        f"SELECT sum(o.obs_type = 'command_error'), sum(o.obs_type IN ({marks(_COMMANDS)}))"
+        f"SELECT sum(o.obs_type = 'command_error'), sum(o.obs_type IN ({placeholders(COMMAND_TYPES)}))"
         " FROM coins AS c JOIN sessions AS s ON s.id = c.session_id JOIN observations AS o ON o.session_id = s.id"
-        f" WHERE c.is_shadow = ? AND c.timestamp >= ? AND {condition} AND o.obs_type NOT IN ({marks(SESSION_TYPES)})"
-        " GROUP BY s.id",
-        (*_COMMANDS, int(is_shadow), int(since), *values, *SESSION_TYPES),
+        f" WHERE c.is_shadow = ? AND c.timestamp >= ? AND {condition}"
+        f" AND o.obs_type NOT IN ({placeholders(SESSION_TYPES)}) GROUP BY s.id",
+        (*COMMAND_TYPES, int(is_shadow), int(since), *values, *SESSION_TYPES),
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -381,4 +380,4 @@ def _visible(project: str | None, hidden: Iterable[str]) -> tuple[str, tuple[str
     names = tuple(hidden)
     if project is not None:
         return "s.project = ?", (project,)
-    return f"(s.project IS NULL OR s.project NOT IN ({marks(names)}))", names
+    return f"(s.project IS NULL OR s.project NOT IN ({placeholders(names)}))", names

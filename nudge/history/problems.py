@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nudge.history.observations import FAILURE
+from nudge.history.observations import COMMAND_TYPES, FAILURE
 from nudge.history.shell import SimpleCommand, relative_commands, relative_text, split_commands
 
 TYPE_CHECKING = False
@@ -127,7 +127,7 @@ class Outcome:
 
 def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
     """Return the outcome of the command in a recorded event; None without a command, or if it was interrupted."""
-    if event.get("type") not in ("command", "command_error", "git_commit", "git_push"):
+    if event.get("type") not in COMMAND_TYPES:
         return None
     metadata = event.get("metadata")
     details: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}

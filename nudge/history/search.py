@@ -7,7 +7,7 @@ import json
 import re
 
 from nudge import limits
-from nudge.history.event import COLUMNS, check_type, marks, observation
+from nudge.history.event import COLUMNS, check_type, observation, placeholders
 from nudge.history.fts_query import Query
 from nudge.scoring import half_life
 
@@ -184,6 +184,8 @@ def _blended_scores(
 def _fetch(connection: Connection, ids: Sequence[int], columns: str) -> list[Any]:
     rows = {
         row[0]: row
-        for row in connection.execute(f"SELECT {columns} FROM observations AS o WHERE o.id IN ({marks(ids)})", ids)
+        for row in connection.execute(
+            f"SELECT {columns} FROM observations AS o WHERE o.id IN ({placeholders(ids)})", ids
+        )
     }
     return [rows[identity] for identity in ids]

@@ -9,8 +9,8 @@ import re
 
 from nudge import limits
 from nudge.context import is_below
-from nudge.history.event import marks
-from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
+from nudge.history.event import placeholders
+from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
@@ -156,7 +156,7 @@ def _intents(connection: Connection, session_id: str) -> list[SessionEntry]:
     rows = connection.execute(
         "SELECT id, timestamp, content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
         " AND EXISTS (SELECT 1 FROM observations AS o"
-        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NOT_ACTIONS)}))"
+        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({placeholders(NOT_ACTIONS)}))"
         " ORDER BY timestamp DESC, id DESC LIMIT ?",
         (session_id, *NOT_ACTIONS, limits.TOLD_PROMPTS_READ),
     )
@@ -168,7 +168,7 @@ def _changes(connection: Connection, session_id: str) -> list[SessionEntry]:
     rows = connection.execute(
         "SELECT max(id), max(timestamp), file_path FROM (SELECT id, file_path, timestamp, obs_type FROM observations"
         " WHERE session_id = ? ORDER BY timestamp DESC LIMIT ?) WHERE file_path IS NOT NULL"
-        f" AND obs_type IN ({marks(FILE_CHANGES)}) GROUP BY file_path ORDER BY max(timestamp) DESC LIMIT ?",
+        f" AND obs_type IN ({placeholders(FILE_CHANGES)}) GROUP BY file_path ORDER BY max(timestamp) DESC LIMIT ?",
         (session_id, limits.TOLD_ROWS_READ, *FILE_CHANGES, limits.TOLD_FILES),
     )
     return [SessionEntry(*row) for row in rows][::-1]
@@ -219,9 +219,8 @@ def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]
     whole suite or of a linter counts no more once the session committed: it moved on."""
     rows = connection.execute(
         "SELECT id, timestamp, content, obs_type, metadata FROM observations WHERE session_id = ?"
-        f" AND +obs_type IN ('command', '{FAILURE}', 'git_commit', 'git_push')"
-        " ORDER BY timestamp DESC, id DESC LIMIT ?",
-        (session_id, limits.TOLD_COMMANDS_READ),
+        f" AND +obs_type IN ({placeholders(COMMAND_TYPES)}) ORDER BY timestamp DESC, id DESC LIMIT ?",
+        (session_id, *COMMAND_TYPES, limits.TOLD_COMMANDS_READ),
     )
     passed: set[str] = set()
     is_committed = False

@@ -7,7 +7,7 @@ import json
 
 from nudge import limits
 from nudge.history import projects
-from nudge.history.event import UNKNOWN_CLIENT, Event, marks
+from nudge.history.event import UNKNOWN_CLIENT, Event, placeholders
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
 from nudge.history.summary import end_session, settle
 from nudge.text import to_unicode
@@ -64,7 +64,7 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
     )
     added = connection.execute(
         "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event,"
-        f" tool_name, file_path, content, metadata, details, branch, clone) VALUES ({marks(row)})",
+        f" tool_name, file_path, content, metadata, details, branch, clone) VALUES ({placeholders(row)})",
         row,
     )
     observation_id = int(added.lastrowid)
@@ -149,7 +149,7 @@ def _replace_stop(connection: Connection, event: Event) -> bool:
     last_id, last_time = row
     has_acted = connection.execute(
         "SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ? AND id > ?"
-        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) LIMIT 1",
+        f" AND +obs_type NOT IN ({placeholders(NOT_ACTIONS)}) LIMIT 1",
         (event.session_id, last_time, last_id, *NOT_ACTIONS),
     ).fetchone()
     if has_acted is None or event.timestamp < last_time:
@@ -210,7 +210,7 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
         " AND (timestamp > ? OR prompt_id IS NULL)"
-        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE"
+        f" AND +obs_type NOT IN ({placeholders(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE"
         " named.id = observations.prompt_id"
         " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
         (
@@ -227,7 +227,7 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
 def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None:
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN"
-        f" ({marks(NOT_ACTIONS)})"
+        f" ({placeholders(NOT_ACTIONS)})"
         " AND json_extract(metadata, '$.prompt_id') = ?",
         (prompt_id, event.session_id, event.timestamp - _MAX_SKEW, *NOT_ACTIONS, event.prompt_id),
     )
@@ -238,11 +238,11 @@ def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None
 
 def set_pinned(connection: Connection, ids: Sequence[int], pinned: bool) -> list[int]:
     """Pin or unpin, and return those of the ids that exist."""
-    rows = connection.execute(f"SELECT id FROM observations WHERE id IN ({marks(ids)})", tuple(ids))
+    rows = connection.execute(f"SELECT id FROM observations WHERE id IN ({placeholders(ids)})", tuple(ids))
     existing = {row[0] for row in rows}
     pinned_ids = [identity for identity in dict.fromkeys(ids) if identity in existing]
     connection.execute(
-        f"UPDATE observations SET is_pinned = ? WHERE id IN ({marks(pinned_ids)})", (int(pinned), *pinned_ids)
+        f"UPDATE observations SET is_pinned = ? WHERE id IN ({placeholders(pinned_ids)})", (int(pinned), *pinned_ids)
     )
     return pinned_ids
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from nudge import limits
-from nudge.history.event import marks
+from nudge.history.event import placeholders
 from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS
 
 TYPE_CHECKING = False
@@ -77,7 +77,8 @@ def intent(connection: Connection, session_id: str) -> str | None:
     row = connection.execute(
         "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
         " AND EXISTS (SELECT 1 FROM observations AS o"
-        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NOT_ACTIONS)})) ORDER BY timestamp, id LIMIT 1",
+        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({placeholders(NOT_ACTIONS)}))"
+        " ORDER BY timestamp, id LIMIT 1",
         (session_id, *NOT_ACTIONS),
     ).fetchone()
     return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
@@ -98,7 +99,7 @@ def _files(connection: Connection, session_id: str) -> list[str]:
     """Changed files in the order of their first change."""
     rows = connection.execute(
         "WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND"
-        f" +obs_type IN ({marks(FILE_CHANGES)})),"
+        f" +obs_type IN ({placeholders(FILE_CHANGES)})),"
         " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
         " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id"
         " = changes.id)"
@@ -125,7 +126,7 @@ def _passed(connection: Connection, session_id: str, command: str, timestamp: in
     """The same command later with exit code 0; without a code a success is not known."""
     row = connection.execute(
         "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
-        f" ({marks(_RUNNING)})"
+        f" ({placeholders(_RUNNING)})"
         " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
         (session_id, timestamp, failed_id, *_RUNNING, command),
     ).fetchone()

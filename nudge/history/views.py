@@ -9,7 +9,7 @@ from itertools import groupby
 
 from nudge import limits
 from nudge.errors import Invalid, NotFound
-from nudge.history.event import COLUMNS, marks, observation
+from nudge.history.event import COLUMNS, observation, placeholders
 from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
 from nudge.history.summary import intent, summary_of
 
@@ -36,7 +36,7 @@ def get(connection: Connection, ids: Sequence[int], *, hidden: frozenset[str] = 
         raise Invalid(f"must have at most {limits.MAX_OBSERVATION_IDS} items", field="ids")
     rows = {
         row[0]: observation(row)
-        for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)
+        for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({placeholders(ids)})", ids)
     }
     return [rows[identity] for identity in ids if identity in rows and rows[identity]["project"] not in hidden]
 
@@ -97,7 +97,7 @@ def has_changed_files(connection: Connection, session_id: str, since: int) -> bo
     return (
         connection.execute(
             f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ?"
-            f" AND +obs_type IN ({marks(FILE_CHANGES)}) LIMIT 1",
+            f" AND +obs_type IN ({placeholders(FILE_CHANGES)}) LIMIT 1",
             (session_id, since, *FILE_CHANGES),
         ).fetchone()
         is not None
@@ -369,7 +369,7 @@ def sessions(
     `nonempty`: only those in which something was done or asked."""
     something = (
         " AND EXISTS (SELECT 1 FROM observations WHERE session_id = s.id"
-        f" AND +obs_type NOT IN ({marks(SESSION_TYPES)}))"
+        f" AND +obs_type NOT IN ({placeholders(SESSION_TYPES)}))"
         if nonempty
         else ""
     )
