@@ -1,7 +1,10 @@
-"""Hints: pure values in, pure values out. No input or output, no event loop.
+"""Hints, in memory: no input or output, no event loop.
 
-`store.HintStore` is what others use: it decides writes (`Decision`, with a `Change` to log and apply) and answers
-reads.
-`model` has the hint and its parsing, `scope` where it applies, `ranking` the score, `search` queries, `import_export`
-payloads and pages, `quotas` the limits and the secret guard, `sync` the hints that a tool such as scan owns.
+Other packages use `store.HintStore`: it decides writes (`Decision`, with a `Change` to log and apply), and reads.
+
+* `model` has the hint and its parsing, with `fields`, `value` and `scope` (where a hint applies).
+* `index` looks hints up, `text_index` by words; `search` answers queries, `ranking` scores hints, `not_found` explains
+  why there is none.
+* `quotas` has the limits and the secret guard, `import_export` the payloads and pages, `sync` the hints that a tool
+  such as scan owns.
 """

@@ -1,4 +1,4 @@
-"""The checks that the fields of a hint share. Each error names the field, and none repeats the value."""
+"""Parsers for the fields of a hint. Each raises Invalid with the field's name, and never repeats the value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 
 
 def parse_text(raw: object, field: str, most: int, *, least: int = 0, lines: bool = False) -> str:
-    """A string that any terminal, log and JSON reader can take; `lines` lets newline and tab pass."""
+    """Return a string without control characters or broken Unicode; `lines` allows newline and tab."""
     if not isinstance(raw, str):
         raise Invalid("must be a string", field=field)
     if len(raw) < least:
@@ -26,8 +26,8 @@ def parse_text(raw: object, field: str, most: int, *, least: int = 0, lines: boo
 
 
 def parse_name(raw: object, field: str) -> str:
-    """A component or a key."""
-    # Every call has two names, nearly all of them good: printable text has no control characters and no blank but " ".
+    """Parse the name of a component or a key."""
+    # The common case first, for speed: printable text has no control characters and no whitespace but " ".
     if isinstance(raw, str) and 0 < len(raw) <= limits.MAX_NAME_CHARS and raw.isprintable() and " " not in raw:
         return raw
     name = parse_text(raw, field, limits.MAX_NAME_CHARS, least=1)
@@ -43,7 +43,7 @@ def parse_choice(raw: object, field: str, choices: Collection[str]) -> str:
 
 
 def parse_whole(raw: object, field: str, low: int, high: int) -> int:
-    """Python takes true and false for integers; a caller does not mean them."""
+    """Parse a whole number. `true` and `false`, which are integers in Python, are refused."""
     if not isinstance(raw, int) or isinstance(raw, bool) or not low <= raw <= high:
         raise Invalid(f"must be a whole number from {low} to {high}", field=field)
     return raw
@@ -56,7 +56,7 @@ def parse_number(raw: object, field: str, low: float, high: float) -> float:
 
 
 def parse_list(raw: object, field: str, most: int, parse: Callable[[object, str], Item]) -> list[Item]:
-    """Each item parsed under its own path, duplicates dropped, order kept."""
+    """Parse each item under its own path; drop duplicates, keep the order."""
     if not isinstance(raw, list):
         raise Invalid("must be a list", field=field)
     if len(raw) > most:
@@ -65,7 +65,7 @@ def parse_list(raw: object, field: str, most: int, parse: Callable[[object, str]
 
 
 def parse_object(raw: object, field: str, names: Collection[str]) -> Mapping[str, Any]:
-    """An object whose every field is known: a misspelt one must not be lost in silence."""
+    """Parse an object. Unknown fields are refused, so that a misspelled one is not silently lost."""
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field=field)
     for name in raw:
@@ -81,11 +81,11 @@ def require(fields: Mapping[str, Any], name: str, field: str) -> Any:
 
 
 def printable(name: object) -> str:
-    """An untrusted name, made fit for an error message."""
+    """Return an untrusted name in a form that is safe in an error message."""
     return mask(str(name)[: limits.MAX_TAG_CHARS])
 
 
 def either(names: Collection[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """Join names as `a`, `a or b`, `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last

@@ -1,19 +1,16 @@
-"""The hints of a store, found by identity, component, key, tag and word, and in the order of their scores."""
+"""The hints of a store in memory: looked up by identity, component, key, tag and word, and in the order of scores."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Set
 from heapq import heapify, heappop
-from math import log
 from operator import attrgetter
 
-from nudge import limits
 from nudge.hints import ranking
 from nudge.hints.model import Change, Hint, Identity
-from nudge.hints.text_query import TextQuery
+from nudge.hints.text_index import TextIndex, TextQuery
 from nudge.scoring import half_life
-from nudge.words import split_words, stem
 
 Shelf = dict[Identity, Hint]
 
@@ -27,9 +24,9 @@ class HintIndex:
         self._sizes: dict[str, int] = {}
         self._by_key: dict[str, Shelf] = {}
         self._by_tag: dict[str, Shelf] = {}
-        self._env_names: dict[str, int] = {}  # how many scopes ask for a variable of the environment
+        self._env_names: dict[str, int] = {}  # environment variables in scopes, and in how many
         self._order = _Order()
-        self._words = _Words()
+        self._words = TextIndex()
         for hint in hints:
             self._put(hint)
 
@@ -50,14 +47,14 @@ class HintIndex:
             self._put(hint)
 
     def with_change(self, change: Change) -> HintIndex:
-        """Another index that has the change, while this one stays as it is."""
+        """Return another index that has the change; this one is not changed."""
         replaced = {*change.removals, *(hint.identity for hint in change.puts)}
         return HintIndex((*(hint for hint in self if hint.identity not in replaced), *change.puts))
 
     def dismantle(self) -> None:
-        """Free an index that nobody reads any more, piece by piece, on a worker thread: freed at once, thousands of
-        hints would hold the interpreter lock for 15 ms."""
-        self._order, self._words = _Order(), _Words()
+        """Free an index that is no longer read, hint by hint, on a worker thread: freed at once, thousands of hints
+        would hold the interpreter lock for 15 ms."""
+        self._order, self._words = _Order(), TextIndex()
         hints = list(self)
         for shelves in (self._by_key, self._by_tag, self._variants, self._all):
             shelves.clear()
@@ -86,17 +83,17 @@ class HintIndex:
         return [self._by_tag[tag] for tag in tags if tag in self._by_tag]
 
     def index_words(self) -> Generator[None, None, None]:
-        """Make `worded` usable: for the first search by words this takes a while."""
+        """Build the index of words, in slices. Must be done before `worded` is called."""
         yield from self._words.build(self)
 
     def worded(self, query: TextQuery) -> list[Set[Identity]]:
-        """For each word of a query the hints that have it, fewest first; and with them those that have more words than
-        are indexed."""
+        """Return the hints that have it for each word of a query, fewest first. Hints with more words than are indexed
+        are in each group."""
         return self._words.find(query)
 
     def with_some_words(self, words: Iterable[str], now: float) -> Generator[None, None, list[Hint]]:
-        """The hints that have any of the words: the more of them and the rarer those, the earlier; then best first.
-        Those with more words than are indexed count as if they had each."""
+        """Return the hints that have any of the words, those with more and rarer words first, then by score. Hints with
+        more words than are indexed count as if they had all."""
         weights = yield from self._words.weigh(words)
         return self._order.heaviest_first(self, weights, now)
 
@@ -112,7 +109,7 @@ class HintIndex:
         return self._order.walk(self, now)
 
     def best_first(self, hints: Iterable[Hint], now: float) -> Iterator[Hint]:
-        """Some hints of this index, best first; sorted no further than they are asked for."""
+        """Yield some hints of this index, best first; the sort is lazy."""
         return self._order.best_first(self, hints, now)
 
     def env_names(self) -> Set[str]:
@@ -145,7 +142,7 @@ class HintIndex:
         self._words.add(hint)
 
     def _remove(self, identity: Identity) -> None:
-        """A log may repeat a removal, so what is gone already is no error."""
+        """Remove a hint, if it exists: a log may repeat a removal."""
         hint = self._all.pop(identity, None)
         if hint is None:
             return
@@ -165,96 +162,17 @@ class HintIndex:
 
 
 def _take_off(shelves: dict[str, Shelf], name: str, identity: Identity) -> None:
-    """An empty shelf goes too: names come and go, and must not pile up."""
+    """Remove a hint from a shelf, and the shelf when it is empty, so that unused names do not pile up."""
     shelf = shelves[name]
     del shelf[identity]
     if not shelf:
         del shelves[name]
 
 
-class _Words:
-    """Which hints have a word. Built by the first search for words, then kept up to date."""
-
-    def __init__(self) -> None:
-        self._is_used = False
-        self._is_built = False
-        self._hints: dict[str, set[Identity]] = {}  # by word, as it is written
-        self._by_stem: dict[str, set[str]] = {}
-        self._words: dict[Identity, list[str]] = {}
-        self._long: set[Identity] = set()  # have more words than are kept here
-
-    def build(self, index: HintIndex) -> Generator[None, None, None]:
-        """Hints that are put while this pauses are added as they come."""
-        self._is_used = True
-        slices = Slices()
-        for hint in [] if self._is_built else list(index):
-            if hint.identity in index and hint.identity not in self._words:
-                self.add(index.get(hint.identity))
-            if slices.due(len(hint.blob)):
-                yield
-        self._is_built = True
-
-    def find(self, query: TextQuery) -> list[Set[Identity]]:
-        groups = [
-            self._with_any(self._spellings(word, is_prefix=term.is_prefix and word is term.words[-1]))
-            for term in query.terms
-            for word in term.words
-        ]
-        return sorted(groups, key=len)
-
-    def weigh(self, words: Iterable[str]) -> Generator[None, None, dict[Identity, float]]:
-        """Hints that go while this pauses may be among them."""
-        weights: dict[Identity, float] = {}
-        groups = (self._with_any(self._spellings(word, is_prefix=False)) for word in words)
-        for group in sorted(filter(None, groups), key=len):
-            weight = log(1 + len(self._words) / len(group))
-            is_full = len(weights) >= limits.RANKED_HINTS
-            for identity in weights.keys() & group if is_full else group:
-                weights[identity] = weights.get(identity, 0.0) + weight
-            yield
-        return weights
-
-    def is_indexed(self, hint: Hint) -> bool:
-        return hint.identity not in self._long
-
-    def add(self, hint: Hint) -> None:
-        if not self._is_used:
-            return
-        words = list(dict.fromkeys(word for _, text in hint.texts for word in split_words(text)))
-        if len(words) > limits.INDEXED_WORDS:
-            self._long.add(hint.identity)
-            words = words[: limits.INDEXED_WORDS]
-        self._words[hint.identity] = words
-        for word in words:
-            if word not in self._hints:
-                self._hints[word] = set()
-                self._by_stem.setdefault(stem(word), set()).add(word)
-            self._hints[word].add(hint.identity)
-
-    def discard(self, hint: Hint) -> None:
-        for word in self._words.pop(hint.identity, ()):
-            self._hints[word].discard(hint.identity)
-            if not self._hints[word]:
-                del self._hints[word]
-                self._by_stem[stem(word)].discard(word)
-                if not self._by_stem[stem(word)]:
-                    del self._by_stem[stem(word)]
-        self._long.discard(hint.identity)
-
-    def _spellings(self, word: str, *, is_prefix: bool) -> Iterable[str]:
-        if is_prefix:
-            return [spelling for spelling in self._hints if spelling.startswith(word)]
-        return self._by_stem.get(stem(word), ())
-
-    def _with_any(self, words: Iterable[str]) -> Set[Identity]:
-        groups = [self._hints[word] for word in words]
-        return groups[0] if len(groups) == 1 and not self._long else self._long.union(*groups)
-
-
 class _Order:
-    """The hints sorted by score, as of one minute. Made when a query first needs it, then kept up to date.
+    """The hints sorted by score, as of one minute. Built when a query first needs it, then kept up to date.
 
-    A new minute costs little: the part of each score that fades is multiplied.
+    To move to a new minute is cheap: only the part of each score that decays is multiplied.
     """
 
     def __init__(self) -> None:
@@ -312,28 +230,10 @@ class _Entry:
         self.key: ranking.OrderKey = (-score, -hint.updated_at, hint.identity)
 
     def move(self, minute: float) -> None:
-        """To a later minute, with less work than a score takes."""
+        """Move to a later minute, with less work than computing the score again."""
         if minute >= self._since:
             score = self._steady + self._fading * half_life(minute - self._since)
             self.key = (-score, self.key[1], self.key[2])
 
 
 _KEY = attrgetter("key")
-
-
-class Slices:
-    """Counts work in hints and in characters: a hundred hints may be eight kilobytes or eight hundred."""
-
-    __slots__ = ("_chars", "_hints")
-
-    def __init__(self) -> None:
-        self._hints = self._chars = 0
-
-    def due(self, chars: int) -> bool:
-        """Whether a slice is full, now that one more hint with so many characters was handled."""
-        self._hints += 1
-        self._chars += chars
-        if self._hints < limits.HINTS_PER_SLICE and self._chars < limits.CHARS_PER_SLICE:
-            return False
-        self._hints = self._chars = 0
-        return True

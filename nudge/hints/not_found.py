@@ -1,4 +1,4 @@
-"""The errors and explanations for a hint that is not found: what exists, and which gate excluded it."""
+"""Errors and explanations for a hint that is not found: what exists, and which condition of its scope excluded it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Checked = tuple[Hint, Verdict]
 
 
 def nearest(refused: Iterable[Checked], most: int) -> list[Checked]:
-    """Those that fail the fewest conditions, best first."""
+    """Return up to `most` hints that fail the fewest conditions, the best first."""
     return heapq.nsmallest(most, refused, key=lambda pair: (len(pair[1].reasons), pair[0].identity))
 
 
 def explain_refused(refused: list[Checked]) -> list[dict[str, Any]]:
-    """The `why_not` of a query: what it would have found elsewhere."""
+    """Return the `why_not` of a query: the hints that match but do not apply in the caller's context."""
     return [
         {"component": hint.component, "key": hint.key, "reasons": verdict.reasons}
         for hint, verdict in nearest(refused, limits.MAX_QUERY_WHY_NOT)
@@ -32,6 +32,7 @@ def explain_refused(refused: list[Checked]) -> list[dict[str, Any]]:
 
 
 def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFound:
+    """The error for a hint none of whose variants applies in the caller's context."""
     rows = nearest(refused, limits.MAX_WHY_NOT)
     why_not = [{"scope": fresh(hint.scope.wire), "reasons": verdict.reasons} for hint, verdict in rows]
     outcome = "does not apply here" if len(refused) == 1 else f"none of its {len(refused)} variants applies here"
@@ -39,7 +40,7 @@ def no_variant_here(component: str, key: str, refused: list[Checked]) -> NotFoun
 
 
 def no_such_hint(index: HintIndex, now: float, component: str, key: str, context: Context | None = None) -> NotFound:
-    """Names what is near: the same key elsewhere, and names that are spelled alike."""
+    """The error for a hint that does not exist. It suggests the same key elsewhere and similar names."""
     keys = sorted({hint.key for hint in index.component(component) if hint.live_at(now)})
     message = f"{component} has no key {key}" if keys else f"component {component} is not known"
     near = list(islice(_near(index, now, (component, key), keys, context), limits.MAX_NEAR))
@@ -51,7 +52,8 @@ def no_such_hint(index: HintIndex, now: float, component: str, key: str, context
 def _near(
     index: HintIndex, now: float, name: tuple[str, str], keys: list[str], context: Context | None
 ) -> Iterator[str]:
-    """Hints that apply here, as `component/key`: close keys, then the key in close components, then in any other."""
+    """Yield hints that apply here, as `component/key`: close keys, then the key in close components, then in any
+    other component."""
     component, key = name
     close = _close(component, index.components())
     groups = [
@@ -78,7 +80,7 @@ def _keys(index: HintIndex, component: str) -> set[str]:
 
 
 def _close(name: str, names: Iterable[str]) -> list[str]:
-    """Names that may be meant: of about the same length, and short, since the comparison is slow."""
+    """Return names with a similar spelling. Only short names of about the same length are compared: it is slow."""
     if len(name) > limits.MAX_TAG_CHARS:
         return []
     alike = [other for other in names if other != name and abs(len(other) - len(name)) <= 2]
@@ -88,6 +90,7 @@ def _close(name: str, names: Iterable[str]) -> list[str]:
 
 
 def no_such_variant(component: str, key: str, held: list[Hint]) -> NotFound:
+    """The error for a scope that none of the variants has."""
     scopes = [fresh(hint.scope.wire) for hint in held[: limits.MAX_WHY_NOT]]
     return _not_found(f"{component}/{key} has no variant with that scope", component, key, [], scopes=scopes)
 

@@ -1,7 +1,7 @@
-"""Which of the eligible hints is best, and why.
+"""The score of an eligible hint, and the reasons for it.
 
 Ages count in whole minutes. With a half-life of a week that changes a score by less than 0.00003, and the order of all
-hints stays the same for a minute: a query walks over it and stops at the first that match.
+hints stays the same for a minute, so that a query can walk it and stop at the first matches.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OrderKey = tuple[float, float, Identity]
 _Components = tuple[float, float, float, float, float]
 
 
-@dataclass(slots=True)  # not frozen, which takes four times as long to make: every answer has one
+@dataclass(slots=True)  # not frozen, which takes four times as long to create: every answer has one
 class Ranked:
     """An eligible hint, with its score and the reasons why it was found."""
 
@@ -48,7 +48,7 @@ def score(hint: Hint, now: float) -> float:
 
 
 def score_parts(hint: Hint, moment: float) -> tuple[float, float]:
-    """The part of the score that stays as it is, and the part that halves every week, at an exact moment."""
+    """Return the constant part of the score, and the part that halves every week, at an exact moment."""
     return _weighted(_components(hint, moment))
 
 
@@ -59,7 +59,7 @@ def _weighted(parts: _Components) -> tuple[float, float]:
 
 
 def score_components(hint: Hint, now: float) -> dict[str, float]:
-    """The parts of the score before they are weighted, each 0 to 1."""
+    """Return the parts of the score before they are weighted, each 0 to 1."""
     return dict(zip(WEIGHTS, _components(hint, _minute(now)), strict=True))
 
 
@@ -80,19 +80,19 @@ def _components(hint: Hint, moment: float) -> _Components:
 
 
 def order_key(hint: Hint, now: float) -> OrderKey:
-    """Sorts the best first: by score, then the newer, then by name, so that equal calls get equal answers."""
+    """The sort key, best first: by score, then newest first, then by name, so that equal calls get equal answers."""
     return -score(hint, now), -hint.updated_at, hint.identity
 
 
 def usage_reasons(hint: Hint, now: float) -> list[str]:
-    """What, beside the scope, raised or lowered the score. A use that was taken back is not mentioned."""
+    """Return what, besides the scope, raised or lowered the score. A use that was taken back is not mentioned."""
     reasons = []
     used_at = hint.last_used_at if hint.use_count else None
     if used_at is not None:
         age = now - used_at
         reasons.append(f"recently used ({ago(age)})" if age < WEEK else f"last used {ago(age)}")
     if hint.use_count:
-        here = " here" if hint.scope.size else ""  # a hint for everywhere may have worked anywhere
+        here = " here" if hint.scope.size else ""  # a hint without a scope may have worked elsewhere
         last = "" if used_at is None else f", last {ago(now - used_at)}"
         reasons.append(f"worked {hint.use_count} time{'s' * (hint.use_count > 1)}{here}{last}")
     if "priority" in hint.meta:

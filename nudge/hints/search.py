@@ -15,12 +15,12 @@ from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
 from nudge.hints.fields import parse_list, parse_name, parse_text
-from nudge.hints.index import HintIndex, Slices
+from nudge.hints.index import HintIndex
 from nudge.hints.model import Hint, Identity
 from nudge.hints.not_found import Checked, explain_refused, nearest
 from nudge.hints.ranking import Ranked, rank
 from nudge.hints.scope import Verdict
-from nudge.hints.text_query import TextQuery
+from nudge.hints.text_index import Slices, TextQuery
 from nudge.security.regex import Regex, compile_regex
 
 

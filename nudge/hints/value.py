@@ -1,4 +1,4 @@
-"""What a hint says: a string, or one of four typed objects."""
+"""The value of a hint: a string, or one of four typed objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MUTABLE = (dict, list)
 
 
 def parse_value(raw: object, field: str = "value") -> Any:
-    """The value in its one form, sharing nothing mutable with what came in."""
+    """Return the value in normal form, as a copy. Raises Invalid for one that is malformed or too large."""
     value = _text(raw, field) if isinstance(raw, str) else _typed(raw, field)
     if len(encode(value).encode()) > limits.MAX_VALUE_BYTES:
         raise Invalid(_TOO_LARGE, field=field)
@@ -39,14 +39,14 @@ encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def fresh(data: Any) -> Any:
-    """A copy of a JSON value; `copy.deepcopy` takes ten times as long."""
+    """Return a deep copy of a JSON value; `copy.deepcopy` takes ten times as long."""
     if isinstance(data, dict):
         return {name: fresh(item) if isinstance(item, _MUTABLE) else item for name, item in data.items()}
     return [fresh(item) if isinstance(item, _MUTABLE) else item for item in data] if isinstance(data, list) else data
 
 
 def value_texts(value: Any) -> Iterator[tuple[str, str]]:
-    """Every text a value holds, with the field it is in."""
+    """Yield every text in a value, with the name of its field."""
     if isinstance(value, str):
         yield "value", value
         return
@@ -56,7 +56,7 @@ def value_texts(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def search_text(value: Any) -> str:
-    """The text of a value that searches read."""
+    """Return the text of a value for searches."""
     if isinstance(value, str):
         return value
     text = value.get("cmd") or value.get("abs") or value.get("body")
@@ -64,8 +64,8 @@ def search_text(value: Any) -> str:
 
 
 def _leaves(content: Any) -> Iterator[str]:
-    """Strings, names of members too; a member that holds a string also as `name=value`, the form in which credentials
-    show."""
+    """Yield strings and the names of members; a member with a string as `name=value`, the form in which credentials are
+    recognized."""
     if isinstance(content, str):
         yield content
     elif isinstance(content, list):
@@ -136,7 +136,7 @@ def _json(raw: dict[str, Any], field: str) -> dict[str, Any]:
 
 
 class _DataReader:
-    """Any JSON, given up as soon as it must be too large, so that an untrusted megabyte is not walked to its end."""
+    """Reads any JSON, and stops as soon as it is too large, so that an untrusted megabyte is not read to its end."""
 
     def __init__(self, field: str) -> None:
         self._field = field

@@ -1,12 +1,26 @@
-"""History: what agents did, as observations.
+"""History: what agents did, as observations, and what was learned from it.
 
-* `extract`: a hook event (translated by `clients`) becomes one event; `event_paths`: the paths in it.
-* `observations`: the observation types, and how a tool call becomes one; `git`: commits and pushes.
-* `redact`: credentials and private text never reach the disk.
-* `event`: the validated event; `store` writes it, `views`, `search` and `recent` read.
-* `summary`: what a session came to; `digest`: the text that a session gets at its start, from `sessions`,
-`facts` and the hints that `hint_selection` leaves.
-* `purge`: deleting, by the user's conditions or by retention.
+Recording:
+* `extract` turns a hook's payload (translated by `clients`) into one event; `observations` has the observation types
+  and reads tool calls, `git` commits and pushes; `event_paths` finds the paths in a payload.
+* `redact` removes credentials and private text before anything is stored.
+* `event` validates an event, `store` writes it, `summary` summarizes its session.
+
+Reading:
+* `views`, `search` (with the query language of `fts_query`) and `recent`; `projects` has the names of projects.
+* `purge` deletes, by the user's conditions or by retention.
+
+Learning:
+* `shell` parses command lines; `problems` says why a command failed, `lessons` what worked instead, `failed_tests`
+  which tests failed.
+* `facts` and `broken_tests` keep that for each project, `offers` word it, `availability` checks what can be run here.
+* `predictions` judges the prediction of an attempt by the outcome of a command.
+
+Telling:
+* `digest` composes the text for a session's start from `sessions`, `facts` and the hints that `hint_selection` leaves;
+  `digest_lines` words its lines.
+* `edits` tells of two sessions that edit one file.
+* `ledger` records every line that was told, and whether it was used.
 
 Functions take a database connection and plain values; the caller holds the transaction.
 """

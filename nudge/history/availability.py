@@ -1,6 +1,6 @@
-"""Whether a command can be run in a directory on this machine, by its files alone: nothing is run.
+"""Whether a command can be run in a directory on this machine. Only files are checked; nothing is run.
 
-PATH is that of this process. A hook has the PATH of its client; PRIMARY has that of the client that started it.
+PATH is that of this process: a hook has the PATH of its client, the PRIMARY that of the client that started it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from nudge.context import resolve
-from nudge.history.shell import Simple, split_commands
+from nudge.history.shell import SimpleCommand, split_commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ _ENVIRONMENTS = (".venv/bin", "venv/bin", "node_modules/.bin")
 
 
 def is_known(directory: str | None) -> bool:
-    """Whether it is on this machine; of another nothing is known."""
+    """Whether the directory is on this machine; about those of another machine nothing is known."""
     return directory is not None and os.path.isdir(directory)
 
 
 def locate_program(program: str, directory: str, which: Which = shutil.which) -> str | None:
-    """How a program is typed in a directory: as it is, or with the path of the project's environment; None when it is
-    in neither."""
+    """Return how to type a program in a directory: as it is, or with the path of the project's environment; None when
+    it is in neither."""
     if "/" in program:
         return program if os.path.exists(os.path.join(directory, program)) else None
     if which(program) is not None:
@@ -39,13 +39,13 @@ def locate_program(program: str, directory: str, which: Which = shutil.which) ->
 
 
 def trust(program: str) -> str | None:
-    """For a program that ran lately: it is on the PATH of those who ran it."""
+    """A `which` for a program that ran recently: it is on the PATH of the sessions that ran it."""
     return program
 
 
 def can_run(line: str, directory: str, which: Which = shutil.which) -> bool:
-    """Whether the program of a command line is there. `cd web && npm test` is looked at below `web`, what a line
-    sources must exist."""
+    """Whether the program of a command line exists. For `cd web && npm test` it is looked up in `web`; files that the
+    line sources must exist."""
     for command in split_commands(line):
         path = os.path.join(directory, command.arguments[0]) if len(command.arguments) == 1 else directory
         if command.tool == "cd" and path != directory:
@@ -61,8 +61,7 @@ def can_run(line: str, directory: str, which: Which = shutil.which) -> bool:
 
 
 def names_other_clone(line: str, directory: str) -> bool:
-    """Whether a command line or path names an absolute path inside a clone of the same project that is not the one of
-    the directory."""
+    """Whether a command line or path has an absolute path in another clone of the directory's project."""
     paths = _absolute_paths(line)
     if not paths:
         return False
@@ -72,7 +71,7 @@ def names_other_clone(line: str, directory: str) -> bool:
 
 
 def names_clone(line: str) -> bool:
-    """Whether a command line names an absolute path inside any clone: it works in no other."""
+    """Whether a command line has an absolute path in any clone, and so works in that clone only."""
     return any(resolve(path).root for path in dict.fromkeys(map(_existing_folder, _absolute_paths(line))))
 
 
@@ -89,8 +88,8 @@ def _existing_folder(path: str) -> str:
 
 
 def has_module(interpreter: str, module: str, directory: str) -> bool:
-    """Whether the environment of an interpreter that is named by its path has a module. A program of that name beside
-    it shows nothing: it may belong to another interpreter."""
+    """Whether the environment of an interpreter, given by its path, has a module. A program of that name next to the
+    interpreter proves nothing: it may belong to another interpreter."""
     folder, name = os.path.dirname(interpreter), module.partition(".")[0]
     if not folder:
         return False
@@ -108,8 +107,8 @@ def _site_packages(library: str) -> list[str]:
 
 
 def as_typed(line: str, directory: str, which: Which = shutil.which) -> str | None:
-    """A command of the repo as it can be typed there: `.venv/bin/ruff check .` where `ruff` is not on PATH; None when
-    its program or module is missing."""
+    """Return a command of the repo as it can be typed in the directory: `.venv/bin/ruff check .` where `ruff` is not on
+    PATH; None when its program or module is missing."""
     commands = split_commands(line)
     if len(commands) != 1 or commands[0].variables or commands[0].launched_program != commands[0].program:
         return line if can_run(line, directory, which) else None
@@ -122,6 +121,6 @@ def as_typed(line: str, directory: str, which: Which = shutil.which) -> str | No
     return program + line[len(command.program) :]
 
 
-def _has_tool(command: Simple, interpreter: str, directory: str) -> bool:
+def _has_tool(command: SimpleCommand, interpreter: str, directory: str) -> bool:
     is_standard = command.tool.partition(".")[0] in sys.stdlib_module_names
     return is_standard or has_module(interpreter, command.tool, directory)

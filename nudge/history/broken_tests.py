@@ -1,7 +1,7 @@
-"""Tests that fail in one session after the other, whoever works there: the failure is not the work of this session.
+"""Broken tests: tests that fail in one session after the other, so that the failure is not due to the current session.
 
-They are rows of the table `facts` with the kind `test`. Nothing is recommended: there is no fix to tell. A test counts
-for a session when it was not edited in it before it failed, and is forgotten once it passes.
+They are rows of the table `facts` with the kind `test`. A failure counts for a session if the session did not edit the
+test before; a test is dropped once it passes. There is no fix to recommend.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nudge.history.problems import Outcome
-    from nudge.history.shell import Simple
+    from nudge.history.shell import SimpleCommand
 
 TEST = "test"
-_UNTOLD = re.compile(
-    r"^Assertion|^assert\b|\[REDACTED|^.{0,20}\.\.\.$"
-)  # the last: cut by its runner to next to nothing
-_NAMED = 2  # in one line
-_LEAST_SESSIONS = 2  # earlier ones in which it failed, before it is told
+# Reasons that say nothing: assertions without their values, redacted ones, and those that the runner cut too short.
+_UNTOLD = re.compile(r"^Assertion|^assert\b|\[REDACTED|^.{0,20}\.\.\.$")
+_NAMED = 2  # tests in one line
+_LEAST_SESSIONS = 2  # earlier sessions in which it failed, before it is told
 
 
 @dataclass(slots=True)
@@ -37,20 +36,19 @@ class BrokenTest:
     runner: str
     sessions: dict[str, tuple[float, int]] = field(default_factory=dict)
     reason: str = ""
-    """Of the latest failure; empty for an assertion, which says nothing without its values, and for what was
-    redacted."""
+    """The reason of the latest failure; empty where `_UNTOLD` matches."""
 
     @property
     def latest(self) -> tuple[float, int]:
         return max(self.sessions.values(), default=(0.0, 0))
 
     def before(self, session: str) -> BrokenTest:
-        """The same without what this session saw of it."""
+        """Return the test without the failures in this session."""
         others = {name: failure for name, failure in self.sessions.items() if name != session}
         return replace(self, sessions=others)
 
     def text(self, now: float) -> str:
-        """One line, or nothing when the test's name is too long to be told whole."""
+        """One line to tell after a failure; empty when the test's name is too long to be told uncut."""
         if len(self.id) > limits.MAX_TOLD_COMMAND:
             return ""
         timestamp, failure_id = self.latest
@@ -67,7 +65,7 @@ class BrokenTests:
     def observe(
         self, project: str, session: str, outcome: Outcome, edited: set[str], timestamp: float
     ) -> list[BrokenTest]:
-        """Take in a command that failed; return the tests that are new in this session."""
+        """Add the failed tests of a command; return those that are new in this session."""
         tests = self._projects.setdefault(project, {})
         added = []
         for failed in _failed_tests(outcome, edited):
@@ -80,8 +78,8 @@ class BrokenTests:
             del tests[min(tests, key=lambda name: tests[name].latest)]
         return added
 
-    def withdraw(self, project: str, commands: list[Simple]) -> list[str]:
-        """Forget the tests that commands which ended well ran, and return them."""
+    def withdraw(self, project: str, commands: list[SimpleCommand]) -> list[str]:
+        """Drop the tests that were run by commands which succeeded; return their ids."""
         tests = self._projects.get(project, {})
         passed = [
             name for name, test in tests.items() if any(covers(command, test.runner, name) for command in commands)
@@ -91,7 +89,7 @@ class BrokenTests:
         return passed
 
     def find(self, project: str, session: str, outcome: Outcome, edited: set[str], now: float) -> list[BrokenTest]:
-        """The tests of a failure that failed in enough earlier sessions, those of most sessions first."""
+        """Return the tests of a failure that failed in enough earlier sessions, those of most sessions first."""
         tests = self._projects.get(project, {})
         candidates = [
             tests[failed.id].before(session) for failed in _failed_tests(outcome, edited) if failed.id in tests
@@ -101,7 +99,7 @@ class BrokenTests:
         return sorted(frequent, key=lambda test: -len(test.sessions))
 
     def list_frequent(self) -> list[tuple[str, BrokenTest]]:
-        """Those that failed in several sessions, each with its project."""
+        """Return the tests that failed in several sessions, each with its project."""
         return [
             (project, test)
             for project, tests in sorted(self._projects.items())
@@ -110,7 +108,7 @@ class BrokenTests:
         ]
 
     def at_start(self, project: str, now: float) -> dict[str, list[BrokenTest]]:
-        """What a session should know before it runs the tests, for each runner: those that failed in most sessions."""
+        """Return the tests to tell a session at its start: of each runner, those that failed in most sessions."""
         tests = self._projects.get(project, {}).values()
         recent = [test for test in tests if now - test.latest[0] <= limits.FACT_SECONDS]
         runners: dict[str, list[BrokenTest]] = {}
@@ -130,7 +128,7 @@ class BrokenTests:
 
 
 def start_text(tests: Sequence[BrokenTest], now: float) -> str:
-    """One line about tests that failed in the same number of sessions; nothing when their names are too long."""
+    """One line about tests that failed in the same number of sessions; empty when their names are too long."""
     variants: dict[str, list[BrokenTest]] = {}
     for test in tests:
         variants.setdefault(test.id.partition("[")[0], []).append(test)
@@ -149,8 +147,8 @@ def _named(name: str, reason: str) -> str:
     return quote(name, limits.MAX_TOLD_COMMAND) + (f" ({quote(reason, limits.MAX_TOLD_ERROR)})" if reason else "")
 
 
-def edited_files(commands: list[Simple]) -> Iterator[str]:
-    """The files that commands write or edit in place."""
+def edited_files(commands: list[SimpleCommand]) -> Iterator[str]:
+    """Yield the files that commands write or edit in place."""
     for command in commands:
         yield from command.outputs
         if command.tool == "sed" and any(argument.startswith("-i") for argument in command.arguments):

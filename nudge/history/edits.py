@@ -1,6 +1,7 @@
-"""Who edited which file in the last half hour: what a session that edits the same file should know.
+"""Recent edits, to tell a session that edits a file which another live session edited, too.
 
-`Edits` is PRIMARY's memory of it; a file is known by its path in the project, so that two clones of it are one file.
+`Edits` is the PRIMARY's in-memory state. The key of a file is its path in the project, so that the copies in two clones
+are one file.
 """
 
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from nudge import limits
 from nudge.clock import ago
-from nudge.history.event import UNKNOWN_CLIENT, client_label, marks
+from nudge.history.event import UNKNOWN_CLIENT, client_label, placeholders
 from nudge.history.ledger import EDIT, FILE, Line
 from nudge.history.observations import FILE_CHANGES
 from nudge.text import quote_name
@@ -43,8 +44,8 @@ class Edits:
         self.is_loaded = False
 
     def observe(self, event: Mapping[str, Any], now: float) -> list[Line]:
-        """Take in an edit, and return a line for each of its files that another live session edited recently. A session
-        that ends is no longer in the way."""
+        """Add an edit, and return a line for each of its files that another live session edited recently. Drop the
+        edits of a session that ends."""
         session = str(event.get("session_id"))
         if event.get("type") == "session_end":
             for edits in self._files.values():
@@ -77,7 +78,7 @@ class Edits:
 
 
 def _files(event: Mapping[str, Any]) -> Iterator[tuple[_File, str]]:
-    """The files of an edit, each with its path."""
+    """Yield the files of an edit, each with its absolute path."""
     project, clone = str(event.get("project") or ""), str(event.get("clone") or "")
     metadata = event.get("metadata")
     more = metadata.get("files") if isinstance(metadata, dict) else None
@@ -100,11 +101,11 @@ def _line(file: _File, path: str, edit: Edit, other: Edit, now: float) -> Line:
 
 
 def load(connection: Connection, now: float) -> list[dict[str, Any]]:
-    """The recent edits of sessions that have not ended, as events, oldest first."""
+    """Return the recent edits of sessions that have not ended, as events, oldest first."""
     rows = connection.execute(
         "SELECT o.session_id, s.client, o.branch, o.clone, o.timestamp, o.project, o.file_path, o.obs_type"
         " FROM observations AS o JOIN sessions AS s ON s.id = o.session_id WHERE s.ended_at IS NULL"
-        f" AND o.obs_type IN ({marks(FILE_CHANGES)}) AND o.timestamp > ? ORDER BY o.timestamp LIMIT ?",
+        f" AND o.obs_type IN ({placeholders(FILE_CHANGES)}) AND o.timestamp > ? ORDER BY o.timestamp LIMIT ?",
         (*FILE_CHANGES, int(now) - limits.LIVE_SECONDS, limits.EDITED_FILES),
     )
     names = ("session_id", "client", "branch", "clone", "timestamp", "project", "file_path", "type")

@@ -1,4 +1,4 @@
-"""Events as they are stored: validation of what comes over the wire or out of the spool, and the columns of a row."""
+"""Events: validation of what comes over the wire or from the spool, and the columns of a stored row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Connection(Protocol):
-        """What this domain needs of a database connection."""
+        """The part of a database connection that this package uses."""
 
         def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 UNKNOWN_CLIENT = "unknown"
-"""Of an event that does not say which client sent it."""
+"""The client of an event that does not name one."""
 
 COLUMNS = (
     "id, timestamp, session_id, prompt_id, project, obs_type, source_event, tool_name, content,"
@@ -33,13 +33,13 @@ _FIELDS = tuple(COLUMNS.split(", "))
 
 
 def observation(row: Sequence[Any]) -> dict[str, Any]:
-    """An observation in full, from a row of `COLUMNS`."""
+    """Return an observation with all fields, from a row of `COLUMNS`."""
     fields = dict(zip(_FIELDS, row, strict=False))
     return {**fields, "metadata": json.loads(fields["metadata"]), "is_pinned": bool(fields["is_pinned"])}
 
 
-def marks(values: Iterable[object]) -> str:
-    """SQL placeholders, one for each value."""
+def placeholders(values: Iterable[object]) -> str:
+    """Return SQL placeholders, one for each value."""
     return ", ".join("?" for _ in values)
 
 
@@ -99,12 +99,12 @@ def _name(raw: Mapping[str, Any], field: str, most: int) -> str:
 
 
 def client_label(client: str) -> str:
-    """A client's name as an agent is told it."""
+    """The client's name in texts for agents."""
     return "an agent" if client == UNKNOWN_CLIENT else quote_name(client, limits.INJECTED_NAME_CHARS)
 
 
 def _client(value: object) -> str:
-    """A client's name, whichever it is: an older server stores what a newer hook sends."""
+    """Accept any well-formed name: an older server must store what a newer hook sends."""
     is_name = isinstance(value, str) and len(value) <= limits.MAX_CLIENT_CHARS and value.replace("-", "").isalnum()
     return str(value) if is_name and str(value).isascii() else UNKNOWN_CLIENT
 
@@ -131,13 +131,13 @@ def _text(raw: Mapping[str, Any], field: str, most: int = limits.MAX_EVENT_FIELD
 
 
 def _project(raw: Mapping[str, Any]) -> str | None:
-    """In the case that filters and settings are compared in."""
+    """Case-folded, as filters and settings are when they are compared."""
     name = _text(raw, "project")
     return None if name is None else name.casefold()
 
 
 def _other_files(raw: Mapping[str, Any], file_path: str | None) -> list[str]:
-    """The files that a change touched beside its `file_path`."""
+    """The files that a change touched besides its `file_path`."""
     files = (raw.get("metadata") or {}).get("files")
     paths = files[: limits.MAX_PATCHED_FILES] if isinstance(files, list) else []
     kept = [to_unicode(path[: limits.MAX_EVENT_FIELD_CHARS]) for path in paths if isinstance(path, str)]
@@ -145,21 +145,22 @@ def _other_files(raw: Mapping[str, Any], file_path: str | None) -> list[str]:
 
 
 def _details(metadata: object, content: str) -> str:
-    """The texts in the metadata that are not in the content already; names of fields are ours."""
-    texts = dict.fromkeys(to_unicode(text).strip() for text in _texts(metadata))
+    """The texts in the metadata that are not in the content already: they are indexed for search."""
+    texts = dict.fromkeys(to_unicode(text).strip() for text in text_values(metadata))
     return "\n".join(text for text in texts if text not in content)
 
 
-def _texts(value: object) -> Iterator[str]:
+def text_values(value: object) -> Iterator[str]:
+    """Yield the texts in a JSON value, without the names of its fields."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
+            yield from text_values(part)
 
 
 def _metadata(raw: Mapping[str, Any]) -> str:
-    """As JSON, with the fields that have no column: the client's id of the prompt, and the subagent."""
+    """The metadata as JSON, with the fields that have no column: prompt_id, agent_id and start_source."""
     given = raw.get("metadata") or {}
     if not isinstance(given, dict):
         raise Invalid("must be an object", field="metadata")

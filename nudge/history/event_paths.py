@@ -1,7 +1,7 @@
-"""The paths that an event is about, for the user's globs of what to ignore.
+"""The paths that an event is about, to compare with the user's globs of paths to ignore.
 
-Read from the translated payload rather than from the event, which is cut and redacted. Imported only when there is
-something to ignore.
+They are read from the translated payload, since the event is cut and redacted. A hook imports this module, and with it
+`re`, only when there are such globs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _FILE_URL = "file://"
-_GLOBS = ("glob", "include")  # of a search: which files it looks into
+_GLOBS = ("glob", "include")  # arguments of a search: the files that it reads
 _NAMES_A_PATH = re.compile(r"(?i)path|file|dir|folder|root|source|destination|uri")
 _LOOKS_LIKE_A_PATH = ("/", "~/", "./", "../", _FILE_URL)
 _HOME = re.compile(r'"?\$(?:HOME\b|\{HOME\})"?')
@@ -27,7 +27,7 @@ _DEEPEST = 4
 
 
 def event_paths(payload: Mapping[str, Any]) -> Iterator[str]:
-    """Absolute paths, and globs of them: the working directory, then those in the tool's arguments."""
+    """Yield absolute paths and globs: the working directory, then those in the tool's arguments."""
     call = ToolCall(payload, failed=False)
     yield call.cwd
     arguments = _known_arguments(call) if call.kind not in ("", "mcp") else _any_arguments(call.arguments)
@@ -39,7 +39,7 @@ def _expand(path: str) -> str:
 
 
 def _known_arguments(call: ToolCall) -> Iterator[str]:
-    """Only by argument names: a text that a tool writes may look like a path."""
+    """By the names of arguments only: a text that a tool writes may look like a path."""
     names = (*PATH_NAMES, *_GLOBS, *(["pattern"] if call.kind == "find" else []))
     yield from (path for name in names if (path := text_of(call.arguments, name)))
     yield from (path for _, path in patched_files(call))
@@ -47,7 +47,8 @@ def _known_arguments(call: ToolCall) -> Iterator[str]:
 
 
 def _command_words(command: str) -> Iterator[str]:
-    """Any word may be a file in the working directory. Of a long command: its first words, and those with a slash."""
+    """Any word may be a file in the working directory. Of a long command, take the first words and those with a
+    slash."""
     words = dict.fromkeys(_BETWEEN_WORDS.split(_HOME.sub("~", command)))
     for number, word in enumerate(words):
         if "://" not in word and ("/" in word or (word and number < limits.MAX_COMMAND_WORDS)):
@@ -55,7 +56,7 @@ def _command_words(command: str) -> Iterator[str]:
 
 
 def _any_arguments(value: object, name: str = "", depth: int = _DEEPEST) -> Iterator[str]:
-    """Of a tool whose arguments are not known: what is called a path, or looks like one."""
+    """For a tool with unknown arguments: every text whose argument is named like a path, or that looks like one."""
     if isinstance(value, str):
         if "\n" not in value and (_NAMES_A_PATH.search(name) or value.startswith(_LOOKS_LIKE_A_PATH)):
             yield value

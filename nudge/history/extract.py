@@ -1,4 +1,4 @@
-"""From a hook event to an observation: one translated payload in, zero or one redacted event out, by rules alone."""
+"""Turn the payload of a hook, translated by `clients`, into at most one redacted event. Hooks load this module."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 TOO_LONG = "[too long]"
 
-# That a client adds to the user's prompt. Gemini CLI puts the text of our own SessionStart hook there.
+# Blocks that a client adds to the user's prompt. Gemini CLI puts the text of our own SessionStart hook there.
 _CLIENT_BLOCKS = ("system-reminder", "task-notification", "hook_context")
 _REQUIRED = ("session_id", "cwd", "hook_event_name")
 
 
 def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
-    """The event in a payload that `clients` has translated, or None when there is nothing to keep. The caller adds
-    `repo` and `project` with `locate`."""
+    """Return the event in a payload that `clients` has translated, or None when there is nothing to store. Raises
+    Invalid for a payload without a required field. The caller adds `repo` and `project` with `locate`."""
     for field in _REQUIRED:
         _require(payload, field)
     reader = _READERS.get(payload["hook_event_name"])
@@ -56,7 +56,7 @@ def extract(payload: Mapping[str, Any], *, now: float) -> dict[str, Any] | None:
 
 
 def locate(event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The event with the repository, clone, branch and project of its directory."""
+    """Return the event with the repository, clone, branch and project of its directory."""
     names = {"repo": context.repo, "clone": context.root, "branch": context.branch, "project": context.project}
     return {**event, **redact_event(names)}
 
@@ -93,8 +93,8 @@ def _read_failed_tool(payload: Mapping[str, Any]) -> Observation:
 
 
 def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:
-    """Blocks that the client added are removed. A prompt that is all private is kept without its text: what follows
-    belongs to it."""
+    """Remove the blocks that the client added. A prompt that is all private is stored without its text: the actions
+    after it belong to it."""
     prompt = text_of(payload, "prompt")
     for name in _CLIENT_BLOCKS:
         prompt = _remove_blocks(name, prompt)
@@ -104,7 +104,8 @@ def _read_prompt(payload: Mapping[str, Any]) -> Observation | None:
 
 
 def _remove_blocks(name: str, text: str) -> str:
-    """The text without blocks of that name. A tag that is never closed is a word, unless the text begins with it."""
+    """Return the text without blocks of that name. A tag that is never closed is text, unless the text begins with
+    it."""
     if f"<{name}" not in text.lower():  # compiling a pattern costs a hook more than this search
         return text
     kept, place = [], 0
@@ -118,7 +119,7 @@ def _remove_blocks(name: str, text: str) -> str:
 
 
 def cut_unclosed_block(prompt: str) -> str:
-    """A prompt whose end is missing, up to the first block of the client's that is not closed."""
+    """Cut a prompt whose end is missing before the first block of the client that is not closed."""
     return prompt[: min([len(prompt), *(begin for name in _CLIENT_BLOCKS for begin in _blocks(name, prompt)[1])])]
 
 
@@ -157,7 +158,7 @@ def _read_session_end(payload: Mapping[str, Any]) -> Observation:
 
 
 def _read_stop(payload: Mapping[str, Any]) -> Observation | None:
-    """The end of a turn, for the last words of a session that is killed before its end is reported."""
+    """The end of a turn. It has the last words of a session that is killed before its end is reported."""
     words = _read_last_words(payload)
     return Observation("session_stop", "stop", metadata={"last_words": words}) if words else None
 
@@ -193,8 +194,8 @@ def _prompt_id(payload: Mapping[str, Any]) -> str:
 
 
 def _event_id(payload: Mapping[str, Any], obs_type: str, now: float) -> str:
-    """The same for two hooks that report the same event, so that it is stored once; random when the client's payload
-    has nothing that identifies it."""
+    """An id that is the same when two hooks report the same event, so that it is stored once; random when nothing in
+    the payload identifies the event."""
     name = payload["hook_event_name"]
     parts: list[str] = []
     if TYPES[obs_type].of_session:

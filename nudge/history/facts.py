@@ -1,7 +1,7 @@
-"""What is known about a project from outcomes: which command, path or option does not work here, and what does.
+"""Facts learned from the outcomes of commands: which command, path or option does not work in a project, and what does.
 
-`Facts` is PRIMARY's memory of them: an offer is made without a look at the database. The functions at the end keep them
-in the tables `facts` (one row for each answer and session) and `invocations`.
+`Facts` is the PRIMARY's in-memory state, so that an offer needs no database read. The functions at the end store it in
+the tables `facts` (one row for each answer and session) and `invocations`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from nudge import limits
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
-from nudge.history.calls import is_install, parse_call, without_filters
-from nudge.history.observations import FAILURE
+from nudge.history.lessons import LessonFinder, call_of, invocation
 from nudge.history.offers import INVOCATIONS, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import (
     CALL,
@@ -22,18 +21,15 @@ from nudge.history.problems import (
     PATH,
     PROGRAM,
     TARGET,
-    LessonFinder,
     Outcome,
     Problem,
-    call_of,
     error_line,
     find_problem,
     has_findings,
-    invocation,
     is_same_error,
     name_of,
 )
-from nudge.history.shell import Simple, succeeded_commands
+from nudge.history.shell import SimpleCommand, is_install, parse_call, succeeded_commands, without_filters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +39,8 @@ if TYPE_CHECKING:
     from nudge.history.event import Connection
 
 _COLUMNS = "project, kind, subject, tool, error, answer, session_id, failure_id, success_id, timestamp"
-_LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # before a fact is told at a session's start; 2 for the others
-# They fail when a path that they are given does not exist.
+_LEAST_SESSIONS = {PROGRAM: 1, MODULE: 1}  # sessions before a fact is told at a session's start; 2 for other kinds
+# Tools that fail when a path among their arguments does not exist.
 _OPENERS = frozenset(
     (
         *("cat", "head", "tail", "less", "nl", "wc", "sed", "awk", "diff", "ls", "stat", "cd", "source", ".", "jq"),
@@ -55,12 +51,12 @@ _OPENERS = frozenset(
 
 @dataclass(slots=True)
 class FactChanges:
-    """What one command changes in the tables."""
+    """The changes that one command makes to the tables."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     invocations: list[tuple[Any, ...]] = field(default_factory=list)
     withdrawn: list[tuple[str, str, str, str | None]] = field(default_factory=list)
-    """Project, kind, subject, and the answer; None: all of them."""
+    """Project, kind, subject, and the answer, or None for all answers."""
     tests: list[tuple[Any, ...]] = field(default_factory=list)
     """Rows of tests that failed."""
     withdrawn_tests: list[tuple[str, str, str, str | None]] = field(default_factory=list)
@@ -77,10 +73,11 @@ class _Session:
     installed: set[str] = field(default_factory=set)
     """Installs that ended well."""
     cwd: str | None = None
-    """Where the next command begins. Clients report the directory in which a command ended: `cd web && make`."""
+    """The directory in which the next command begins. Clients report the one in which a command ended, which differs
+    after `cd web && make`."""
 
     def locate(self, outcome: Outcome) -> Outcome:
-        """The outcome with the directory in which its command began, if that is in the same clone."""
+        """Return the outcome with the directory in which its command began, if that is in the same clone."""
         is_inside = self.cwd is not None and f"{self.cwd}/".startswith(f"{outcome.root or outcome.cwd}/")
         return replace(outcome, cwd=self.cwd) if is_inside else outcome
 
@@ -91,15 +88,15 @@ class Facts:
     def __init__(self) -> None:
         self._projects: dict[str, dict[Key, Fact]] = {}
         self._invocations: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-        """Sessions in which an invocation of a tool ran, and when, by project and tool; only of test runners and of
-        tools that a fact is about."""
+        """The sessions in which an invocation of a tool ran, and when, by project and tool; only for test runners and
+        for tools that a fact is about."""
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self.tests = BrokenTests()
 
     # Learning
 
     def observe(self, project: str, session: str, outcome: Outcome, timestamp: float) -> FactChanges:
-        """Take in a command's outcome, and return what is to be stored."""
+        """Learn from a command's outcome; return the changes to store."""
         learned = FactChanges()
         watched = self._session(session)
         located = watched.locate(outcome)
@@ -123,7 +120,7 @@ class Facts:
         return learned
 
     def note_edit(self, session: str, path: str) -> None:
-        """A file that the session changed: what its tests say is the session's own doing, and so is what works now."""
+        """Remember that the session changed a file: failures of its tests, and later successes, may be due to that."""
         watched = self._session(session)
         watched.trail.note_edit()
         if len(watched.edited) < limits.MAX_EDITED_FILES:
@@ -134,7 +131,7 @@ class Facts:
         project: str,
         session: str,
         outcome: Outcome,
-        commands: list[Simple],
+        commands: list[SimpleCommand],
         timestamp: float,
         learned: FactChanges,
     ) -> None:
@@ -161,7 +158,7 @@ class Facts:
         facts = self._projects.setdefault(project, {})
         held = facts.get(problem.key)
         if held is not None and problem.kind == CALL and not is_same_error(held.error, problem.error):
-            del facts[problem.key]  # it fails for another reason now
+            del facts[problem.key]  # it now fails for another reason
             learned.withdrawn.append((project, *problem.key, None))
         if problem.key not in facts and len(facts) >= limits.MAX_FACTS:
             del facts[min(facts, key=lambda key: max(support.timestamp for support in facts[key].answers.values()))]
@@ -172,11 +169,11 @@ class Facts:
         project: str,
         watched: _Session,
         outcome: Outcome,
-        commands: list[Simple],
+        commands: list[SimpleCommand],
         problem: Problem | None,
         learned: FactChanges,
     ) -> None:
-        """A fact goes when what it calls broken works, an answer when it fails itself or does not help."""
+        """Remove a fact when what it calls broken works, and an answer when it fails itself or does not help."""
         facts = self._projects.get(project, {})
         failed = _failed_call(outcome, commands)
         about = self._fact_about(project, outcome, commands, problem)
@@ -199,7 +196,7 @@ class Facts:
         project: str,
         session: str,
         outcome: Outcome,
-        commands: list[Simple],
+        commands: list[SimpleCommand],
         problem: Problem | None,
         timestamp: int,
         learned: FactChanges,
@@ -218,7 +215,7 @@ class Facts:
     # Telling
 
     def offer(self, project: str, session: str, outcome: Outcome, now: float, cwd: str | None) -> Offer | None:
-        """What is known about this very failure; once in a session."""
+        """Return the answer to this failure, once in a session; None when there is none that is usable in `cwd`."""
         if len(outcome.command) > limits.MAX_LEARNED_COMMAND:
             return None
         watched = self._session(session)
@@ -235,7 +232,7 @@ class Facts:
         return offer
 
     def broken_test(self, project: str, session: str, outcome: Outcome, now: float) -> BrokenTest | None:
-        """A test of this failure that failed in earlier sessions, too; each once in a session."""
+        """Return a test of this failure that failed in earlier sessions, too; each once in a session."""
         watched = self._session(session)
         for test in self.tests.find(project, session, outcome, watched.edited, now):
             if (TEST, test.id) not in watched.offered_keys:
@@ -244,9 +241,9 @@ class Facts:
         return None
 
     def _fact_about(
-        self, project: str, outcome: Outcome, commands: list[Simple], problem: Problem | None
+        self, project: str, outcome: Outcome, commands: list[SimpleCommand], problem: Problem | None
     ) -> Fact | None:
-        """The fact about this very error."""
+        """Return the fact about this error."""
         facts = self._projects.get(project)
         if not facts or not outcome.error:
             return None
@@ -261,8 +258,8 @@ class Facts:
     def at_start(
         self, project: str, now: float, cwd: str | None, count_told: Callable[[str], int] = lambda _subject: 0
     ) -> list[Offer]:
-        """The few facts that a session should know before it starts, those of most sessions first; those with the same
-        answer are one. `count_told` returns how many sessions were told of a subject."""
+        """Return the MAX_START_FACTS facts to tell a session at its start, those of most sessions first; facts with the
+        same answer are one. `count_told` returns how many sessions were told about a subject."""
         groups: dict[tuple[str, bool], Offer] = {}
         for offer in self._confirmed(project, now):
             if is_usable(offer, cwd, now):
@@ -272,18 +269,19 @@ class Facts:
         return sorted(offers, key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
 
     def invocations(self, project: str, now: float) -> list[Offer]:
-        """What to run in the place of a command that does not work, those of most sessions first."""
+        """Return what to run in place of commands that do not work, those of most sessions first."""
         return [offer for offer in self._confirmed(project, now) if offer.fact.kind in INVOCATIONS]
 
     def _confirmed(self, project: str, now: float) -> list[Offer]:
-        """What was seen in enough sessions to be told to one that did not fail, those of most sessions first."""
+        """Return what was seen in enough sessions to tell a session that has not failed, those of most sessions
+        first."""
         facts = self._projects.get(project, {}).values()
         offers = [offer for fact in facts if (offer := self._best(project, fact, now))]
         enough = [offer for offer in offers if len(offer.support.sessions) >= _LEAST_SESSIONS.get(offer.fact.kind, 2)]
         return sorted(enough, key=lambda offer: -len(offer.support.sessions))
 
     def list_offers(self, project: str | None, now: float) -> list[tuple[str, Offer]]:
-        """Every fact, for people: of one project, or of all."""
+        """Return every fact of one project, or of all, for `nudge learned`."""
         names = [project] if project is not None else sorted(self._projects)
         return [
             (name, offer)
@@ -293,7 +291,8 @@ class Facts:
         ]
 
     def _best(self, project: str, fact: Fact, now: float) -> Offer | None:
-        """Of several invocations of a tool the one that ran in most sessions, else the answer that helped in most."""
+        """Return the offer of the invocation that ran in most sessions, where invocations of the tool are counted, else
+        of the answer that helped in most."""
         recent = {
             answer: support
             for answer, support in fact.answers.items()
@@ -329,18 +328,18 @@ class Facts:
 
 
 def _count_runs(sessions: Mapping[str, float]) -> tuple[int, float]:
-    """How many, and the time of the latest."""
+    """Return the number of sessions, and the time of the latest run."""
     return len(sessions), max(sessions.values(), default=0.0)
 
 
-def _failed_call(outcome: Outcome, commands: list[Simple]) -> str:
-    """The whole call of a line that failed, as answers are kept."""
+def _failed_call(outcome: Outcome, commands: list[SimpleCommand]) -> str:
+    """Return the whole call of a line that failed, in the form of an answer; empty without one."""
     call = parse_call(without_filters(commands), outcome.cwd) if outcome.error else None
     return call.text() if call is not None else ""
 
 
-def _missing_calls(problem: Problem, outcome: Outcome, commands: list[Simple]) -> list[str]:
-    """The invocations of a line that lack a program or module."""
+def _missing_calls(problem: Problem, outcome: Outcome, commands: list[SimpleCommand]) -> list[str]:
+    """Return the invocations of a line whose program or module is missing."""
     if problem.kind not in _LEAST_SESSIONS:
         return []
     lacking = [at for at, command in enumerate(commands) if command.head == problem.head]
@@ -348,12 +347,12 @@ def _missing_calls(problem: Problem, outcome: Outcome, commands: list[Simple]) -
 
 
 def _is_blamed(fact: Fact, outcome: Outcome) -> bool:
-    """Whether a failure of an answer says something about it; failed tests do only if the answer was to fix them."""
+    """Whether the failure of an answer counts against it; failed tests do only if the answer was to fix them."""
     return not has_findings(outcome.error) or is_same_error(fact.error, error_line(outcome.error))
 
 
-def _works(fact: Fact, outcome: Outcome, commands: list[Simple]) -> bool:
-    """Whether a line that ended well shows that what the fact calls broken works."""
+def _works(fact: Fact, outcome: Outcome, commands: list[SimpleCommand]) -> bool:
+    """Whether a line that succeeded shows that what the fact calls broken works."""
     if fact.kind == CALL:
         call = parse_call(commands, outcome.cwd)
         is_plain = call is not None and not (call.directory or call.setup or call.command.variables)
@@ -363,8 +362,8 @@ def _works(fact: Fact, outcome: Outcome, commands: list[Simple]) -> bool:
     return any(_runs(fact, outcome, command) for command in succeeded_commands(commands))
 
 
-def _runs(fact: Fact, outcome: Outcome, command: Simple) -> bool:
-    """Whether a command that ended well is the one that the fact calls broken."""
+def _runs(fact: Fact, outcome: Outcome, command: SimpleCommand) -> bool:
+    """Whether a command that succeeded is the one that the fact calls broken."""
     if fact.kind == PATH:
         return fact.subject in command.words and (command.tool in _OPENERS or _exists(fact.subject, outcome.cwd))
     if fact.kind in _LEAST_SESSIONS:
@@ -380,28 +379,11 @@ def _exists(path: str, cwd: str | None) -> bool:
     return cwd is not None and os.path.exists(os.path.join(cwd, path))
 
 
-def outcome_of(event: Mapping[str, Any], observation_id: int) -> Outcome | None:
-    """The command in a recorded event; None when it has none, or when nothing can be learned from it."""
-    if event.get("type") not in ("command", "command_error", "git_commit", "git_push"):
-        return None
-    metadata = event.get("metadata")
-    details: Mapping[str, Any] = metadata if isinstance(metadata, dict) else {}
-    if details.get("interrupted") is True:
-        return None
-    error = "\n".join(str(details[name]) for name in ("cause", "error") if isinstance(details.get(name), str))
-    code = details.get("exit_code")
-    if not error and event.get("type") == FAILURE:
-        error = f"Exit code {code}"
-    cwd, root = (path if isinstance(path, str) and path else None for path in (event.get("cwd"), event.get("clone")))
-    exit_code = code if type(code) is int else None
-    return Outcome(str(event.get("content") or ""), error, observation_id, cwd, root, exit_code)
-
-
 # Tables
 
 
 def load(connection: Connection, project: str | None = None) -> Facts:
-    """The stored facts, of one project or of all."""
+    """Return the stored facts, of one project or of all."""
     facts = Facts()
     condition, values = (" WHERE project = ?", (project,)) if project is not None else ("", ())
     for row in connection.execute(f"SELECT {_COLUMNS} FROM facts{condition}", values):  # noqa: S608 - constants
@@ -413,6 +395,7 @@ def load(connection: Connection, project: str | None = None) -> Facts:
 
 
 def store(connection: Connection, learned: FactChanges) -> None:
+    """Apply the changes to the tables. The caller holds the transaction."""
     for project, kind, subject, answer in (*learned.withdrawn, *learned.withdrawn_tests):
         connection.execute(
             "DELETE FROM facts WHERE project = ? AND kind = ? AND subject = ? AND (? IS NULL OR answer = ?)",
@@ -426,13 +409,13 @@ def store(connection: Connection, learned: FactChanges) -> None:
 
 
 def forget(connection: Connection, project: str, subject: str) -> int:
-    """Delete the facts about a subject; return how many rows that were."""
+    """Delete the facts about a subject; return the number of rows."""
     rows = connection.execute("DELETE FROM facts WHERE project = ? AND subject = ?", (project, subject))
     return int(rows.rowcount)
 
 
 def delete_old(connection: Connection, now: float) -> int:
-    """Delete what is too old to be told."""
+    """Delete facts older than FACT_SECONDS; return the number of rows."""
     oldest = int(now - limits.FACT_SECONDS)
     deleted = connection.execute("DELETE FROM facts WHERE timestamp < ?", (oldest,)).rowcount
     connection.execute("DELETE FROM invocations WHERE timestamp < ?", (oldest,))

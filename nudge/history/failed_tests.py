@@ -1,8 +1,8 @@
-"""Which tests the output of a test runner names as failed, and whether a command that ended well ran such a test.
+"""Find the failed tests in the output of a test runner, and tell whether a command ran a given test.
 
-Understood are the reports that pytest, jest, vitest, mocha, rspec, `go test` and `cargo test` print by default. The
-middle of a long output is cut out before it is stored: what lies on both sides of the cut is never joined. A name whose
-file, package or target is not known is left out, since two tests may have it.
+Supported are the default reports of pytest, jest, vitest, mocha, rspec, `go test` and `cargo test`. The middle of a
+long output is cut out before it is stored: the texts on both sides of the cut are never joined. A test whose file,
+package or target is not known is left out, since two tests may have its name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nudge.history.shell import Simple
+    from nudge.history.shell import SimpleCommand
 
 PYTEST, JEST, VITEST, MOCHA, RSPEC, GO, CARGO = "pytest", "jest", "vitest", "mocha", "rspec", "go test", "cargo test"
 _COLOR = r"\x1b\[[\d;]*m"  # vitest 5 writes colors into a pipe
@@ -25,8 +25,8 @@ _SCRIPT = r"[\w@.+/-]+\.[cm]?[jt]sx?"  # a JavaScript or TypeScript file
 
 @dataclass(frozen=True, slots=True)
 class FailedTest:
-    """`id` names it as its runner does. `file` is the end of the paths whose edit makes the failure the session's
-    own. `reason` is empty where the runner gives none in the same line."""
+    """`id` is the runner's name of the test. `file` is the end of the paths whose edit may have caused the failure.
+    `reason` is empty where the runner prints none in the same line."""
 
     id: str
     runner: str
@@ -35,8 +35,8 @@ class FailedTest:
 
 
 def find_failed(output: str) -> list[FailedTest]:
-    """The tests of the repo that failed, each once. The first line of `output` may be out of its context: it is the
-    cause of the failure, wherever that stood."""
+    """Return the tests of the repo that failed, each once. The first line of `output` is skipped: it may be the cause
+    of the failure, copied there from further down."""
     lines = _whole_lines(re.sub(_COLOR, "", output).splitlines()[1:])
     tests = [test for read in _READERS for test in read(lines)]
     return list(dict.fromkeys(test for test in tests if _REDACTED not in test.id))
@@ -58,8 +58,8 @@ def _ending(file: str) -> str:
 
 
 def _is_of_repo(path: str) -> bool:
-    """Sessions write scratch files of the same name, each with its own content: those are mostly at the top, or outside
-    of the repo."""
+    """Whether a path is that of a test in the repo. Files at the top or outside of it are mostly scratch files, which
+    have the same name but another content in each session."""
     return "/" in path and not path.startswith(("/", "../")) and "node_modules/" not in path
 
 
@@ -98,7 +98,7 @@ def _read_vitest(lines: list[str]) -> Iterator[FailedTest]:
 
 
 def _read_mocha(lines: list[str]) -> Iterator[FailedTest]:
-    """Behind `  2 failing`: `  1) suite`, `       test:`, and the file in the first line of the stack."""
+    """After `  2 failing`: `  1) suite`, `       test:`, and the file in the first line of the stack."""
     titles: list[str] = []
     is_report = is_title = False
     for line in lines:
@@ -126,7 +126,7 @@ def _read_rspec(lines: list[str]) -> Iterator[FailedTest]:
 
 
 def _read_go(lines: list[str]) -> Iterator[FailedTest]:
-    """`--- FAIL: TestA (0.00s)`, and behind the last of a package `FAIL\texample.com/x/pkg\t0.01s`."""
+    """`--- FAIL: TestA (0.00s)`, and after the last of a package `FAIL\texample.com/x/pkg\t0.01s`."""
     names: list[str] = []
     for line in lines:
         if match := re.match(r"--- FAIL: (\w+) \([\d.]+s\)$", line):
@@ -140,8 +140,8 @@ def _read_go(lines: list[str]) -> Iterator[FailedTest]:
 
 
 def _read_cargo(lines: list[str]) -> Iterator[FailedTest]:
-    """`test tests::a ... FAILED`, or `    tests::a` below the last `failures:`. Cargo ends with the target that failed;
-    where several did, it is not known which test is whose."""
+    """`test tests::a ... FAILED`, or `    tests::a` below the last `failures:`. Cargo ends with the targets that
+    failed; with several, it is not known to which of them a test belongs."""
     targets = [match[1] for line in lines if (match := re.match(r"error: test failed, to rerun pass `([^`]+)`", line))]
     if len(targets) != 1:
         return
@@ -171,11 +171,12 @@ _READERS: tuple[Callable[[list[str]], Iterator[FailedTest]], ...] = (
 )
 
 
-# Commands that ended well
+# Which tests a command ran
 
 
-def covers(command: Simple, runner: str, name: str) -> bool:
-    """Whether a command includes a test, by its id. A pipe hides its exit code, and options may leave the test out."""
+def covers(command: SimpleCommand, runner: str, name: str) -> bool:
+    """Whether a command that succeeded ran a test, given by its id. Not if it was piped, which hides its exit code, or
+    if its options may have left out the test."""
     if command.piped:
         return False
     if runner == GO:
@@ -200,8 +201,9 @@ _SUBCOMMANDS = frozenset(("run", "watch", "--"))
 _PACKAGE_RUNNERS = frozenset(("npx", "pnpx", "bunx", "bundle", "npm", "pnpm", "yarn", "bun", "node"))
 
 
-def _runner_arguments(command: Simple, runner: str) -> list[str] | None:
-    """The arguments of a runner, however it is run: `npx jest src`, `npm test`, `bundle exec rspec`."""
+def _runner_arguments(command: SimpleCommand, runner: str) -> list[str] | None:
+    """The arguments of the runner in a command like `npx jest src`, `npm test`, `bundle exec rspec`; None when the
+    command does not run it."""
     if command.tool in (runner, "py.test" if runner == PYTEST else runner):
         return list(command.arguments)
     if command.tool not in _PACKAGE_RUNNERS or runner == PYTEST:
@@ -228,8 +230,8 @@ def _is_below(name: str, target: str, runner: str) -> bool:
 
 
 def _covers_package(arguments: Iterable[str], name: str) -> bool:
-    """`./pkg/...` is what lies below, and a package by its path; without one it is that of the directory, whose path is
-    not known: what may have passed is forgotten."""
+    """`./pkg/...` covers the packages below, a path covers that package. Without any, the package of the directory is
+    tested; as it is not known which that is, the test counts as run."""
     if _has_option(arguments, _SELECTING[GO]):
         return False
     package = name.rpartition(".")[0]
@@ -245,7 +247,7 @@ def _is_package(package: str, target: str) -> bool:
 
 
 def _covers_target(arguments: Iterable[str], name: str) -> bool:
-    """A name, or `-p shop`, `--lib`, leave out what has another; flags that choose nothing do not."""
+    """A name, `-p shop` and `--lib` select tests; the flags in `_HARMLESS` do not."""
     test, _, flags = name.removesuffix(")").partition(" (")
     chosen = [argument for argument in arguments if argument not in _HARMLESS]
     return all(word in flags.split() or (word[:1] != "-" and word in test) for word in chosen)

@@ -1,4 +1,4 @@
-"""Commits and pushes, recognized by the command and by what git printed."""
+"""Recognize commits and pushes by the command and by git's output. Hooks import this only for commands with `git`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_HASH_CHARS = 12  # enough to name a commit; a full one is as long as a key, and would be taken for one
+_HASH_CHARS = 12  # enough to name a commit; a full hash would be redacted as a key
 _QUOTED = r"""(?:"[^"]{0,200}"|'[^']{0,200}')"""
 _OPTION = rf"""\s+(?:-[cC]\s+(?:{_QUOTED}|[^\s"'-])(?:{_QUOTED}|[^\s"'])*+|-\S*+)"""
 _SHELL = r"\b(?:ba|da|z)?sh\s+-[a-z]*c\s+"
@@ -20,7 +20,7 @@ _BEGINS = (
     rf"""(?:^|[;&|(){{}}\n`]|\b(?:then|do|else|time|{_AS_ANOTHER})\s|{_SHELL}["'])"""
     r"\s*(?:\w+=[^\s;&|]*\s+)*(?:[\w.~/-]{0,200}/)?"
 )
-# Not run by a shell: the character behind a backslash, a comment, a quoted text, unless it is another shell's line.
+# What a shell does not run: an escaped character, a comment, quoted text, unless it is the command line of `sh -c`.
 _NOT_RUN = rf"""(?s)\\.|(?<!\S)#[^\n]*|({_SHELL})?("(?:[^"\\]|\\.)*+"|'[^']*+')"""
 _ARGUMENTS = rf"""((?:{_QUOTED}|[^;&|\n"'])*+)"""
 _COMMAND = rf"""{_BEGINS}git(?:{_OPTION})*\s+(commit|push)(?=[\s;&|)"']|$){_ARGUMENTS}"""
@@ -38,7 +38,7 @@ _PUSHED = r"(?m)^\s*(?:[+*=-]\s+)?(?:[0-9a-f]{4,64}\.{2,3}([0-9a-f]{4,64})|\[new
 
 
 class GitAction:
-    """`type` is an observation type."""
+    """A commit or a push. `type` is an observation type."""
 
     __slots__ = ("metadata", "type")
 
@@ -47,10 +47,10 @@ class GitAction:
 
 
 def read(command: str, output: str, *, succeeded: bool) -> GitAction | None:
-    """A commit or a push that happened; None for anything else.
+    """Return the commit or push that a command made, or None.
 
-    What git printed shows that it happened. When it printed nothing, an exit code of 0 is enough, unless the command
-    holds a here-document (`<<`), in which `git commit` may be just words, or succeeds whatever git did (`||`).
+    Git's output shows that it succeeded. Without output, exit code 0 is enough, unless the command has a here-document
+    (`<<`), in which `git commit` may be text, or succeeds whatever git did (`||`).
     """
     command = command[: limits.REDACTED_AT_ONCE]
     run = command if "<<" in command else re.sub(_NOT_RUN, _without_quoted, command)
@@ -72,7 +72,8 @@ def _without_quoted(match: re.Match[str]) -> str:
 
 
 def _has_effect(verb: str, arguments: str) -> bool:
-    """Quoted arguments do not count: a commit message may name a flag."""
+    """Whether the arguments have no option that makes it a dry run. Quoted arguments, such as a commit message, are
+    not searched."""
     return not re.search(_WITHOUT_EFFECT[verb], re.sub(_QUOTED, "''", arguments))
 
 

@@ -1,6 +1,7 @@
-"""Hints as a session is told them: commands that can be run here, as they are typed here, and how their last run ended.
+"""Select the hints for the digest: commands that can be run here, as they are typed here, and how their last run ended.
 
-What a person or an agent set is told as it is. What `scan` or learning set is told only where it can be run.
+Hints that a user or an agent set are told unchanged. Those that `scan` or learning set are told only where they can be
+run.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -13,10 +14,9 @@ import shutil
 from nudge import limits
 from nudge.clock import ago, last_time
 from nudge.history.availability import as_typed, can_run, is_known, names_other_clone
-from nudge.history.facts import outcome_of
 from nudge.history.failed_tests import find_failed
 from nudge.history.offers import is_recent, is_usable
-from nudge.history.problems import MODULE, PATH, PROGRAM
+from nudge.history.problems import MODULE, PATH, PROGRAM, outcome_of
 from nudge.history.sessions import JOB_PROGRAMS
 from nudge.history.shell import split_commands
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from nudge.history.event import Connection
     from nudge.history.offers import Offer
-    from nudge.history.shell import Simple
+    from nudge.history.shell import SimpleCommand
 
 SCANNED, GUESSED, LEARNED = _TOOLS = ("scanned", "guessed", "learned")
-"""Where a hint comes from that nobody set."""
+"""Origins of hints that no user or agent set."""
 
-# What names each job that an unused hint is told for: targets, scripts and programs.
+# The targets, scripts and programs of each job for which an unused hint is told.
 _JOB_WORDS = {
     "test": frozenset(
         (
@@ -51,15 +51,15 @@ _TASK_RUNNERS = frozenset(
     )
 )
 
-_PASSED_OVER = 2  # sessions that ran commands and not the obvious one, after which it is not told
+_PASSED_OVER = 2  # sessions that ran commands, but not the obvious one, after which it is not told
 
 
-# Which
+# Selection
 
 
 def drop_unused(hints: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what scan made and nobody used, unless it is for tests, builds or lint: the rest is looked up when it is
-    needed."""
+    """Drop the hints that scan made and nobody used, except for tests, builds and lint: agents look up the others when
+    they need them."""
     return [hint for hint in hints if not _is_scanned(hint) or hint.get("is_used") or _job(hint) in _JOB_WORDS]
 
 
@@ -72,8 +72,8 @@ def _job(hint: dict[str, Any]) -> str:
 
 
 def _is_obvious(hint: dict[str, Any]) -> bool:
-    """Whether an agent that sees the manifest types it anyway: `make test`, `npm run build`, `go test ./...`, or the
-    usual program of a language, where it is on PATH."""
+    """Whether an agent that sees the manifest types the command anyway: `make test`, `npm run build`, `go test ./...`,
+    or the usual program of a language, if it is on PATH."""
     commands = split_commands(hint["value"] or "") if _is_scanned(hint) else []
     if len(commands) != 1 or commands[0].variables or hint.get("is_stale") or "outcome" in hint:
         return False
@@ -84,7 +84,7 @@ def _is_obvious(hint: dict[str, Any]) -> bool:
 
 
 def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> list[dict[str, Any]]:
-    """Without what the offers tell already: their answers, guesses about a program that they name, and the obvious
+    """Drop the hints that the offers cover: their answers, guesses about a program that they name, and the obvious
     command of a manifest for a job that they are about."""
     answers = {offer.answer for offer in offers}
     programs = [offer for offer in offers if offer.fact.kind != PATH]
@@ -102,7 +102,7 @@ def drop_covered(hints: Iterable[dict[str, Any]], offers: Sequence[Offer]) -> li
 
 
 def drop_explained(offers: Iterable[Offer], hints: Iterable[dict[str, Any]]) -> list[Offer]:
-    """Without the offers whose answer is a hint that somebody set with a reason: that is told, and says why."""
+    """Drop the offers whose answer is a hint that somebody set with a reason: that hint is told, and says why."""
     explained = {hint["value"] for hint in hints if hint["reason"] and hint.get("origin") not in _TOOLS}
     return [offer for offer in offers if offer.answer not in explained]
 
@@ -110,7 +110,7 @@ def drop_explained(offers: Iterable[Offer], hints: Iterable[dict[str, Any]]) -> 
 def keep_runnable(
     hints: Iterable[dict[str, Any]], offers: Sequence[Offer], cwd: str | None, now: float
 ) -> list[dict[str, Any]]:
-    """The hints that can be run in a directory; `offers` say what fails there, and what to run in its place."""
+    """Return the hints that can be run in a directory; `offers` say what fails there, and what to run in its place."""
     usable = [offer for offer in offers if offer.fact.kind in (PROGRAM, MODULE) and is_usable(offer, cwd, now)]
     recent = (offer.answer for offer in offers if is_recent(offer, now))
     programs = frozenset(command.program for answer in recent for command in split_commands(answer))
@@ -121,7 +121,7 @@ def keep_runnable(
 def _command_here(
     hint: dict[str, Any], offers: Sequence[Offer], programs: frozenset[str], cwd: str | None
 ) -> str | None:
-    """A hint's command as it works here; None when it does not. `programs` ran here lately."""
+    """Return a hint's command as it works here; None when it does not. `programs` ran here recently."""
     value: str | None = hint["value"]
     origin = hint.get("origin")
     if value is None or origin not in _TOOLS:
@@ -144,16 +144,16 @@ def _is_learned_here(command: str, programs: frozenset[str], cwd: str) -> bool:
     return can_run(command, cwd, which) and not names_other_clone(command, cwd)
 
 
-# How they ended
+# Outcomes of runs
 
 
 def add_last_runs(
     connection: Connection, project: str, hints: Sequence[dict[str, Any]], now: float
 ) -> list[dict[str, Any]]:
-    """The hints, those whose last run failed behind the others and with an `outcome` that says so; `instead` is what
-    worked after it. Failed tests are
-    what a command for tests is run for: they are no failure of it. What scan made is told as it is when it worked
-    before, and not at all when its only run failed, or when it is obvious and several sessions ran other commands."""
+    """Add how the last run of each hint ended. A hint whose last run failed comes after the others, with the failure as
+    `outcome` and what worked after it as `instead`; failed tests are no failure of a test command. A hint that scan
+    made has no outcome if it worked before; it is dropped if its only run failed, or if it is obvious and several
+    sessions ran other commands."""
     runs = _Runs(connection, project, [hint["value"] for hint in hints if hint["value"]])
     rows = [row for hint in hints if (row := _with_outcome(connection, hint, runs, now))]
     return sorted(rows, key=lambda hint: "outcome" in hint)
@@ -201,7 +201,7 @@ class _Runs:
         ).fetchall()
 
     def count_sessions(self) -> int:
-        """How many sessions ran commands, whichever."""
+        """The number of sessions that ran any command."""
         sql = f"SELECT count(DISTINCT session_id) FROM ({_LATEST}) WHERE obs_type IN ('command', 'command_error')"
         return int(self._connection.execute(sql, (self._project, limits.TOLD_ROWS_READ)).fetchone()[0])
 
@@ -219,7 +219,7 @@ class _Runs:
 
 
 def _worked_instead(connection: Connection, job: str, runs: Sequence[_Run]) -> str | None:
-    """The first command for the same job that ended well after the failure, in its session."""
+    """Return the first command for the same job that succeeded after the failure, in its session."""
     for run in runs:
         rows = connection.execute(
             "SELECT content, metadata FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?)"
@@ -234,7 +234,7 @@ def _worked_instead(connection: Connection, job: str, runs: Sequence[_Run]) -> s
 
 
 def _invocation_for(job: str, line: str) -> str | None:
-    """The command of a line that does a job, as it was run but for its pipes; None when it does another one."""
+    """Return the command of a line that does a job, without its pipes; None when the line does another job."""
     commands = split_commands(line)
     wanted = _JOB_WORDS.get(job, frozenset())
     if not commands or commands[0].variables or not all(command.piped for command in commands[:-1]):
@@ -247,8 +247,8 @@ def _invocation_for(job: str, line: str) -> str | None:
     return text if len(text) <= limits.MAX_TOLD_COMMAND and names & wanted else None
 
 
-def _runs_first(commands: list[Simple], wanted: Simple) -> bool:
-    """Whether a line runs the wanted command, with whichever arguments, and pipes at most what it prints."""
+def _runs_first(commands: list[SimpleCommand], wanted: SimpleCommand) -> bool:
+    """Whether a line runs the wanted command first, with any arguments, and otherwise only pipes its output."""
     if not commands or not all(command.piped for command in commands[:-1]):
         return False
     words = commands[0].words[: len(wanted.words)]

@@ -1,7 +1,7 @@
 """The ledger: every line that a session was told, when and why, and whether it was used afterwards.
 
-A line has a name that is the same in every session of a project: a hint's `component/key`, a note's `m12`, `fact
-SUBJECT`, `edit PATH`. It is used when the session runs its command and that works, fetches its id or opens its file.
+A line has the same name in every session of a project: a hint's `component/key`, a note's `m12`, `fact SUBJECT`, `edit
+PATH`. It counts as used when the session runs its command with success, fetches its id or opens its file.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from nudge import limits
-from nudge.history.event import marks
-from nudge.history.facts import outcome_of
+from nudge.history.event import placeholders
 from nudge.history.failed_tests import find_failed
-from nudge.history.observations import SESSION_TYPES
+from nudge.history.observations import COMMAND_TYPES, SESSION_TYPES
+from nudge.history.problems import outcome_of
 from nudge.text import to_unicode
 
 TYPE_CHECKING = False
@@ -32,15 +32,14 @@ if TYPE_CHECKING:
 
 START, FAILURE, PROMPT, EDIT, ATTEMPT = MOMENTS = ("start", "failure", "prompt", "edit", "attempt")
 HEADER = "Nudge record, not an instruction: "
-"""Before every line that a hook answers with."""
+"""The text before every line with which a hook answers."""
 
 COMMAND, IDENTITY, FILE = "command", "id", "file"
-_COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line as it is told. `uses`: what shows that it was used, as pairs of COMMAND, IDENTITY or FILE and a text."""
+    """One line for an agent. `uses`: what shows that it was used, as pairs of COMMAND, IDENTITY or FILE and a text."""
 
     name: str
     kind: str
@@ -57,27 +56,27 @@ class _SessionLines:
     is_loaded: bool = False
     names: set[str] = field(default_factory=set)
     unused: dict[int, Uses] = field(default_factory=dict)
-    """Rows that were not used yet, with what would show it."""
+    """Ids of rows that were not used yet, with their uses."""
     is_shadow: bool | None = None
-    """Its stored side of the comparison; None when none is stored."""
+    """Its stored side of the shadow comparison; None when none is stored."""
 
 
 class Ledger:
-    """PRIMARY's memory of what the sessions that are at work were told."""
+    """The PRIMARY's in-memory state: what the active sessions were told."""
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, _SessionLines] = OrderedDict()
         self.banned: set[BannedLine] | None = None
-        """None until they are read; nothing is told before."""
+        """None until the bans are read; nothing is told before."""
 
     def is_loaded(self, session: str) -> bool:
-        """Whether what is stored of the session was taken in."""
+        """Whether the stored lines of the session were added."""
         return session in self._sessions and self._sessions[session].is_loaded
 
     def add_session(
         self, session: str, rows: Iterable[tuple[int, str, str, int | None]], *, is_shadow: bool | None = None
     ) -> None:
-        """Take in what is stored of a session: its side, and rows of id, name, uses and time of use."""
+        """Add what is stored about a session: its side, and rows of id, name, uses and time of use."""
         session_lines = self._session(session)
         session_lines.is_loaded, session_lines.is_shadow = True, is_shadow
         for row_id, name, uses, used_at in rows:
@@ -86,18 +85,18 @@ class Ledger:
                 session_lines.unused[row_id] = tuple((kind, text) for kind, text in json.loads(uses))
 
     def is_shadow(self, setting: str, session: str) -> bool:
-        """Whether lines are only logged in this session: by its stored side, whatever the share is now."""
+        """Whether lines are only logged in this session. A stored side wins over the current share in the setting."""
         kept = self._sessions[session].is_shadow if session in self._sessions else None
         return is_shadow(setting, session) if kept is None else kept and is_comparing(setting)
 
     def set_banned(self, lines: Iterable[BannedLine], never: bool) -> None:
-        """Ban lines from now on, or allow them again; what is not read yet will say so itself."""
+        """Ban lines from now on, or allow them again. Does nothing before the bans are read from the table."""
         if self.banned is not None:
             self.banned = self.banned.union(lines) if never else self.banned.difference(lines)
 
     def claim(self, session: str, project: str | None, lines: Sequence[Line], *, again: bool = False) -> list[Line]:
-        """Those of the lines that nobody banned in the project and the session was not told yet, or may be told again;
-        they count as told from now on. None before the bans are read."""
+        """Return the lines to tell, and count them as told: those that are not banned in the project and, unless
+        `again`, were not told to the session before. Returns none before the bans are read."""
         if self.banned is None:
             return []
         session_lines = self._session(session)
@@ -113,7 +112,7 @@ class Ledger:
         session_lines.names.update(line.name for line in lines)
 
     def take_used(self, session: str, event: Mapping[str, Any]) -> list[int]:
-        """The ids of rows that an event shows to be used, each once."""
+        """Return the ids of the rows that an event shows to be used, each once."""
         unused = self._session(session).unused
         used = [row_id for row_id, uses in unused.items() if any(_shows(event, *use) for use in uses)]
         for row_id in used:
@@ -128,11 +127,11 @@ class Ledger:
         return session_lines
 
 
-# Whether to tell
+# The setting and the shadow comparison
 
 
 def bucket(session: str) -> int:
-    """A number from 0 to 99 that is always the same for a session."""
+    """Return a number from 0 to 99 that is always the same for a session."""
     return crc32(session.encode("utf-8", "replace")) % 100
 
 
@@ -141,7 +140,7 @@ def is_silent(setting: str) -> bool:
 
 
 def is_comparing(setting: str) -> bool:
-    """Whether some sessions are told nothing; `setting` is `1`, `0`, or `shadow:20%`."""
+    """Whether a share of the sessions is told nothing, for comparison; `setting` is `1`, `0`, or `shadow:20%`."""
     return setting.startswith("shadow:")
 
 
@@ -156,7 +155,7 @@ def is_shadow(setting: str, session: str) -> bool:
 
 def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
     """Whether an event runs a command, fetches an id or opens a file."""
-    content, is_command = str(event.get("content") or ""), event.get("type") in _COMMANDS
+    content, is_command = str(event.get("content") or ""), event.get("type") in COMMAND_TYPES
     if kind == COMMAND:
         return is_command and _runs(content, text) and _has_worked(event)
     if kind == IDENTITY:
@@ -166,20 +165,20 @@ def _shows(event: Mapping[str, Any], kind: str, text: str) -> bool:
 
 
 def _is_path(path: str, text: str) -> bool:
-    """Whether a path is the one in a line, which may be told from the top of the clone."""
+    """Whether a path is the one in a line, which may be relative to the top of the clone."""
     relative = text.removeprefix("./")
     return path == text or (bool(relative) and not relative.startswith("/") and path.endswith(f"/{relative}"))
 
 
 def _runs(content: str, command: str) -> bool:
-    """Whether a command line has the words of a command, one after the other."""
+    """Whether a command line has the words of a command in a row."""
     words, wanted = content.split(), command.split()
     return bool(wanted) and any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
 
 
 def _has_worked(event: Mapping[str, Any]) -> bool:
-    """Whether a command did what it is for; a test runner does that when tests fail, too. One that ended well only
-    because of a pipe did not."""
+    """Whether a command worked; a test runner works also when tests fail. A success only because of a pipe does not
+    count."""
     outcome = outcome_of(event, 0)
     if outcome is None:
         return False
@@ -187,7 +186,7 @@ def _has_worked(event: Mapping[str, Any]) -> bool:
 
 
 def _names(identity: str) -> set[str]:
-    """How an id may be written: `#412` and `412`, `m12` and `12`."""
+    """The forms of an id: `#412` and `412`, `m12` and `12`."""
     return {identity, identity.removeprefix("#"), identity.removeprefix("m")}
 
 
@@ -219,7 +218,7 @@ def store(
     is_shadow: bool,
 ) -> list[int]:
     """Store lines that were told, or in a shadow session would have been; return the ids of their rows. Without a
-    project they belong to that of the session."""
+    project, they are stored under that of the session."""
     return [
         int(
             connection.execute(
@@ -243,8 +242,8 @@ def load_session(connection: Connection, session: str) -> list[tuple[int, str, s
 
 
 def store_side(connection: Connection, session: str, is_shadow: bool, timestamp: float) -> None:
-    """Remember that the session takes part in the comparison, and on which side; a later change of the share leaves it
-    there."""
+    """Store that the session takes part in the comparison, and on which side; a later change of the share does not
+    change it."""
     connection.execute("INSERT OR IGNORE INTO coins VALUES (?, ?, ?)", (session, int(is_shadow), int(timestamp)))
 
 
@@ -254,13 +253,13 @@ def load_side(connection: Connection, session: str) -> bool | None:
 
 
 def is_shadow_in_history(connection: Connection, setting: str, session: str) -> bool:
-    """`Ledger.is_shadow` where there is no ledger in memory."""
+    """`Ledger.is_shadow` for a process without a `Ledger`."""
     kept = load_side(connection, session) if is_comparing(setting) else False
     return is_shadow(setting, session) if kept is None else kept
 
 
 def ban(connection: Connection, project: str | None, name: str, timestamp: float) -> list[BannedLine]:
-    """Never tell a line again in a project, or without one in all in which it was told; return what is banned now."""
+    """Ban a line in a project, or without one in all projects in which it was told; return the banned lines."""
     lines = _lines_named(connection, "told", project, name)
     connection.executemany(
         "INSERT OR REPLACE INTO banned_lines VALUES (?, ?, ?)", [(*line, int(timestamp)) for line in lines]
@@ -269,7 +268,7 @@ def ban(connection: Connection, project: str | None, name: str, timestamp: float
 
 
 def unban(connection: Connection, project: str | None, name: str) -> list[BannedLine]:
-    """Let a line be told again; return what was banned."""
+    """Allow a line again; return the lines that were banned."""
     lines = _lines_named(connection, "banned_lines", project, name)
     connection.executemany("DELETE FROM banned_lines WHERE project = ? AND name = ?", lines)
     return lines
@@ -285,7 +284,7 @@ def load_banned(connection: Connection) -> set[BannedLine]:
 
 
 def never_used(connection: Connection, project: str | None, names: Iterable[str]) -> set[str]:
-    """Those of the lines that were told at several starts in the project lately, and used after none."""
+    """Return the names of lines that were told at several recent starts in the project and never used."""
     unused = set()
     for name in names:
         told_count, used_count = connection.execute(
@@ -299,7 +298,7 @@ def never_used(connection: Connection, project: str | None, names: Iterable[str]
 
 
 def count_told_sessions(connection: Connection, project: str, name: str) -> int:
-    """How many sessions of a project were told a line at their start."""
+    """Return how many sessions of a project were told a line at their start."""
     row = connection.execute(
         "SELECT count(DISTINCT session_id) FROM told WHERE name = ? AND project = ? AND moment = ? AND is_shadow = 0",
         (name, project, START),
@@ -308,18 +307,18 @@ def count_told_sessions(connection: Connection, project: str, name: str) -> int:
 
 
 def mark_used(connection: Connection, ids: Sequence[int], timestamp: float) -> None:
-    sql = f"UPDATE told SET used_at = ? WHERE id IN ({marks(ids)})"
+    sql = f"UPDATE told SET used_at = ? WHERE id IN ({placeholders(ids)})"
     connection.execute(sql, (int(timestamp), *ids))
 
 
-# For people
+# Reports for users
 
 _WEEK = 7 * 86_400
 _COLUMNS = ("id", "timestamp", "session_id", "moment", "kind", "name", "text", "reason", "is_shadow", "used_at")
 
 
 def latest(connection: Connection, project: str | None, hidden: Iterable[str], limit: int) -> list[dict[str, Any]]:
-    """The lines that were told last, newest first, with the project of their session."""
+    """Return the latest lines, newest first, with the project of their session."""
     condition, values = _visible(project, hidden)
     rows = connection.execute(
         f"SELECT {', '.join(f't.{name}' for name in _COLUMNS)}, s.project FROM told AS t"
@@ -332,7 +331,7 @@ def latest(connection: Connection, project: str | None, hidden: Iterable[str], l
 
 
 def find_line(connection: Connection, project: str | None, line: str) -> tuple[str | None, str]:
-    """Project and name of a line that may be given by the number of a row, which says both."""
+    """Return project and name of a line. A line given by the number of its row has both there."""
     number = line.removeprefix("#")
     if not number.isdecimal() or len(number) > limits.MAX_ROW_DIGITS:
         return project, line
@@ -341,8 +340,8 @@ def find_line(connection: Connection, project: str | None, line: str) -> tuple[s
 
 
 def weeks(connection: Connection, project: str | None, hidden: Iterable[str], now: float) -> list[dict[str, Any]]:
-    """Counts for each of the last weeks in which anything was told, oldest first; `week` is its first second. A failure
-    is spared when its fact was told at the start and used, and the session did not meet the failure all the same."""
+    """Return counts for each of the last weeks with any line, oldest first; `week` is its first second. A failure is
+    `spared` when its fact was told at the start and used, and the session did not have the failure anyway."""
     condition, values = _visible(project, hidden)
     # Facts with the same answer are one line at a start and several when they are met: the first use is the answer.
     met = (
@@ -363,22 +362,23 @@ def weeks(connection: Connection, project: str | None, hidden: Iterable[str], no
 def shadow_counts(
     connection: Connection, project: str | None, hidden: Iterable[str], since: float, *, is_shadow: bool
 ) -> list[tuple[int, int]]:
-    """Failures and commands of each session on one side of the comparison. One in which something was asked or done and
-    no command was run counts, too; one that began before `since` may have lost some of its commands and does not."""
+    """Return the numbers of failures and of commands of each session on one side of the comparison. A session with
+    other actions but no command counts; one that began before `since` does not, as some of its commands may be
+    deleted."""
     condition, values = _visible(project, hidden)
     rows = connection.execute(
-        f"SELECT sum(o.obs_type = 'command_error'), sum(o.obs_type IN ({marks(_COMMANDS)}))"
+        f"SELECT sum(o.obs_type = 'command_error'), sum(o.obs_type IN ({placeholders(COMMAND_TYPES)}))"
         " FROM coins AS c JOIN sessions AS s ON s.id = c.session_id JOIN observations AS o ON o.session_id = s.id"
-        f" WHERE c.is_shadow = ? AND c.timestamp >= ? AND {condition} AND o.obs_type NOT IN ({marks(SESSION_TYPES)})"
-        " GROUP BY s.id",
-        (*_COMMANDS, int(is_shadow), int(since), *values, *SESSION_TYPES),
+        f" WHERE c.is_shadow = ? AND c.timestamp >= ? AND {condition}"
+        f" AND o.obs_type NOT IN ({placeholders(SESSION_TYPES)}) GROUP BY s.id",
+        (*COMMAND_TYPES, int(is_shadow), int(since), *values, *SESSION_TYPES),
     )
     return [(row[0], row[1]) for row in rows]
 
 
 def _visible(project: str | None, hidden: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """A condition on the table `s`, and its values."""
+    """Return a condition on the table `s`, and its values."""
     names = tuple(hidden)
     if project is not None:
         return "s.project = ?", (project,)
-    return f"(s.project IS NULL OR s.project NOT IN ({marks(names)}))", names
+    return f"(s.project IS NULL OR s.project NOT IN ({placeholders(names)}))", names

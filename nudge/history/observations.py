@@ -1,8 +1,8 @@
-"""Observation types: how long each is kept, how much it weighs, and which tool calls become one.
+"""Observation types, and the observation that each tool call becomes.
 
-A new type is a line in TYPES and, when it comes from a tool, a function here. Tools come as kinds, under the names that
-`clients` translates to. What was asked for and how it ended is kept: never the text of a file or the output of a tool,
-except the two ends of an error.
+To add a type, add a line to TYPES and, if it comes from a tool, a function to `_READERS`, whose keys are the tool kinds
+that `clients` translates to. An observation keeps what was asked for and how it ended, never the text of a file or the
+output of a tool, except the two ends of an error. Hooks load this module: patterns are imported late.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PATCH_HEADER = r"(?m)^\s*\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$"
 _CAUSE = r"\w(?:Error|Exception)\b|(?i:\b(?:error|fatal|panic)\b[:\[ ])|(?i:\b(?:not found|no such|cannot|undefined)\b)"
-# In the output of a command whose exit code is not known or is that of a pipe's last command: it failed all the same.
+# Texts that show a failure in the output of a command whose exit code is not known or is that of another one in a pipe.
 _FAILURE_MARKS = (
     "No module named ",
     "ommand not found",
@@ -44,8 +44,8 @@ PATH_NAMES = ("file_path", "notebook_path", "path")
 
 
 class ObservationType:
-    """`days`: how long it is kept by default. `recent`: its weight in recent context. `changes_file`: what session
-    summaries list. `is_action`: something that the agent did. `of_session`: belongs to no prompt."""
+    """`days`: how long it is kept by default. `recent`: its weight in recent context. `changes_file`: whether session
+    summaries list its file. `is_action`: whether the agent did it. `of_session`: whether it belongs to no prompt."""
 
     __slots__ = ("changes_file", "days", "is_action", "of_session", "recent")
 
@@ -83,6 +83,8 @@ TYPES = {
     "tool_other": ObservationType(),
 }
 FAILURE = "command_error"
+COMMAND_TYPES = ("command", FAILURE, "git_commit", "git_push")
+"""Types whose content is a command line."""
 FILE_CHANGES = tuple(name for name, kind in TYPES.items() if kind.changes_file)
 SESSION_TYPES = tuple(name for name, kind in TYPES.items() if kind.of_session)
 NOT_ACTIONS = tuple(name for name, kind in TYPES.items() if not kind.is_action)
@@ -90,7 +92,7 @@ RETENTION_DAYS = {name: kind.days for name, kind in TYPES.items()}
 
 
 class Observation:
-    """What a hook event says, before it belongs to a session."""
+    """The content of a hook event, before `extract` adds the session."""
 
     __slots__ = ("content", "metadata", "path", "type")
 
@@ -119,7 +121,7 @@ class ToolCall:
         return next((text for name in names if (text := text_of(self.arguments, name))), "")
 
     def path(self, *names: str) -> str | None:
-        """The path in an argument, absolute and without `..`: one file has one name."""
+        """The path in the first of these arguments that is given, absolute and normalized: one file has one name."""
         given = self.argument(*names)
         return os.path.normpath(os.path.join(self.cwd, given))[: limits.MAX_PATH_CHARS] if given else None
 
@@ -127,7 +129,7 @@ class ToolCall:
         return self.response.get(name) if isinstance(self.response, dict) else None
 
     def output(self) -> str:
-        """What it printed; read for exit codes and commits, never kept."""
+        """The text that it printed; it is searched for failures and commits, and never stored."""
         if isinstance(self.response, str):
             return self.response
         return "\n".join(
@@ -149,7 +151,7 @@ def read_tool_call(payload: Mapping[str, Any], *, failed: bool) -> Observation:
     call = ToolCall(payload, failed=failed)
     observation = _READERS.get(call.kind, _read_other)(call)
     if call.error is not None and observation.type in _FILE_TYPES:
-        observation.type = "tool_other"  # the file was not read or changed: this is no part of its history
+        observation.type = "tool_other"  # the file was not read or changed: keep this out of its history
     _add_outcome(call, observation.metadata)
     return observation
 
@@ -165,7 +167,7 @@ def _add_outcome(call: ToolCall, metadata: dict[str, Any]) -> None:
 
 
 def _add_error(error: str, metadata: dict[str, Any]) -> None:
-    """Both ends of an error, and the first line that names its cause when that is in neither."""
+    """Add both ends of the error, and as `cause` the first line that names one, if it is in neither end."""
     metadata["error"] = redact_ends(error, limits.MAX_ERROR_CHARS)
     if len(error) > limits.MAX_ERROR_CHARS:
         import re
@@ -188,24 +190,24 @@ def _read_command(call: ToolCall) -> Observation:
         metadata["description"] = redact_start(description, limits.MAX_LABEL_CHARS)
     content = redact_start(command, limits.MAX_COMMAND_CHARS)
     printed = call.output() if call.error is None else call.error
-    by_git = _read_git(command, printed, succeeded=code == 0)
+    git_action = _read_git(command, printed, succeeded=code == 0)
     if call.error is not None or code:
         if call.error is None:
             _add_error(printed, metadata)
         metadata["command"] = content
-        if by_git and "subject" in by_git.metadata:  # committed, then something behind it failed
-            metadata |= by_git.metadata
+        if git_action and "subject" in git_action.metadata:  # the commit succeeded, a later command of the line failed
+            metadata |= git_action.metadata
         return Observation(FAILURE, content, metadata=metadata)
-    if by_git:
-        return Observation(by_git.type, content, metadata=metadata | by_git.metadata)
+    if git_action:
+        return Observation(git_action.type, content, metadata=metadata | git_action.metadata)
     if (code is None or "|" in command) and _shows_failure(printed):
         _add_error(printed, metadata)
     return Observation("command", content, metadata=metadata)
 
 
 def _shows_failure(printed: str) -> bool:
-    """Whether what a command printed names something missing or a test that failed. `1 failed, 2 passed` is all that is
-    left of a report behind `tail -1`."""
+    """Whether the output of a command names something missing or a failed test. Of a report that is piped to `tail -1`,
+    only `1 failed, 2 passed` is left."""
     if any(mark in printed for mark in _FAILURE_MARKS):
         return True
     before = [text.split()[-1:] for text in printed[-limits.MAX_LABEL_CHARS :].split(" failed")[:-1]]
@@ -221,7 +223,7 @@ def _read_git(command: str, printed: str, *, succeeded: bool) -> git.GitAction |
 
 
 def command_line(call: ToolCall) -> str:
-    """The command as one line. Some clients pass a list of words, or a shell with the line as its last word."""
+    """The command as one line. Some clients pass a list of words, or a shell with the line as its last argument."""
     words = call.arguments.get("command")
     if not isinstance(words, list):
         return call.argument("command")
@@ -230,8 +232,8 @@ def command_line(call: ToolCall) -> str:
 
 
 def _exit_code(call: ToolCall) -> int | None:
-    """None when it is not known: not every client reports it, and a command may be interrupted or go on in the
-    background."""
+    """The exit code, or None when it is not known: not every client reports it, and a command may be interrupted or
+    continue in the background."""
     if call.error is not None:
         import re  # late: 7 ms, which most events do not need
 
@@ -240,7 +242,7 @@ def _exit_code(call: ToolCall) -> int | None:
     for name in ("exit_code", "exitCode"):
         if type(code := call.returned(name)) is int:
             return code
-    # A reported success ended with 0, unless the client read the code in another way (`grep` without a match).
+    # A success has exit code 0, unless the client interpreted another code as one (`grep` without a match).
     unclear = any(call.returned(name) for name in ("interrupted", "backgroundTaskId", "returnCodeInterpretation"))
     return 0 if isinstance(call.returned("stdout"), str) and not unclear else None
 
@@ -265,9 +267,9 @@ def _read_file_write(call: ToolCall) -> Observation:
 
 
 def _read_file_edit(call: ToolCall) -> Observation:
-    marks = [line[:1] for line in _patch_lines(call.returned("structuredPatch"))]
+    signs = [line[:1] for line in _patch_lines(call.returned("structuredPatch"))]
     return _file_observation(
-        "file_edit", call, {"added": marks.count("+"), "removed": marks.count("-")} if marks else {}
+        "file_edit", call, {"added": signs.count("+"), "removed": signs.count("-")} if signs else {}
     )
 
 
@@ -283,7 +285,7 @@ def _file_observation(type: str, call: ToolCall, metadata: dict[str, Any]) -> Ob
 
 
 def _read_patch(call: ToolCall) -> Observation:
-    """A patch that names its files in headers. The content lists all of them, so that a search finds each."""
+    """A patch with its files in headers. The content lists all of them, so that a search finds each."""
     changes = patched_files(call)
     files = _first_files(dict.fromkeys(os.path.normpath(os.path.join(call.cwd, name)) for _, name in changes))
     if not files:
@@ -294,7 +296,7 @@ def _read_patch(call: ToolCall) -> Observation:
 
 
 def _first_files(files: Iterable[str]) -> list[str]:
-    """As many as one observation has room for."""
+    """The first files, as many as fit into one observation."""
     kept: list[str] = []
     for path in files:
         if (
@@ -307,7 +309,7 @@ def _first_files(files: Iterable[str]) -> list[str]:
 
 
 def patched_files(call: ToolCall) -> list[tuple[str, str]]:
-    """What a patch does (`Add File`, `Update File`...), and to which file."""
+    """The changes of a patch as pairs of action (`Add File`, `Update File`...) and file."""
     import re
 
     return re.findall(_PATCH_HEADER, command_line(call) or call.argument("patch"))
@@ -317,7 +319,7 @@ def patched_files(call: ToolCall) -> list[tuple[str, str]]:
 
 
 def _read_search(call: ToolCall) -> Observation:
-    """Has no `file_path`: two searches of one directory are different observations."""
+    """Without a `file_path`: two searches of one directory are different observations."""
     pattern = redact_start(call.argument("pattern", "query"), limits.MAX_COMMAND_CHARS)
     place = call.path("path")
     content = " in ".join(filter(None, (pattern, place))) or call.name
@@ -340,7 +342,7 @@ def _read_task(call: ToolCall) -> Observation:
 
 
 def _read_web_fetch(call: ToolCall) -> Observation:
-    """Some clients have the address inside the prompt."""
+    """Some clients pass the URL inside the prompt."""
     return Observation("web_fetch", redact_start(call.argument("url", "prompt"), limits.MAX_COMMAND_CHARS) or call.name)
 
 
@@ -382,7 +384,7 @@ def _describe(name: str, arguments: Mapping[str, Any]) -> str:
 def _short_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     names = list(arguments)[: limits.MAX_ARGUMENTS]
     short = {redact_start(name, limits.MAX_NAME_CHARS): _short_value(arguments[name]) for name in names}
-    ids = arguments.get("ids")  # what an agent looked at shows which lines it used
+    ids = arguments.get("ids")  # the ledger reads here which of its lines an agent looked up
     if isinstance(ids, list) and 0 < len(ids) <= limits.MAX_ARGUMENT_IDS and all(type(one) is int for one in ids):
         short["ids"] = " ".join(map(str, ids))[: limits.MAX_ARGUMENT_CHARS]
     return short

@@ -1,4 +1,5 @@
-"""A fact with its best answer, and the words in which it is told: after the failure, and at a session's start."""
+"""Facts and offers: what does not work in a project, its best answer, and the text that tells it, after the failure or
+at a session's start."""
 
 from __future__ import annotations
 
@@ -8,10 +9,9 @@ from dataclasses import dataclass, field, replace
 from nudge import limits
 from nudge.clock import last_time
 from nudge.history import availability
-from nudge.history.calls import is_install
 from nudge.history.failed_tests import JEST, MOCHA, PYTEST, RSPEC, VITEST
 from nudge.history.problems import CALL, MODULE, PATH, PROGRAM, TARGET, is_same_tool
-from nudge.history.shell import split_commands
+from nudge.history.shell import is_install, split_commands
 from nudge.text import quote
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ Key = tuple[str, str]
 INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 """Kinds of facts about a whole command."""
 
-_RARE = 12  # sessions in which the answer ran, for each in which something failed before it
+_RARE = 12  # sessions in which the answer ran, for each session with the failure
 TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
 
 
@@ -72,11 +72,11 @@ class Offer:
     also: tuple[str, ...] = ()
     """Other subjects that have the same answer."""
     ran: tuple[int, float] = (0, 0.0)
-    """In how many sessions the answer ran, whether or not something failed before it, and when last."""
+    """In how many sessions the answer ran, with or without the failure, and when last."""
 
     def text(self, now: float) -> str:
-        """The answer to a failure in one line, without a command that is cut: a longer offer is told without its error,
-        or not at all."""
+        """One line to answer a failure; empty when a command would have to be cut. A line that is too long is told
+        without its error."""
         if self._is_too_long:
             return ""
         worked = f"what worked in {_sessions(len(self.support.sessions))}, {last_time(now - self.support.timestamp)}"
@@ -85,7 +85,8 @@ class Offer:
         return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {worked}"
 
     def start_text(self, now: float) -> str:
-        """The same for a session that did not fail: what it costs to try it, and what to run."""
+        """One line for a session that has not failed: what fails, how often it did, and what to run; empty when a
+        command would have to be cut."""
         if self._is_too_long:
             return ""
         number, last = len(self.support.sessions), max(self.support.timestamp, self.ran[1])
@@ -97,8 +98,8 @@ class Offer:
         return whole if len(whole) <= limits.MAX_TOLD_CHARS else f"{self._failed}; {works}"
 
     def is_rarely_met(self, count_told: Callable[[str], int]) -> bool:
-        """Whether nearly every session runs what works without being told. `count_told` returns how many were told of a
-        subject."""
+        """Whether nearly every session runs the answer without being told. `count_told` returns how many sessions were
+        told about a subject."""
         most = _RARE * len(self.support.sessions)
         return self.ran[0] > most and self.ran[0] - count_told(self.fact.subject) > most
 
@@ -108,7 +109,7 @@ class Offer:
 
     @property
     def _verb(self) -> str:
-        """What the answer does; an install is run before what fails, not in its place."""
+        """What the answer does; an install runs before what fails, not in place of it."""
         if self.fact.kind == PATH:
             return "does"
         if not self.fact.runs_tool(self.answer) or any(map(is_install, split_commands(self.answer))):
@@ -139,7 +140,7 @@ class Offer:
         return " and ".join(quote(text, limits.MAX_TOLD_COMMAND) for text in (self.fact.subject, *self.also))
 
     def joined(self, other: Offer) -> Offer:
-        """This offer with the subject of another that has the same answer, if there is room for it."""
+        """This offer with the subject of another that has the same answer, if it fits."""
         both = (*self.also, other.fact.subject)
         if sum(map(len, (self.fact.subject, *both))) > limits.MAX_TOLD_COMMAND:
             return self
@@ -153,7 +154,8 @@ def _sessions(number: int) -> str:
 
 
 def is_usable(offer: Offer, cwd: str | None, now: float) -> bool:
-    """Whether the answer exists here, and what it replaces does not; paths in another clone are never told."""
+    """Whether the answer exists in `cwd` and what it replaces does not. An answer with a path in another clone is not
+    usable."""
     if cwd is None or not availability.is_known(cwd):
         return True
     if availability.names_other_clone(offer.answer, cwd):
@@ -172,6 +174,6 @@ def is_usable(offer: Offer, cwd: str | None, now: float) -> bool:
 
 
 def is_recent(offer: Offer, now: float) -> bool:
-    """Whether the answer ran here lately: then its program is on the PATH of the sessions, whichever PATH this process
-    has."""
+    """Whether the answer ran here recently: then its program is on the PATH of the sessions, if not on the PATH of this
+    process."""
     return now - max(offer.support.timestamp, offer.ran[1]) <= limits.TRUSTED_RUN_SECONDS

@@ -1,8 +1,8 @@
-"""Whether the outcome of a command is what somebody predicted in words: "`make test` passes", "test_login still fails".
+"""Judge a prediction in words by the outcome of a command: "`make test` passes", "test_login still fails".
 
-A prediction is about a command when it quotes it, has its words in a row, or names a test that the command runs by its
-name. What is unclear says nothing: two expectations in one sentence, a pipe or `||` that hides the exit code, a command
-with a secret.
+A prediction is about a command if it quotes the command, has its words in a row, or names a test that the command runs
+by name. Unclear cases are not judged: two expectations in one sentence, a pipe or `||` that hides the exit code, a
+command with a secret.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nudge.history.shell import Simple, split_commands, succeeded_commands
+from nudge.history.shell import SimpleCommand, split_commands, succeeded_commands
 
 _REDACTED = "[REDACTED"
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|(?<!\w)'([^'\n]+)'(?!\w)")
 _TEST_NAME = re.compile(r"(?<![\w/])(?:[\w./-]+::[\w:\[\]-]+|test_\w+|[\w./-]*test[\w./-]*\.\w+)")
 _PUNCTUATION = ".,;:!?()[]{}\"'`"
-# Tools whose arguments choose what they look at. To all others an argument says what to do: `make test`, `make`.
+# Tools whose arguments select what they check. For all others an argument is a different job: `make test`, `make`.
 _RUNNERS = frozenset(
     (
         *("pytest", "py.test", "tox", "nox", "jest", "vitest", "mocha", "rspec", "phpunit", "ctest"),
@@ -33,30 +33,30 @@ _REACH = 3  # words before a verb in which a negation counts
 
 
 def judge(prediction: str, command: str, exit_code: int) -> bool | None:
-    """Whether the prediction came true with this command; None when that cannot be told."""
+    """Whether the prediction came true with this command; None when it is about another command, or unclear."""
     if _REDACTED in prediction or _REDACTED in command:
         return None
     expectation = _Expectation(prediction)
     if expectation.is_unclear:
         return None
-    for simple in _decided(split_commands(command), succeeded=exit_code == 0):
+    for simple in _conclusive(split_commands(command), succeeded=exit_code == 0):
         for predicted, is_quoted in _predicted(prediction, simple):
-            if (is_quoted or expectation.is_stated) and _says(predicted, simple, succeeded=exit_code == 0):
+            if (is_quoted or expectation.is_stated) and _decides(predicted, simple, succeeded=exit_code == 0):
                 return expectation.is_met(exit_code)
     return None
 
 
-def _decided(commands: list[Simple], *, succeeded: bool) -> Iterator[Simple]:
-    """The simple commands whose own outcome the exit code of the line tells."""
-    decided = succeeded_commands(commands)
+def _conclusive(commands: list[SimpleCommand], *, succeeded: bool) -> Iterator[SimpleCommand]:
+    """Yield the simple commands whose own outcome follows from the exit code of the line."""
+    candidates = succeeded_commands(commands)
     if succeeded:
-        yield from decided
-    elif decided and all(command.tool in ("cd", "export", "source") for command in commands[:-1]):
+        yield from candidates
+    elif candidates and all(command.tool in ("cd", "export", "source") for command in commands[:-1]):
         yield commands[-1]
 
 
 class _Expectation:
-    """How a prediction says that its command ends: well, unless it says something else."""
+    """The outcome that a prediction expects: success, unless it says something else."""
 
     def __init__(self, prediction: str) -> None:
         text = _QUOTED.sub(" ", prediction).casefold()
@@ -77,8 +77,8 @@ def _is_negated(text: str, match: re.Match[str]) -> bool:
     return any(word in _NEGATIONS or word.endswith(("n't", "n\u2019t")) for word in before)
 
 
-def _predicted(prediction: str, command: Simple) -> Iterator[tuple[Simple, bool]]:
-    """What a prediction may mean by this command, and whether it stands there in quotes."""
+def _predicted(prediction: str, command: SimpleCommand) -> Iterator[tuple[SimpleCommand, bool]]:
+    """Yield the commands that a prediction may mean, each with whether it is quoted there."""
     for match in _QUOTED.finditer(prediction):
         for quoted in split_commands(next(filter(None, match.groups()))):
             yield quoted, True
@@ -92,16 +92,16 @@ def _predicted(prediction: str, command: Simple) -> Iterator[tuple[Simple, bool]
                 break
             arguments.append(argument)
         if arguments or command.tool in _RUNNERS:
-            yield Simple((), (command.tool, *arguments)), False
+            yield SimpleCommand((), (command.tool, *arguments)), False
     for name in _TEST_NAME.findall(prediction):
         for argument in command.arguments:
             if argument == name or argument.endswith(f"::{name}"):
-                yield Simple((), (command.tool, argument)), False
+                yield SimpleCommand((), (command.tool, argument)), False
 
 
-def _says(predicted: Simple, command: Simple, *, succeeded: bool) -> bool:
-    """Whether a command that ended like this tells how the predicted one ends. Of a test run, one that covers more
-    tells it when it succeeds, and one that covers less when it fails."""
+def _decides(predicted: SimpleCommand, command: SimpleCommand, *, succeeded: bool) -> bool:
+    """Whether the outcome of a command decides that of the predicted one. A test run that covers more decides it by
+    success, one that covers less by failure."""
     if predicted.tool != command.tool:
         return False
     options, operands = _split_arguments(predicted)
@@ -117,8 +117,8 @@ def _says(predicted: Simple, command: Simple, *, succeeded: bool) -> bool:
     return covers_more if succeeded else covers_less
 
 
-def _split_arguments(command: Simple) -> tuple[set[str], set[str]]:
-    """Options, among them `make`'s variables, and the others."""
+def _split_arguments(command: SimpleCommand) -> tuple[set[str], set[str]]:
+    """Return the options, including the variables of `make`, and the other arguments."""
     arguments = set(command.arguments)
     options = {argument for argument in arguments if argument.startswith("-") or "=" in argument}
     return options, arguments - options

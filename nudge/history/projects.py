@@ -1,4 +1,4 @@
-"""Projects: known by the whole identity of their repository, shown by the shortest name that is theirs alone."""
+"""Projects: stored under the full identity of their repository, shown under the shortest name that is unique."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(connection: Connection, identity: str | None, clone: str | None = None) -> None:
-    """Make a project and its clone known, so that they can be looked up without reading all observations."""
+    """Store a project and its clone, so that they can be looked up without reading all observations."""
     if identity is not None:
         connection.execute("INSERT OR IGNORE INTO projects VALUES (?, ?)", (identity, project_name(identity)))
     if identity is not None and clone is not None:
@@ -25,20 +25,18 @@ def add(connection: Connection, identity: str | None, clone: str | None = None) 
 
 
 def paths_of(connection: Connection, path: str, identity: str | None, root: str | None) -> list[str]:
-    """A file's absolute paths in all clones and worktrees of its project. `root` is the top of the one in which `path`
-    is; without one, a clone that was there before is looked for."""
+    """Return a file's absolute paths in all clones and worktrees of its project. `root` is the top of the clone that
+    has `path`; without it, a stored clone that has the path is used."""
     if identity is None or root is None:
         folders = [path[:place] for place, char in enumerate(path) if char == "/" and place]
-        clones = connection.execute(
-            (
-                "SELECT project, root FROM clones WHERE root IN (SELECT value FROM "
-                "json_each(?)) ORDER BY length(root) DESC"
-            ),
+        clone = connection.execute(
+            "SELECT project, root FROM clones WHERE root IN (SELECT value FROM json_each(?))"
+            " ORDER BY length(root) DESC",
             (json.dumps(folders),),
         ).fetchone()
-        if clones is None:
+        if clone is None:
             return [path]
-        identity, root = clones
+        identity, root = clone
     rows = connection.execute(
         "SELECT root FROM clones WHERE project = ? LIMIT ?", (identity, limits.MAX_CLONES_SEARCHED)
     ).fetchall()
@@ -47,7 +45,7 @@ def paths_of(connection: Connection, path: str, identity: str | None, root: str 
 
 
 def remove_unused(connection: Connection) -> None:
-    """Forget the projects of which nothing is left."""
+    """Delete the projects without observations and sessions."""
     connection.execute(
         "DELETE FROM projects WHERE NOT EXISTS (SELECT 1 FROM observations WHERE project = identity)"
         " AND NOT EXISTS (SELECT 1 FROM sessions WHERE project = identity)"
@@ -56,15 +54,15 @@ def remove_unused(connection: Connection) -> None:
 
 
 def matching(connection: Connection, names: Iterable[str]) -> frozenset[str]:
-    """The identities that any of these names, short or long, stands for."""
+    """Return the identities of the projects that have any of these names, short or long."""
     return frozenset(
         identity for name in names for identity in _named_alike(connection, name) if is_project(identity, name)
     )
 
 
 def find(connection: Connection, name: str | None) -> str | None:
-    """The identity that a user's name for a project stands for; a name that no project has is returned as it is. Raises
-    Invalid with the candidates when there are several."""
+    """Return the identity of the project with this name; a name that no project has is returned unchanged. Raises
+    Invalid with the candidates when several projects have it."""
     if name is None:
         return None
     identities = matching(connection, [name])
@@ -77,7 +75,7 @@ def find(connection: Connection, name: str | None) -> str | None:
 
 
 def hidden(connection: Connection, private: Collection[str], *shown: str | None) -> frozenset[str]:
-    """The identities of private projects, but for those in `shown`: where the caller is, and what it names."""
+    """Return the identities of the `private` projects, except those in `shown`: the caller's, and those it names."""
     return (
         matching(connection, private) - matching(connection, [name for name in shown if name])
         if private
@@ -86,7 +84,7 @@ def hidden(connection: Connection, private: Collection[str], *shown: str | None)
 
 
 class Names:
-    """The names under which projects are shown."""
+    """The short names of projects, read once each."""
 
     __slots__ = ("_connection", "_names")
 
@@ -101,7 +99,7 @@ class Names:
         return self._names[identity]
 
     def show(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Replace the identity in `project` of these rows."""
+        """Replace the identity in the field `project` of these rows by the short name."""
         for row in rows:
             row["project"] = row["project"] and self.name(row["project"])
 

@@ -1,8 +1,7 @@
-"""Deleting observations: what the user asks to purge, and what has outlived its retention.
+"""Deletion of observations: what the user purges, and what is older than its retention.
 
-An observation leaves copies: in the prompt that it records, in its session's summary, in the texts that were injected.
-Neither a purge nor retention leaves those behind. A purge by words deletes what a search finds, and also copies whose
-observation was deleted before them.
+Copies of an observation's text are deleted with it: in its prompt, in the summary of its session, in injected texts and
+in the ledger. A purge by words deletes what a search finds, and also copies whose observation is already gone.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -15,8 +14,8 @@ from collections import Counter
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.history import projects
-from nudge.history.event import check_type, marks
-from nudge.history.search import to_match
+from nudge.history.event import check_type, placeholders, text_values
+from nudge.history.fts_query import Query
 from nudge.history.summary import settle
 
 TYPE_CHECKING = False
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     Document = tuple[int, str, str | None]
     MatchTexts = Callable[[str, Iterable[Document]], Iterable[int]]
-    """The numbers of the documents (number, content, file_path) that a full-text expression matches."""
+    """Returns the numbers of the documents (number, content, file_path) that a full-text expression matches."""
 
 DAY = 86_400
 _IDS_AT_ONCE = 500  # in one statement
@@ -36,8 +35,8 @@ _ID_IN_TEXT = re.compile(r"#(\d{1,18})")
 
 
 class Conditions:
-    """Which observations to delete: those that meet all conditions. None at all is refused: it would mean
-    everything."""
+    """Which observations to delete: those that meet all conditions. Raises Invalid without any condition, which would
+    select everything."""
 
     __slots__ = ("_conditions", "match", "names_observations")
 
@@ -65,7 +64,7 @@ class Conditions:
             ("timestamp < ?", None if older_than is None else int(now) - older_than * DAY),
             ("id IN (SELECT value FROM json_each(?))", None if ids is None else json.dumps(list(ids))),
         ]
-        self.match = None if search is None else to_match(search)
+        self.match = None if search is None else Query(search).match
         self.names_observations = ids is not None or obs_type is not None
 
     def where(self, project: str = "project") -> tuple[str, list[Any]]:
@@ -75,8 +74,8 @@ class Conditions:
 
 
 class Selection:
-    """What a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, lines of the ledger,
-    and sessions of which nothing would be left. `changed_sessions` need a new summary."""
+    """The rows that a purge deletes: observations (id, session, type, prompt, pinned), prompts, injections, lines of
+    the ledger, and sessions of which nothing would be left. `changed_sessions` need a new summary."""
 
     __slots__ = ("changed_sessions", "injections", "observations", "prompts", "sessions", "told_lines")
 
@@ -128,26 +127,13 @@ def purge_observations(connection: Connection, conditions: Conditions, now: floa
 
 
 def _select_observations(connection: Connection, conditions: Conditions) -> list[Any]:
-    """By words, exactly what a search finds."""
+    """By words, the same rows that a search returns."""
     where, values = conditions.where()
     columns = "SELECT id, session_id, obs_type, prompt_id, is_pinned FROM observations WHERE"
     if conditions.match is None:
         return list(connection.execute(f"{columns} {where}", values).fetchall())
     indexed = "id IN (SELECT rowid FROM observations_fts WHERE observations_fts MATCH ?)"
     return list(connection.execute(f"{columns} {where} AND {indexed}", [*values, conditions.match]).fetchall())
-
-
-def _text_values(document: str) -> str:
-    """The text values in a JSON document, without the names of fields, which are ours."""
-    return "\n".join(_texts(json.loads(document)))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
 
 
 def _matching_copies(
@@ -160,7 +146,8 @@ def _matching_copies(
 
 def _matching_summaries(connection: Connection, expression: str, match: MatchTexts) -> set[str]:
     rows = connection.execute("SELECT id, summary FROM sessions WHERE summary IS NOT NULL").fetchall()
-    matches = match(expression, ((index, _text_values(row[1]), None) for index, row in enumerate(rows)))
+    texts = ("\n".join(text_values(json.loads(row[1]))) for row in rows)
+    matches = match(expression, ((index, text, None) for index, text in enumerate(texts)))
     return {rows[index][0] for index in matches}
 
 
@@ -205,11 +192,11 @@ def _rows_of(connection: Connection, table: str, sessions: Iterable[str]) -> set
 def _delete(connection: Connection, table: str, ids: Sequence[int | str]) -> None:
     for start in range(0, len(ids), _IDS_AT_ONCE):
         part = ids[start : start + _IDS_AT_ONCE]
-        connection.execute(f"DELETE FROM {table} WHERE id IN ({marks(part)})", part)
+        connection.execute(f"DELETE FROM {table} WHERE id IN ({placeholders(part)})", part)
 
 
 def _summarize_again(connection: Connection, sessions: Iterable[str], now: float) -> None:
-    """A summary must neither name nor count what was deleted."""
+    """Make the summaries again, so that they neither name nor count what was deleted."""
     connection.executemany(
         "UPDATE sessions SET summary = NULL WHERE id = ?", [(session_id,) for session_id in sessions]
     )

@@ -1,7 +1,7 @@
 """Recent context: observations ranked by recency, type and project, each file once.
 
-A score falls with age. The newest rows of every type are merged by the best score that they could have, so only as many
-rows are read as could be returned, however large the history is.
+A score falls with age. The newest rows of every type are merged by the upper bound of their scores, so the number of
+rows that are read does not grow with the history.
 """
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nudge.history.event import Connection
 
-OTHER_PROJECTS = 0.3  # of what the same project counts
+OTHER_PROJECTS = 0.3  # weight relative to the same project
 _HEAVIEST = max(TYPES, key=lambda name: TYPES[name].recent)
 _WITH_PROJECT, _WITHOUT = (0.5, 0.3, 0.2), (0.6, 0.4, 0.0)
 
@@ -41,8 +41,8 @@ def recent_observations(
     limit: int = limits.DEFAULT_RECENT_LIMIT,
     hidden: frozenset[str] = frozenset(),
 ) -> list[dict[str, Any]]:
-    """Observations with their `score`, best first, without those of the projects in `hidden`. Empty for an unknown
-    project."""
+    """Return observations with their `score`, best first, without those of the projects in `hidden`; none for an
+    unknown project."""
     if project is not None and not _has_rows(connection, project):
         return []
     observations: list[dict[str, Any]] = []
@@ -62,8 +62,8 @@ def _has_rows(connection: Connection, project: str) -> bool:
 
 
 class _Stream:
-    """Rows of one type, or of the project, newest first. `bound` is the most that a row of that age can score; `exact`
-    its score, or None when the row comes from the project's stream."""
+    """Rows of one type, or of the project, newest first. `bound` is the highest score that a row of that age can have;
+    `exact` is its score, or None when the project's stream has the row, too."""
 
     __slots__ = ("_now", "_project", "_rows", "_type")
 
@@ -94,9 +94,9 @@ class _Stream:
 def _by_score(
     connection: Connection, project: str | None, now: float
 ) -> Iterator[tuple[float, int, str | None, str | None]]:
-    """Every observation as (score, id, file, project), best first, newer first among equals. There is one stream for
-    the project and one for each type of the others. The head of a stream is queued under its bound; a row that scores
-    less is queued again under its score."""
+    """Yield every observation as (score, id, file, project), best first, newer first among equals. There is one stream
+    for the project and one for each type. The head of a stream is queued under its bound; a row with a lower score is
+    queued again under that score."""
     heap: list[tuple[float, int, int, Any, _Stream | None]] = []
 
     def push(value: float, row: Any, stream: _Stream | None) -> None:

@@ -1,4 +1,4 @@
-"""Redaction of recorded text: credentials, and what the user marked as private, never reach the disk."""
+"""Redaction of recorded text: credentials and what the user marked as private are removed before anything is stored."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ PRIVATE = "[private]"
 
 _ELISION = "\n[...]\n"
 _IDENTITIES = frozenset(("event_id", "session_id", "prompt_id", "agent_id"))
-# A tag has no blank before `>`: `sort <private >public` is a redirection.
+# A tag has no space before `>`: `sort <private >public` is a redirection.
 _TAG = r"(?i)(</?private(?:\s+[a-z][^<>]*(?<!\s))?>)"
 
 
 def redact_text(text: str) -> str:
-    """The whole text, redacted."""
+    """Return the whole text, redacted."""
     return redact(remove_private(to_unicode(text)))
 
 
 def redact_start(text: str, most: int) -> str:
-    """The first `most` characters. Redacted before it is cut: half a credential would not be recognized."""
+    """Return the first `most` characters. The text is redacted before it is cut: half a credential would not be
+    recognized."""
     text = remove_private(to_unicode(text))
     return redact(_first_words(text)).strip()[:most]
 
 
 def redact_ends(text: str, most: int) -> str:
-    """The beginning and the end of a long text: an error names its cause at one of them."""
+    """Return the beginning and the end of a long text, at most `most` characters: an error names its cause at one of
+    them."""
     text = remove_private(to_unicode(text)).strip()
     half = (most - len(_ELISION)) // 2
     if len(text) > limits.REDACTED_AT_ONCE:
@@ -41,7 +43,7 @@ def redact_ends(text: str, most: int) -> str:
 
 
 def remove_private(text: str) -> str:
-    """Without `<private>...</private>`; one that is never closed reaches to the end."""
+    """Remove `<private>...</private>`; a tag that is never closed reaches to the end of the text."""
     if "<" not in text or "private" not in text.lower():
         return text
     import re  # late: 7 ms, which most events do not need
@@ -56,8 +58,7 @@ def remove_private(text: str) -> str:
 
 
 def redact_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Redact every text in an event, however deep. An id is random by nature: only known credential formats are
-    redacted there."""
+    """Redact every text in an event, at any depth. Ids are random: only known credential formats are redacted there."""
     return {name: _redact_id(value) if name in _IDENTITIES else _redact_value(value) for name, value in event.items()}
 
 
@@ -70,7 +71,7 @@ def _redact_value(value: Any) -> Any:
 
 
 def _redact_named(name: str, value: Any) -> Any:
-    """`hunter2` alone is a word; under the name `password` it is a credential."""
+    """Redact with the field's name: `hunter2` is a word, but a credential in a field called `password`."""
     value = _redact_value(value)
     if not isinstance(value, str):
         return value
@@ -79,12 +80,12 @@ def _redact_named(name: str, value: Any) -> Any:
 
 
 def _redact_id(value: Any) -> Any:
-    """A word in front turns off the rules for a text that is nothing but one random string."""
+    """Redact behind another word, which turns off the rule for a text that is a single random string."""
     return redact_text(f"id {value}").removeprefix("id ") if isinstance(value, str) else value
 
 
 def _first_words(text: str) -> str:
-    """As much as is searched at once, cut between two words."""
+    """The first REDACTED_AT_ONCE characters, cut between two words."""
     if len(text) <= limits.REDACTED_AT_ONCE:
         return text
     start = text[: limits.REDACTED_AT_ONCE]

@@ -1,4 +1,4 @@
-"""A project's latest sessions, as the start of another one is told about them."""
+"""The latest sessions of a project, as the digest tells a new session about them."""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ import re
 
 from nudge import limits
 from nudge.context import is_below
-from nudge.history.event import marks
-from nudge.history.facts import outcome_of
-from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS
-from nudge.history.problems import error_line, find_problem, has_findings
+from nudge.history.event import placeholders
+from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS
+from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from nudge.history.event import Connection
 
-# Programs that build, test, check or run something: only their failures say what a session left broken.
+# Programs that build, test, check or run something: only their failures count as work that a session left broken.
 JOB_PROGRAMS = frozenset(
     (
         *("pytest", "tox", "nox", "unittest", "mypy", "ruff", "flake8", "pylint", "black"),
@@ -48,7 +47,7 @@ class Place:
 
 
 class SessionEntry:
-    """An observation or a prompt, by what is told of it; `error` is the line that names the cause of a failure."""
+    """The told part of an observation or a prompt; `error` is the line that names the cause of a failure."""
 
     __slots__ = ("content", "error", "id", "timestamp")
 
@@ -102,14 +101,14 @@ class SessionRow:
 
     @property
     def is_worth_telling(self) -> bool:
-        """Whether it leaves anything behind, and more can be said of it than which files it changed. One that changed
-        nothing does not, whatever failed in it."""
+        """Whether it committed, or changed files and has an intent, a failing job or last words to tell. A session that
+        changed nothing is not told, whatever failed in it."""
         is_described = bool(self.intent or self.failing or self.last_words)
         return self.commit is not None or (bool(self.files) and is_described)
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it left something to do: a job that fails, a change without a commit, or a commit called wip."""
+        """Whether it left something to do: a failing job, a change without a commit, or a commit called wip."""
         is_wip = self.commit is not None and _WIP.match(self.commit.content) is not None
         return self.failing is not None or bool(self.uncommitted) or is_wip
 
@@ -118,6 +117,14 @@ class SessionRow:
             return False
         return self.commit is None or (change.timestamp, change.id) > (self.commit.timestamp, self.commit.id)
 
+    def is_on_branch(self, place: Place) -> bool:
+        """Whether it was on the branch of the place, or either branch is not known."""
+        return not self.branch or not place.branch or self.branch == place.branch
+
+    def is_in_clone(self, place: Place) -> bool:
+        """Whether the place is in its clone, or either is not known."""
+        return not self.clone or not place.cwd or is_below(place.cwd, self.clone)
+
     def relative(self, path: str) -> str:
         """A path from the root of the clone."""
         root = f"{(self.clone or '').rstrip('/')}/"
@@ -125,7 +132,7 @@ class SessionRow:
 
 
 def latest_sessions(connection: Connection, project: str | None, now: float, excluded: str | None) -> list[SessionRow]:
-    """The latest sessions of a project, or of all when it is None, newest first."""
+    """Return the latest sessions of a project, or of all projects when it is None, newest first."""
     condition, values = ("project = ? AND ", (project,)) if project is not None else ("", ())
     rows = connection.execute(
         f"SELECT id, project, client, started_at, ended_at FROM sessions WHERE {condition}started_at > ?"
@@ -149,7 +156,7 @@ def _intents(connection: Connection, session_id: str) -> list[SessionEntry]:
     rows = connection.execute(
         "SELECT id, timestamp, content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
         " AND EXISTS (SELECT 1 FROM observations AS o"
-        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NOT_ACTIONS)}))"
+        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({placeholders(NOT_ACTIONS)}))"
         " ORDER BY timestamp DESC, id DESC LIMIT ?",
         (session_id, *NOT_ACTIONS, limits.TOLD_PROMPTS_READ),
     )
@@ -157,11 +164,11 @@ def _intents(connection: Connection, session_id: str) -> list[SessionEntry]:
 
 
 def _changes(connection: Connection, session_id: str) -> list[SessionEntry]:
-    """The last change of each file, the newest at the end; the content is the path."""
+    """The last change of each file, oldest first; the content is the path."""
     rows = connection.execute(
         "SELECT max(id), max(timestamp), file_path FROM (SELECT id, file_path, timestamp, obs_type FROM observations"
         " WHERE session_id = ? ORDER BY timestamp DESC LIMIT ?) WHERE file_path IS NOT NULL"
-        f" AND obs_type IN ({marks(FILE_CHANGES)}) GROUP BY file_path ORDER BY max(timestamp) DESC LIMIT ?",
+        f" AND obs_type IN ({placeholders(FILE_CHANGES)}) GROUP BY file_path ORDER BY max(timestamp) DESC LIMIT ?",
         (session_id, limits.TOLD_ROWS_READ, *FILE_CHANGES, limits.TOLD_FILES),
     )
     return [SessionEntry(*row) for row in rows][::-1]
@@ -179,18 +186,18 @@ def _last_commit(connection: Connection, session_id: str) -> SessionEntry | None
     return SessionEntry(row[0], row[1], str(subject or row[2]))
 
 
-# What is failing
+# Failing jobs
 
 
 class _PassedJobs:
-    """The jobs that ended well in a project, among its newest rows; read when they are first asked for."""
+    """The jobs that succeeded in each project, among its newest rows. A project's rows are read on first use."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._projects: dict[str | None, list[tuple[int, str]]] = {}
 
     def has_later(self, project: str | None, failed: SessionEntry) -> bool:
-        """Whether the same job passed after it failed, in whichever session."""
+        """Whether the same job passed after it failed, in any session."""
         if project not in self._projects:
             self._projects[project] = self._read(project)
         jobs, programs = _jobs(failed.content), _programs(failed.content)
@@ -208,13 +215,12 @@ class _PassedJobs:
 
 
 def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]:
-    """The jobs that failed and did not pass afterwards, whatever their arguments, the last one first. A run of the
-    whole suite or of a linter counts no more once the session committed: it moved on."""
+    """Yield the jobs that failed and did not pass afterwards with any arguments, the last one first. A failed run of a
+    whole suite or of a linter no longer counts once the session committed after it."""
     rows = connection.execute(
         "SELECT id, timestamp, content, obs_type, metadata FROM observations WHERE session_id = ?"
-        f" AND +obs_type IN ('command', '{FAILURE}', 'git_commit', 'git_push')"
-        " ORDER BY timestamp DESC, id DESC LIMIT ?",
-        (session_id, limits.TOLD_COMMANDS_READ),
+        f" AND +obs_type IN ({placeholders(COMMAND_TYPES)}) ORDER BY timestamp DESC, id DESC LIMIT ?",
+        (session_id, *COMMAND_TYPES, limits.TOLD_COMMANDS_READ),
     )
     passed: set[str] = set()
     is_committed = False
@@ -228,13 +234,12 @@ def _failures(connection: Connection, session_id: str) -> Iterator[SessionEntry]
         elif not programs & passed and not (is_committed and _is_whole(content)):
             outcome = outcome_of({"type": obs_type, "content": content, "metadata": json.loads(metadata)}, identity)
             never_ran = outcome is not None and not has_findings(outcome.error) and find_problem(outcome) is not None
-            if not never_ran:  # a mistyped command is no work that is left to do
+            if not never_ran:  # a mistyped command leaves no work
                 yield SessionEntry(identity, timestamp, content, error_line(outcome.error) if outcome else "")
 
 
 def _has_passed(obs_type: str, metadata: str) -> bool | None:
-    """Whether a command ended well, and not only because of a pipe behind one that failed; None when nobody knows, as
-    it was interrupted."""
+    """Whether a command succeeded, and not only because a pipe hid a failure; None when it was interrupted."""
     if obs_type == FAILURE:
         return False
     outcome = outcome_of({"type": obs_type, "metadata": json.loads(metadata)}, 0)
@@ -260,7 +265,7 @@ def _jobs(command: str) -> set[tuple[str, ...]]:
 
 
 def _is_whole(command: str) -> bool:
-    """Whether it runs a linter or a whole suite, not the tests that somebody works on."""
+    """Whether it runs a linter or a whole test suite, rather than selected tests."""
     if not _SELECTING_OPTIONS.isdisjoint(command.split()):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""Writing observations: an event is stored at most once, in its session and under its prompt."""
+"""Write events to the history: each is stored at most once, in its session and under its prompt."""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ import json
 
 from nudge import limits
 from nudge.history import projects
-from nudge.history.event import UNKNOWN_CLIENT, Event, marks
+from nudge.history.event import UNKNOWN_CLIENT, Event, placeholders
 from nudge.history.observations import NOT_ACTIONS, SESSION_TYPES
 from nudge.history.summary import end_session, settle
 from nudge.text import to_unicode
@@ -41,7 +41,7 @@ def record(connection: Connection, raw: Mapping[str, Any]) -> int | None:
 
 
 def is_new_event(connection: Connection, event_id: str, timestamp: int) -> bool:
-    """Remember an event id; False when it was known already."""
+    """Store an event id; False when it is stored already."""
     added = connection.execute("INSERT OR IGNORE INTO events VALUES (?, ?)", (event_id, timestamp))
     return bool(added.rowcount == 1)
 
@@ -64,7 +64,7 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
     )
     added = connection.execute(
         "INSERT INTO observations (session_id, prompt_id, timestamp, project, obs_type, source_event,"
-        f" tool_name, file_path, content, metadata, details, branch, clone) VALUES ({marks(row)})",
+        f" tool_name, file_path, content, metadata, details, branch, clone) VALUES ({placeholders(row)})",
         row,
     )
     observation_id = int(added.lastrowid)
@@ -79,8 +79,8 @@ def _insert(connection: Connection, event: Event, prompt_id: int | None) -> int:
 
 
 def _update_session(connection: Connection, event: Event) -> None:
-    """Create or complete the session's row. Events arrive in any order: the earliest dates the session, and one after
-    its end reopens it."""
+    """Create or complete the session's row. Events arrive in any order: the earliest gives the session's start, and one
+    after its end reopens it."""
     row = connection.execute(
         "SELECT project, repo, cwd, client, started_at, ended_at, summary FROM sessions WHERE id = ?",
         (event.session_id,),
@@ -138,8 +138,8 @@ def _is_repeated(connection: Connection, event: Event) -> bool:
 
 
 def _replace_stop(connection: Connection, event: Event) -> bool:
-    """Make room for the end of a turn: a session keeps one. False when nothing was done since the last one: an answer
-    to thanks says less than the words before it."""
+    """Delete the last end of a turn before the new one is stored: a session keeps one. False, to keep the old one, when
+    there was no action in between: an answer to thanks says less than the words before it."""
     row = connection.execute(
         "SELECT id, timestamp FROM observations WHERE session_id = ? AND +obs_type = 'session_stop'",
         (event.session_id,),
@@ -149,7 +149,7 @@ def _replace_stop(connection: Connection, event: Event) -> bool:
     last_id, last_time = row
     has_acted = connection.execute(
         "SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ? AND id > ?"
-        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) LIMIT 1",
+        f" AND +obs_type NOT IN ({placeholders(NOT_ACTIONS)}) LIMIT 1",
         (event.session_id, last_time, last_id, *NOT_ACTIONS),
     ).fetchone()
     if has_acted is None or event.timestamp < last_time:
@@ -162,8 +162,8 @@ def _replace_stop(connection: Connection, event: Event) -> bool:
 
 
 def _prompt_of(connection: Connection, event: Event) -> int | None:
-    """The prompt that the client names, else the latest before the event. A prompt that arrives after its actions
-    claims them when it is stored."""
+    """Return the prompt that the client names, else the latest before the event. A prompt that arrives after its
+    actions claims them when it is stored."""
     if event.type in SESSION_TYPES:
         return None
     return _named_prompt(connection, event) or _prompt_at(connection, event)
@@ -201,8 +201,8 @@ def _insert_prompt(connection: Connection, event: Event) -> int:
 
 
 def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None:
-    """Assign the actions between this prompt and the next one to it, unless they name a stored prompt. Of this prompt's
-    own second, those that came before it belong to the prompt before."""
+    """Assign the actions between this prompt and the next one to it, unless they name a stored prompt. Actions in the
+    same second that were stored before it stay with the prompt before."""
     until = connection.execute(
         "SELECT min(timestamp) FROM prompts WHERE session_id = ? AND timestamp > ? AND source = 'user'",
         (event.session_id, event.timestamp),
@@ -210,7 +210,7 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND timestamp < ?"
         " AND (timestamp > ? OR prompt_id IS NULL)"
-        f" AND +obs_type NOT IN ({marks(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE"
+        f" AND +obs_type NOT IN ({placeholders(NOT_ACTIONS)}) AND NOT EXISTS (SELECT 1 FROM prompts AS named WHERE"
         " named.id = observations.prompt_id"
         " AND named.client_prompt_id = json_extract(observations.metadata, '$.prompt_id'))",
         (
@@ -227,7 +227,7 @@ def _claim_by_time(connection: Connection, event: Event, prompt_id: int) -> None
 def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None:
     connection.execute(
         "UPDATE observations SET prompt_id = ? WHERE session_id = ? AND timestamp >= ? AND +obs_type NOT IN"
-        f" ({marks(NOT_ACTIONS)})"
+        f" ({placeholders(NOT_ACTIONS)})"
         " AND json_extract(metadata, '$.prompt_id') = ?",
         (prompt_id, event.session_id, event.timestamp - _MAX_SKEW, *NOT_ACTIONS, event.prompt_id),
     )
@@ -237,18 +237,18 @@ def _claim_by_name(connection: Connection, event: Event, prompt_id: int) -> None
 
 
 def set_pinned(connection: Connection, ids: Sequence[int], pinned: bool) -> list[int]:
-    """Pin or unpin, and return those of the ids that exist."""
-    rows = connection.execute(f"SELECT id FROM observations WHERE id IN ({marks(ids)})", tuple(ids))
+    """Pin or unpin observations; return the ids that exist."""
+    rows = connection.execute(f"SELECT id FROM observations WHERE id IN ({placeholders(ids)})", tuple(ids))
     existing = {row[0] for row in rows}
     pinned_ids = [identity for identity in dict.fromkeys(ids) if identity in existing]
     connection.execute(
-        f"UPDATE observations SET is_pinned = ? WHERE id IN ({marks(pinned_ids)})", (int(pinned), *pinned_ids)
+        f"UPDATE observations SET is_pinned = ? WHERE id IN ({placeholders(pinned_ids)})", (int(pinned), *pinned_ids)
     )
     return pinned_ids
 
 
 def store_injection(connection: Connection, session_id: str, timestamp: float, items: Sequence[Any], text: str) -> int:
-    """Store what was injected into a session; `items` are observation ids, or objects with one as `id`."""
+    """Store a text that was injected into a session; `items` are observation ids, or objects with one as `id`."""
     added = connection.execute(
         "INSERT INTO injections (session_id, timestamp, items, text) VALUES (?, ?, ?, ?)",
         (to_unicode(session_id), int(timestamp), json.dumps(list(items), default=str), to_unicode(text)),

@@ -1,4 +1,4 @@
-"""Session summaries, made from a session's rows: intent, changed files, failures, commits, counts."""
+"""Session summaries, computed from a session's rows: intent, changed files, failures, commits, counts."""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from nudge import limits
-from nudge.history.event import marks
+from nudge.history.event import placeholders
 from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nudge.history.event import Connection
 
 _RUNNING = ("command", "git_commit", "git_push")
-# `+obs_type` keeps SQLite on the index over sessions: by type it would read the whole history.
+# `+obs_type` makes SQLite use the index over sessions: by the one over types it would read the whole history.
 
 
 def end_session(connection: Connection, session_id: str, timestamp: int) -> None:
@@ -26,8 +26,8 @@ def end_session(connection: Connection, session_id: str, timestamp: int) -> None
 
 
 def settle(connection: Connection, now: float) -> int:
-    """Close sessions that have been silent for long, and summarize again those that got events after their end; return
-    how many."""
+    """Close sessions that have been silent for SILENT_SESSION seconds, and make the summary of ended sessions without
+    one again; return how many sessions changed."""
     rows = connection.execute("SELECT id, ended_at FROM sessions WHERE summary IS NULL").fetchall()
     settled = 0
     for session_id, ended_at in rows:
@@ -54,7 +54,7 @@ def _last_event(connection: Connection, session_id: str) -> int:
 
 
 def summarize(connection: Connection, session_id: str) -> dict[str, Any]:
-    """Make the summary. The same rows give the same summary."""
+    """Compute the summary from the stored rows alone."""
     words = last_words(connection, session_id)
     return {
         **({"last_words": words} if words else {}),
@@ -67,25 +67,25 @@ def summarize(connection: Connection, session_id: str) -> dict[str, Any]:
 
 
 def summary_of(connection: Connection, session_id: str, stored: str | None) -> dict[str, Any]:
-    """The stored summary, or one made now for a session that has not ended."""
+    """Return the stored summary, or compute one for a session that has not ended."""
     summary: dict[str, Any] = summarize(connection, session_id) if stored is None else json.loads(stored)
     return summary
 
 
 def intent(connection: Connection, session_id: str) -> str | None:
-    """The first prompt that led to an action; `yes` and `thanks` do not."""
+    """Return the first prompt that led to an action, which `yes` and `thanks` do not."""
     row = connection.execute(
         "SELECT content FROM prompts AS p WHERE session_id = ? AND source = 'user' AND content <> ''"
         " AND EXISTS (SELECT 1 FROM observations AS o"
-        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({marks(NOT_ACTIONS)})) ORDER BY timestamp, id LIMIT 1",
+        f" WHERE o.prompt_id = p.id AND o.obs_type NOT IN ({placeholders(NOT_ACTIONS)}))"
+        " ORDER BY timestamp, id LIMIT 1",
         (session_id, *NOT_ACTIONS),
     ).fetchone()
     return " ".join(row[0].split())[: limits.INTENT_CHARS] if row else None
 
 
 def last_words(connection: Connection, session_id: str) -> str:
-    """What the assistant said last, by the latest end of the session or of a turn that has it; empty when that is not
-    known."""
+    """Return the last message of the assistant that a session end or turn end has; empty when there is none."""
     row = connection.execute(
         "SELECT json_extract(metadata, '$.last_words') AS words FROM observations WHERE session_id = ?"
         " AND +obs_type IN ('session_end', 'session_stop') AND words <> '' ORDER BY timestamp DESC, id DESC LIMIT 1",
@@ -98,7 +98,7 @@ def _files(connection: Connection, session_id: str) -> list[str]:
     """Changed files in the order of their first change."""
     rows = connection.execute(
         "WITH changes AS (SELECT id, timestamp, file_path FROM observations WHERE session_id = ? AND"
-        f" +obs_type IN ({marks(FILE_CHANGES)})),"
+        f" +obs_type IN ({placeholders(FILE_CHANGES)})),"
         " named AS (SELECT id, timestamp, file_path FROM changes WHERE file_path IS NOT NULL UNION ALL"
         " SELECT id, timestamp, also.file_path FROM changes JOIN touched_files AS also ON also.observation_id"
         " = changes.id)"
@@ -122,10 +122,10 @@ def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
 
 
 def _passed(connection: Connection, session_id: str, command: str, timestamp: int, failed_id: int) -> int | None:
-    """The same command later with exit code 0; without a code a success is not known."""
+    """The id of the same command later with exit code 0. Without an exit code it does not count as a success."""
     row = connection.execute(
         "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
-        f" ({marks(_RUNNING)})"
+        f" ({placeholders(_RUNNING)})"
         " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
         (session_id, timestamp, failed_id, *_RUNNING, command),
     ).fetchone()

@@ -1,4 +1,7 @@
-"""Reading observations: by id, around one of them, by session, by file, and page by page."""
+"""Read the history: observations by id, around one of them, by session and by file; sessions; and all rows, in pages.
+
+`hidden` are the identities of private projects, whose rows are left out.
+"""
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from itertools import groupby
 
 from nudge import limits
 from nudge.errors import Invalid, NotFound
-from nudge.history.event import COLUMNS, marks, observation
+from nudge.history.event import COLUMNS, observation, placeholders
 from nudge.history.observations import FILE_CHANGES, SESSION_TYPES
 from nudge.history.summary import intent, summary_of
 
@@ -28,15 +31,14 @@ _SHOWN = "coalesce(project NOT IN (SELECT value FROM json_each(?)), 1)"
 
 
 def get(connection: Connection, ids: Sequence[int], *, hidden: frozenset[str] = _NONE) -> list[dict[str, Any]]:
-    """Observations in full, in the order of `ids`; those that were deleted, or are of a project in `hidden`, are left
-    out."""
+    """Return observations with all fields, in the order of `ids`, without those that do not exist or are hidden."""
     if not ids:
         raise Invalid("ids array must not be empty")
     if len(ids) > limits.MAX_OBSERVATION_IDS:
         raise Invalid(f"must have at most {limits.MAX_OBSERVATION_IDS} items", field="ids")
     rows = {
         row[0]: observation(row)
-        for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({marks(ids)})", ids)
+        for row in connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id IN ({placeholders(ids)})", ids)
     }
     return [rows[identity] for identity in ids if identity in rows and rows[identity]["project"] not in hidden]
 
@@ -49,8 +51,8 @@ def timeline(
     *,
     hidden: frozenset[str] = _NONE,
 ) -> dict[str, Any]:
-    """What surrounds an observation in its session, by time rather than by id: an event may have waited in the
-    spool. Nothing of the projects in `hidden`."""
+    """Return the observations around one of them in its session, by time, since ids are out of order for events that
+    waited in the spool. Raises NotFound for an anchor that does not exist or is hidden."""
     row = connection.execute(f"SELECT {COLUMNS} FROM observations WHERE id = ?", (anchor,)).fetchone()
     center = None if row is None else observation(row)
     if center is None or center["project"] in hidden:
@@ -83,7 +85,7 @@ def latest_prompt(connection: Connection, session_id: str) -> int | None:
 
 
 def session_times(connection: Connection, session_id: str) -> tuple[int | None, int | None]:
-    """When a session ended, and its last event; None where that is not known."""
+    """Return when a session ended, and the time of its last event; None where that is not known."""
     row = connection.execute(
         "SELECT ended_at, max(started_at, coalesce((SELECT max(timestamp) FROM observations WHERE session_id = ?1), 0),"
         " coalesce((SELECT max(timestamp) FROM prompts WHERE session_id = ?1), 0)) FROM sessions WHERE id = ?1",
@@ -94,14 +96,12 @@ def session_times(connection: Connection, session_id: str) -> tuple[int | None, 
 
 def has_changed_files(connection: Connection, session_id: str, since: int) -> bool:
     """Whether a session has written or edited a file since then."""
-    return (
-        connection.execute(
-            f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ?"
-            f" AND +obs_type IN ({marks(FILE_CHANGES)}) LIMIT 1",
-            (session_id, since, *FILE_CHANGES),
-        ).fetchone()
-        is not None
+    rows = connection.execute(
+        f"SELECT 1 FROM observations WHERE session_id = ? AND timestamp >= ?"
+        f" AND +obs_type IN ({placeholders(FILE_CHANGES)}) LIMIT 1",
+        (session_id, since, *FILE_CHANGES),
     )
+    return rows.fetchone() is not None
 
 
 def trace(
@@ -113,9 +113,9 @@ def trace(
     *,
     hidden: frozenset[str] = _NONE,
 ) -> dict[str, Any]:
-    """A session's prompts with the observations of each, at most `limit` of both together. Both bounds are exclusive; a
-    prompt before them is there when an observation within them belongs to it. With `more`, the rest is what is after
-    the latest time that is shown. Nothing of the projects in `hidden`."""
+    """Return a session's prompts with the observations of each, at most `limit` of both together. Both bounds are
+    exclusive; a prompt before them is included if one of the observations belongs to it. `more` says that there is a
+    next page, after the latest time in this one. Raises NotFound for an unknown or hidden session."""
     row = connection.execute(
         "SELECT project, started_at, ended_at, summary FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
@@ -135,8 +135,8 @@ def trace(
 
 
 def _cut(connection: Connection, session_id: str, window: tuple[int, int], limit: int) -> tuple[tuple[int, int], bool]:
-    """The window without what is beyond the limit, and whether that is anything. It ends between two seconds, so that
-    `after` finds the rest; only a second that alone has more than the limit is cut within."""
+    """Return the window cut to `limit` rows, and whether it was cut. It ends between two seconds, so that `after` finds
+    the rest; only a second that alone has more rows than the limit is split."""
     own = "session_id = ?1 AND timestamp > ?2 AND timestamp < ?3"
     times = connection.execute(
         f"SELECT timestamp FROM (SELECT timestamp FROM observations WHERE {own} AND NOT {_IS_PROMPT}"
@@ -211,8 +211,8 @@ def _action(row: Row) -> dict[str, Any]:
 def _interleave(
     prompts: list[dict[str, Any]], moments: list[tuple[int, int]], unprompted: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Put observations without a prompt between the prompts, one entry with source `system` for each gap. A moment is a
-    time and an observation's id, which orders what happened within one second: a session starts before its first
+    """Put observations without a prompt between the prompts, one entry with source `system` for each gap. `moments` are
+    time and observation id of the prompts; the id orders rows within a second: a session starts before its first
     prompt."""
     gaps = {
         place: list(group)
@@ -246,8 +246,8 @@ def _injections(connection: Connection, session_id: str, window: tuple[int, int]
 
 
 def injected_as(connection: Connection, identity: int | str) -> dict[str, Any]:
-    """Whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: the section it was in last,
-    the tokens of its line at four characters each, and the latest sessions that got it."""
+    """Return whether a hint (`api/test`), a note (`m12`) or an observation (its id) was injected: its last section, the
+    tokens of its line at four characters each, and the latest sessions that got it."""
     rows = connection.execute(
         "SELECT i.session_id, i.timestamp, i.text, item.key FROM injections AS i, json_each(i.items) AS item"
         " WHERE instr(i.items, ?) AND (item.value = ?2 OR json_extract(i.items, item.fullkey || '.id') = ?2)"
@@ -262,7 +262,7 @@ def injected_as(connection: Connection, identity: int | str) -> dict[str, Any]:
 
 
 def injected_line(text: str, number: int) -> dict[str, Any]:
-    """The section and the tokens of the line that item `number` of an injected text describes."""
+    """Return the section and the tokens of the line of an injected text that item `number` describes."""
     section, passed = None, 0
     for line in text.splitlines():
         if not line.startswith("-"):
@@ -276,8 +276,7 @@ def injected_line(text: str, number: int) -> dict[str, Any]:
 
 # One file
 
-
-# A file's own observations come from their index; changes of several files are few.
+# Rows by `file_path` come from an index, in order; `touched_files` has the few changes of several files.
 _TOUCHES = """WITH touches(id) AS (
     SELECT * FROM (SELECT id FROM observations WHERE file_path = :path AND timestamp > :after AND timestamp < :before
         ORDER BY timestamp DESC, id DESC LIMIT :limit)
@@ -294,9 +293,8 @@ def file_history(
     *,
     hidden: frozenset[str] = _NONE,
 ) -> dict[str, Any]:
-    """The latest observations of a file, by session: the latest session first, its observations in order of time.
-    `paths` are its names in all clones, when there are several. `more`: there are earlier ones.
-    Nothing of the projects in `hidden`."""
+    """Return the latest observations of a file by session: the latest session first, its observations oldest first.
+    `paths` are its paths in all clones, if there are several. `more` says that there are earlier ones."""
     window = _window(before, after)
     rows = {
         row[1]: row
@@ -313,7 +311,7 @@ def file_history(
 
 
 def _rows_of_path(connection: Connection, path: str, window: tuple[int, int], limit: int) -> list[Row]:
-    """By one path at a time: the index then yields the latest rows without reading the others."""
+    """Read one path at a time: the index then yields the latest rows without reading the others."""
     rows: list[Row] = connection.execute(
         f"{_TOUCHES} SELECT o.session_id, o.id, o.timestamp, o.obs_type, substr(o.content, 1, {limits.PREVIEW_CHARS}),"
         " nullif(p.content, ''), o.is_pinned, o.branch, o.clone, o.project"
@@ -352,7 +350,7 @@ def _touch(row: Row) -> dict[str, Any]:
     }
 
 
-# All of it
+# Everything
 
 
 def sessions(
@@ -365,20 +363,18 @@ def sessions(
     limit: int = limits.DEFAULT_SESSIONS_LIMIT,
     offset: int = 0,
 ) -> list[dict[str, Any]]:
-    """Sessions, the latest started first, without those of the projects in `hidden`. `prefix`: the start of an id.
-    `nonempty`: only those in which something was done or asked."""
-    something = (
-        " AND EXISTS (SELECT 1 FROM observations WHERE session_id = s.id"
-        f" AND +obs_type NOT IN ({marks(SESSION_TYPES)}))"
-        if nonempty
-        else ""
+    """Return sessions, the latest started first. `prefix` is the start of an id. `nonempty` leaves out those without
+    actions and prompts."""
+    session_types = placeholders(SESSION_TYPES)
+    has_more = (
+        f" AND EXISTS (SELECT 1 FROM observations WHERE session_id = s.id AND +obs_type NOT IN ({session_types}))"
     )
     rows = connection.execute(
         "SELECT id, project, repo, cwd, client, started_at, ended_at, summary,"
         " (SELECT count(*) FROM observations WHERE session_id = s.id), (SELECT max(timestamp) FROM"
         " observations WHERE session_id = s.id)"
         " FROM sessions AS s WHERE (?1 IS NULL OR project = ?1) AND substr(id, 1, length(?2)) = ?2"
-        f" AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1){something}"
+        f" AND coalesce(project NOT IN (SELECT value FROM json_each(?5)), 1){has_more if nonempty else ''}"
         " ORDER BY started_at DESC, id LIMIT ?3 OFFSET ?4",
         (project, prefix, limit, offset, json.dumps(sorted(hidden)), *(SESSION_TYPES if nonempty else ())),
     ).fetchall()
@@ -396,6 +392,7 @@ def _session(connection: Connection, row: Row) -> dict[str, Any]:
 
 
 def stats(connection: Connection) -> dict[str, Any]:
+    """Return the number of observations, in all and by type, and of sessions, prompts and injections."""
     by_type = dict(
         connection.execute("SELECT obs_type, count(*) FROM observations GROUP BY obs_type ORDER BY obs_type").fetchall()
     )
@@ -414,8 +411,8 @@ _JSON_FIELDS = ("summary", "metadata", "items")
 
 
 def export(connection: Connection, after: str | None = None, limit: int = limits.EXPORT_PAGE) -> dict[str, Any]:
-    """One page of all rows, and `next`: what to pass as `after` for the following page, None at the end. A page has as
-    many rows as fit into one answer, and at least one."""
+    """Return one page of all rows, and as `next` the value of `after` for the next page, None at the end. A page has
+    the rows that fit into PAGE_BYTES, and at least one."""
     kind, start = _parse_position(after)
     table, columns = _EXPORTED[kind]
     rows: list[Row] = []

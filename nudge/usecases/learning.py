@@ -22,7 +22,7 @@ from nudge.context import Context, is_project, project_name, project_of
 from nudge.errors import NotFound, NudgeError
 from nudge.hints.model import Hint
 from nudge.hints.sync import LEARNED_BY, is_guess
-from nudge.history import facts, projects
+from nudge.history import facts, problems, projects
 from nudge.history.availability import names_clone
 from nudge.history.broken_tests import TEST, BrokenTest
 from nudge.history.facts import FactChanges, Facts
@@ -77,7 +77,7 @@ async def load_facts(app: App, database: Database) -> Facts:
 def learn(app: App, all_facts: Facts, event: Mapping[str, Any], observation_id: int) -> tuple[Line | None, FactChanges]:
     """Update the facts in memory with the outcome of a command. Return the line about its failure, if the failure is
     known and the session was not told of it yet, and the changes to pass to `store_changes`."""
-    outcome, project = facts.outcome_of(event, observation_id), event.get("project")
+    outcome, project = problems.outcome_of(event, observation_id), event.get("project")
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
     if outcome is None or not isinstance(project, str) or not project:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nudge.clients.claude_transcripts import Transcript, entries
 from nudge.context import resolve
-from nudge.history import facts
+from nudge.history import problems
 from nudge.history.facts import Facts
 from nudge.history.observations import FILE_CHANGES
 from nudge.history.offers import Key, Offer
@@ -60,7 +60,7 @@ class Replay:
             self._facts.note_edit(str(event["session_id"]), str(event.get("file_path") or ""))
             return
         self.commands += 1
-        outcome, project = facts.outcome_of(event, self.commands), str(event.get("project") or "").casefold()
+        outcome, project = problems.outcome_of(event, self.commands), str(event.get("project") or "").casefold()
         if outcome is None or not project:
             return
         now, name = float(event["timestamp"]), str(event["session_id"])
@@ -131,5 +131,5 @@ def _commands(hook_events: Iterator[Any], resolve_once: Callable[[str], Any]) ->
     for hook_event in hook_events:
         result = extract_event(hook_event, resolve_once)
         event = result[0] if result is not None else {}
-        if event.get("type") in FILE_CHANGES or facts.outcome_of(event, 0) is not None:
+        if event.get("type") in FILE_CHANGES or problems.outcome_of(event, 0) is not None:
             yield event

@@ -23,8 +23,7 @@ from nudge import config
 from nudge.clients import registry
 from nudge.context import resolve
 from nudge.history.extract import extract, locate
-from nudge.history.facts import outcome_of
-from nudge.history.problems import find_problem
+from nudge.history.problems import find_problem, outcome_of
 from nudge.ipc.client import Client
 from nudge.storage.sqlite import open_readonly
 from tests.bench.report import Row

@@ -10,7 +10,7 @@ import pytest
 
 from nudge import limits
 from nudge.config import Settings
-from nudge.hints import index
+from nudge.hints.text_index import TextIndex
 from nudge.server.operations import OPERATIONS
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -21,7 +21,7 @@ def test_words_are_indexed_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) ->
     """A regex runs on a thread, beside changes of the store. The index of words, which a first query by text builds in
     several slices, is not built there."""
     threads: set[int] = set()
-    add = index._Words.add
+    add = TextIndex.add
 
     def watch(words: Any, hint: Any) -> None:
         threads.add(threading.get_ident())
@@ -32,7 +32,7 @@ def test_words_are_indexed_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) ->
         for number in range(3 * limits.HINTS_PER_SLICE):
             hint = {"component": f"c{number // 100}", "key": f"k{number}", "value": f"docker build {number}"}
             await app.execute("nudge.set_hint", hint, Call())
-        monkeypatch.setattr(index._Words, "add", watch)
+        monkeypatch.setattr(TextIndex, "add", watch)
         return await app.execute("nudge.query", {"text": "docker", "regex": "build 7$"}, Call())
 
     found = asyncio.run(main())

@@ -7,7 +7,7 @@ import pytest
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.hints.store import HintStore
-from nudge.hints.text_query import TextQuery
+from nudge.hints.text_index import TextQuery
 
 from .builders import NOW, finish, found_by, new_store, put
 

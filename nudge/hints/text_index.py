@@ -1,0 +1,199 @@
+"""Search by words: the query that a user writes (terms, phrases and prefixes), and the index of words to answer it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Sequence, Set
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, Self
+
+from nudge import limits
+from nudge.errors import Invalid
+from nudge.hints.fields import parse_text
+from nudge.hints.model import Hint, Identity
+from nudge.words import content_words, has_word, split_words, stem
+
+if TYPE_CHECKING:
+    from nudge.hints.index import HintIndex
+
+_CHUNK = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word, or several adjacent words; the last one may be a prefix."""
+
+    words: tuple[str, ...]
+    is_prefix: bool
+
+    def is_in(self, words: Sequence[str]) -> bool:
+        *first, last = self.words
+        if not first and not self.is_prefix:
+            return stem(last) in map(stem, words)
+        return any(
+            all(stem(wanted) == stem(word) for wanted, word in zip(first, words[at:], strict=False))
+            and self._ends_with(last, words[at + len(first)])
+            for at in range(len(words) - len(first))
+        )
+
+    def is_in_text(self, text: str) -> bool:
+        """`is_in` for a text. A single ASCII word is searched without splitting the text."""
+        word = self.words[0]
+        if len(self.words) == 1 and not self.is_prefix and word.isascii() and text.isascii():
+            return has_word(text.lower(), word)
+        return self.is_in(split_words(text))
+
+    def _ends_with(self, last: str, word: str) -> bool:
+        return word.startswith(last) if self.is_prefix else stem(last) == stem(word)
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """Terms that must all be in a hint, in any order and in any of its texts. For a question, which has several terms,
+    hints with only some of the words in `any_of` follow those with all terms."""
+
+    terms: tuple[Term, ...]
+    any_of: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, raw: object, field: str = "text") -> Self:
+        """Parse `docker build`, `"adjacent words"`, `dock*`; a name such as `http-proxy` means its parts as adjacent
+        words. Raises Invalid for a text without a word."""
+        terms = []
+        text = parse_text(raw, field, limits.MAX_QUERY_TEXT_CHARS, lines=True)
+        for phrase, star, chunk in _CHUNK.findall(text):
+            if words := split_words(phrase or chunk):
+                terms.append(Term(tuple(words), bool(star) or chunk.endswith("*")))
+        if not terms:
+            raise Invalid("must contain a word", field=field)
+        any_of = _words_of_question(text) if len(terms) >= limits.QUESTION_WORDS else ()
+        return cls(tuple(dict.fromkeys(terms)), any_of)
+
+    @property
+    def has_phrases(self) -> bool:
+        return any(len(term.words) > 1 for term in self.terms)
+
+    def matches(self, texts: Iterable[tuple[str, str]]) -> bool:
+        """Whether each term is in one of the texts, which come with the names of their fields."""
+        split = [split_words(text) for _, text in texts]
+        return all(any(term.is_in(words) for words in split) for term in self.terms)
+
+    def words_in(self, texts: Iterable[tuple[str, str]]) -> list[str]:
+        """Those of `any_of` that are in the texts."""
+        stems = {stem(word) for _, text in texts for word in split_words(text)}
+        return [word for word in self.any_of if stem(word) in stems]
+
+    def first_field(self, texts: Iterable[tuple[str, str]]) -> str | None:
+        """The first field with one of the terms."""
+        for name, text in texts:
+            if any(term.is_in_text(text) for term in self.terms):
+                return name
+        return None
+
+
+def _words_of_question(text: str) -> tuple[str, ...]:
+    """The words without stop words, each once; two spellings of one stem are one word."""
+    words = {stem(word): word for part in content_words(text) for word in split_words(part)}
+    return tuple(words.values())[: limits.MAX_QUESTION_WORDS]
+
+
+class TextIndex:
+    """Which hints have a word. Built by the first search by words, then kept up to date."""
+
+    def __init__(self) -> None:
+        self._is_used = False
+        self._is_built = False
+        self._hints: dict[str, set[Identity]] = {}  # by word, as it is written
+        self._by_stem: dict[str, set[str]] = {}
+        self._words: dict[Identity, list[str]] = {}
+        self._long: set[Identity] = set()  # hints with more than INDEXED_WORDS words
+
+    def build(self, index: HintIndex) -> Generator[None, None, None]:
+        """Index all hints, in slices. A hint that is put while this pauses is added by `add`."""
+        self._is_used = True
+        slices = Slices()
+        for hint in [] if self._is_built else list(index):
+            if hint.identity in index and hint.identity not in self._words:
+                self.add(index.get(hint.identity))
+            if slices.due(len(hint.blob)):
+                yield
+        self._is_built = True
+
+    def find(self, query: TextQuery) -> list[Set[Identity]]:
+        """Return the hints that have it for each word of the query, fewest first. Hints with more words than are
+        indexed are in each group."""
+        groups = [
+            self._with_any(self._spellings(word, is_prefix=term.is_prefix and word is term.words[-1]))
+            for term in query.terms
+            for word in term.words
+        ]
+        return sorted(groups, key=len)
+
+    def weigh(self, words: Iterable[str]) -> Generator[None, None, dict[Identity, float]]:
+        """Return a weight for each hint with any of the words: the more and the rarer its words, the higher. A hint
+        that is removed while this pauses may be among them."""
+        weights: dict[Identity, float] = {}
+        groups = (self._with_any(self._spellings(word, is_prefix=False)) for word in words)
+        for group in sorted(filter(None, groups), key=len):
+            weight = log(1 + len(self._words) / len(group))
+            is_full = len(weights) >= limits.RANKED_HINTS
+            for identity in weights.keys() & group if is_full else group:
+                weights[identity] = weights.get(identity, 0.0) + weight
+            yield
+        return weights
+
+    def is_indexed(self, hint: Hint) -> bool:
+        return hint.identity not in self._long
+
+    def add(self, hint: Hint) -> None:
+        if not self._is_used:
+            return
+        words = list(dict.fromkeys(word for _, text in hint.texts for word in split_words(text)))
+        if len(words) > limits.INDEXED_WORDS:
+            self._long.add(hint.identity)
+            words = words[: limits.INDEXED_WORDS]
+        self._words[hint.identity] = words
+        for word in words:
+            if word not in self._hints:
+                self._hints[word] = set()
+                self._by_stem.setdefault(stem(word), set()).add(word)
+            self._hints[word].add(hint.identity)
+
+    def discard(self, hint: Hint) -> None:
+        for word in self._words.pop(hint.identity, ()):
+            self._hints[word].discard(hint.identity)
+            if not self._hints[word]:
+                del self._hints[word]
+                self._by_stem[stem(word)].discard(word)
+                if not self._by_stem[stem(word)]:
+                    del self._by_stem[stem(word)]
+        self._long.discard(hint.identity)
+
+    def _spellings(self, word: str, *, is_prefix: bool) -> Iterable[str]:
+        if is_prefix:
+            return [spelling for spelling in self._hints if spelling.startswith(word)]
+        return self._by_stem.get(stem(word), ())
+
+    def _with_any(self, words: Iterable[str]) -> Set[Identity]:
+        groups = [self._hints[word] for word in words]
+        return groups[0] if len(groups) == 1 and not self._long else self._long.union(*groups)
+
+
+class Slices:
+    """Counts work in hints and in characters, since a hundred hints may have eight kilobytes or eight hundred."""
+
+    __slots__ = ("_chars", "_hints")
+
+    def __init__(self) -> None:
+        self._hints = self._chars = 0
+
+    def due(self, chars: int) -> bool:
+        """Count one more hint with this many characters; return whether the slice is full, so that it is time to
+        pause."""
+        self._hints += 1
+        self._chars += chars
+        if self._hints < limits.HINTS_PER_SLICE and self._chars < limits.CHARS_PER_SLICE:
+            return False
+        self._hints = self._chars = 0
+        return True

@@ -1,0 +1,229 @@
+"""The wording of the digest's lines: one function for each kind of line, from stored values to one line of text.
+
+Stored text is untrusted: every piece of it is quoted (`nudge.text`) or reduced to a name.
+"""
+
+from __future__ import annotations
+
+import os
+
+from nudge import limits
+from nudge.clock import ago, last_time
+from nudge.history.event import client_label
+from nudge.history.ledger import COMMAND, FILE, IDENTITY, Line
+from nudge.history.problems import PATH
+from nudge.scoring import half_life
+from nudge.text import cut_at_sentence, quote, quote_name, quote_titled, single_line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from nudge.history.broken_tests import BrokenTest
+    from nudge.history.ledger import Uses
+    from nudge.history.offers import Offer
+    from nudge.history.sessions import Place, SessionRow
+
+
+class DigestLine:
+    """One line of the digest. `item` describes it in the injection's record, `entry` is the line for the ledger, where
+    it is known by `name`; `uses` say what shows that it was used."""
+
+    __slots__ = ("entry", "item", "text")
+
+    def __init__(
+        self,
+        text: str,
+        identity: int | str,
+        kind: str,
+        score: float,
+        reason: str,
+        *,
+        name: str | None = None,
+        uses: Uses = (),
+    ) -> None:
+        self.text = f"- {text}"
+        self.item = {"id": identity, "kind": kind, "score": round(score, 4), "reason": reason}
+        self.entry = Line(name or f"{kind} {identity}", kind, text, reason, uses)
+
+
+# Facts, hints and notes
+
+
+def tests_line(tests: Sequence[BrokenTest], text: str, now: float) -> DigestLine:
+    timestamp, failure_id = max(test.latest for test in tests)
+    uses = ((IDENTITY, f"#{failure_id}"),)
+    reason = "failed in one session after the other"
+    return DigestLine(text, failure_id, "test", half_life(now - timestamp), reason, name=test_name(tests[0]), uses=uses)
+
+
+def test_name(test: BrokenTest) -> str:
+    return f"test {test.id}"
+
+
+def fact_line(offer: Offer, now: float) -> DigestLine:
+    sessions = len(offer.support.sessions)
+    text = offer.start_text(now) or f"{quote(offer.fact.error, limits.MAX_TOLD_ERROR)}: see nudge learned"
+    reason = f"learned from {sessions} session{'s' * (sessions != 1)}"
+    return DigestLine(
+        text,
+        offer.support.success_id,
+        "fact",
+        half_life(now - offer.support.timestamp),
+        reason,
+        name=fact_name(offer.fact.subject),
+        uses=(
+            (COMMAND, offer.answer),
+            (IDENTITY, f"#{offer.support.success_id}"),
+            *([(FILE, offer.answer)] if offer.fact.kind == PATH else []),
+        ),
+    )
+
+
+def fact_name(subject: str) -> str:
+    return f"fact {subject}"
+
+
+def hint_line(hint: dict[str, Any]) -> DigestLine:
+    """The value as a whole, or the command that prints it when it is long."""
+    name, value, instead = hint["name"], hint["value"], hint.get("instead") or ""
+    if value is None:
+        value_text = "[secret]"
+    elif len(value) > limits.INJECTED_VALUE_CHARS or "\n" in value.strip():
+        component, _, key = name.partition("/")
+        value_text = f"long; read it with: nudge get {short_name(component)} {short_name(key)}"
+    else:
+        value_text = quote(value, limits.INJECTED_VALUE_CHARS)
+        if instead:
+            value_text = f"{quote(instead, limits.MAX_TOLD_COMMAND)} worked here where {value_text} failed"
+    reason = single_line(hint["reason"], limits.INJECTED_REASON_CHARS)
+    reason = "; ".join(filter(None, (reason, hint.get("last_run"), hint.get("outcome"))))
+    text = f"{short_name(name)}: {value_text}" + (f" ({reason})" if reason else "")
+    uses = ((COMMAND, instead or value or ""), (IDENTITY, name))
+    return DigestLine(text, name, "hint", hint["score"], "; ".join(hint["reasons"]), name=name, uses=uses)
+
+
+def note_line(note: dict[str, Any], now: float) -> DigestLine:
+    name, kind, age = f"m{note['id']}", note["kind"], now - note["updated_at"]
+    body = quote_titled(note["title"], note["content"], limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
+    text = f"{name} {kind}, {ago(age)}: {body}"
+    return DigestLine(text, name, "note", half_life(age), f"a {kind} of this repo", name=name, uses=((IDENTITY, name),))
+
+
+# Attempts
+
+
+def attempt_line(row: dict[str, Any], now: float) -> DigestLine:
+    name, age = f"m{row['id']}", now - row["updated_at"]
+    goal = quote(row["goal"], limits.INJECTED_INTENT_CHARS)
+    prediction = quote(str(row["prediction"] or ""), limits.INJECTED_NOTE_CHARS)
+    if row["is_own"]:
+        todo, reason = "resolve_ghap when you know", "an open attempt of this session"
+    else:
+        todo, reason = f"its session is gone; take it over: nudge journal adopt {name}", "an open attempt of this repo"
+    others = f" ({row['others']} more: nudge journal)" if row["others"] else ""
+    text = f"{name}, {ago(age)}: {goal}; it predicts {prediction}; {todo}{others}"
+    return DigestLine(text, name, "attempt", half_life(age), reason, name=name, uses=((IDENTITY, name),))
+
+
+# Sessions
+
+
+def own_lines(own: SessionRow, now: float) -> Iterator[DigestLine]:
+    for intent in own.intents[-limits.INJECTED_INTENTS :]:
+        text = f"asked {ago(now - intent.timestamp)}: {quote(intent.content, limits.INJECTED_INTENT_CHARS)}"
+        yield DigestLine(text, own.id, "own", 1.0, "a prompt of this session")
+    if own.files:
+        names = " ".join(quote_name(own.relative(path), limits.INJECTED_TEXT_CHARS) for path in own.files)
+        yield DigestLine(f"changed: {names}", own.id, "own", 1.0, "files that this session changed")
+    for part in _outcome(own):
+        yield DigestLine(part, own.id, "own", 1.0, "what this session did")
+
+
+def live_line(row: SessionRow, now: float, place: Place) -> DigestLine:
+    clone = "" if row.is_in_clone(place) else _clone_name(row, place)
+    text = f"{client_label(row.client)}{_where(row, place, clone)}, {last_time(now - row.last, 'last active')}"
+    text += live_text(row)
+    reason = "a session that is live in this repo"
+    return DigestLine(text, row.id, "live", half_life(now - row.last), reason, uses=_uses(row))
+
+
+def live_text(row: SessionRow) -> str:
+    """Its last prompt, and the files that it changed."""
+    latest = row.intents[-1].content if row.intents else ""
+    intent = f": {quote(latest, limits.INJECTED_LIVE_CHARS)}" if latest else ""
+    return f"{intent}; changed {_file_names(row)}" if row.files else intent
+
+
+def ended_text(row: SessionRow) -> str:
+    """Its prompt, the files that it changed, and its outcome."""
+    intent = [quote(row.intent, limits.INJECTED_INTENT_CHARS)] if row.intent else []
+    files = [f"changed {_files(row, row.files)}"] if row.files and row.commit is None else []
+    return "; ".join([*intent, *files, *_outcome(row)])
+
+
+def ended_line(row: SessionRow, now: float, place: Place) -> DigestLine:
+    clone = "" if row.is_in_clone(place) else row.clone or ""
+    text = f"{ago(now - row.last)}, {client_label(row.client)}{_where(row, place, clone)}: {ended_text(row)}"
+    reason = "how an earlier session here ended"
+    return DigestLine(text, row.id, "session", half_life(now - row.last), reason, uses=_uses(row))
+
+
+def _uses(row: SessionRow) -> Uses:
+    """The files that the line names, and the ids of its commit, its failure and the session."""
+    entries = [entry for entry in (row.commit, row.failing) if entry is not None]
+    files = row.files[-limits.NAMED_FILES :]
+    return (*((FILE, path) for path in files), *((IDENTITY, f"#{entry.id}") for entry in entries), (IDENTITY, row.id))
+
+
+def _outcome(row: SessionRow) -> Iterator[str]:
+    """What a session left: its last commit, what was failing at its end, and its last words."""
+    if row.commit is not None:
+        yield f"committed {quote(row.commit.content, limits.INJECTED_SUBJECT_CHARS)} #{row.commit.id}"
+        if row.uncommitted:
+            yield f"changed after it: {_files(row, row.uncommitted)}"
+    if row.failing is not None:
+        command = row.failing.content
+        is_short = len(command) <= limits.MAX_TOLD_COMMAND and "\n" not in command
+        command_text = f"{quote(command, limits.MAX_TOLD_COMMAND)} " if is_short else ""
+        is_bare = not row.failing.error or row.failing.error.startswith("Exit code")
+        error = "" if is_bare else f"({quote(row.failing.error, limits.INJECTED_ERROR_CHARS)}) "
+        yield f"left failing: {command_text}{error}#{row.failing.id}"
+    if row.last_words:
+        most = limits.INJECTED_UNFINISHED_CHARS if row.is_unfinished else limits.INJECTED_NOTE_CHARS
+        yield f"last words: {quote(cut_at_sentence(row.last_words, most), most)}"
+
+
+def _files(row: SessionRow, files: Sequence[str]) -> str:
+    """The last of these files."""
+    names = [quote_name(row.relative(path), limits.INJECTED_TEXT_CHARS) for path in files[-limits.NAMED_FILES :]]
+    return " ".join(names)
+
+
+def _file_names(row: SessionRow) -> str:
+    """The files that it changed last; only the base name of a file outside its clone."""
+    names = (row.relative(path) for path in row.files[-limits.NAMED_FILES :])
+    short = (os.path.basename(name) if os.path.isabs(name) else name for name in names)
+    return " ".join(quote_name(name, limits.INJECTED_TEXT_CHARS) for name in short)
+
+
+def _clone_name(row: SessionRow, place: Place) -> str:
+    """The name of its directory, or "another clone" when the place is in a directory of that name."""
+    name = os.path.basename((row.clone or "").rstrip("/"))
+    return "another clone" if f"/{name}/" in f"{place.cwd}/" else name
+
+
+def _where(row: SessionRow, place: Place, clone: str) -> str:
+    """The branch, if it is not that of the place, and the clone, if given."""
+    parts = []
+    if row.branch and row.branch != place.branch:
+        parts.append(f"branch {short_name(row.branch)}")
+    if clone:
+        parts.append(f"in {short_name(clone)}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def short_name(name: str) -> str:
+    """A name as it is told, cut to INJECTED_NAME_CHARS."""
+    return quote_name(name, limits.INJECTED_NAME_CHARS)
