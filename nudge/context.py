@@ -116,15 +116,15 @@ def _text(raw: object, field: str, most: int) -> str:
 def _parse_cwd(raw: object, field: str) -> str:
     path = _text(raw, field, limits.MAX_PATH_CHARS)
     if (normal := _normal_paths.get(path)) is None:
-        from nudge.security.paths import normalise_path  # late: a client resolves its context and parses none
+        from nudge.security.absolute_paths import normalize_path  # late: a client resolves its context and parses none
 
-        normal = _remember(_normal_paths, path, normalise_path(path, field))
+        normal = _remember(_normal_paths, path, normalize_path(path, field))
     return normal
 
 
 def _parse_repo(raw: object, field: str) -> str:
     try:
-        return normalise_repo(_text(raw, field, limits.MAX_REPO_CHARS))
+        return normalize_repo(_text(raw, field, limits.MAX_REPO_CHARS))
     except ValueError as error:
         raise Invalid(str(error), field=field) from None
 
@@ -286,7 +286,7 @@ def _slashed(path: str) -> str:
     return path.replace("\\", "/") if _has_drive(path) else path
 
 
-def normalise_repo(raw: str) -> str:
+def normalize_repo(raw: str) -> str:
     """The identity of a repository: `git:host/org/repo` however it is cloned, `file:///path` when it is local.
     `git:org/repo` stays as it is and stands for that path on any host. Raises ValueError."""
     return _identities.get(raw) or _remember(_identities, raw, _repo_identity(raw))
@@ -464,7 +464,7 @@ def _read_git(work_tree: str, git_dir: str) -> tuple[str | None, str | None]:
 
 def _identity(place: str) -> str | None:
     try:
-        return normalise_repo(place)
+        return normalize_repo(place)
     except ValueError:
         return None
 

@@ -2,7 +2,7 @@
 
 The SDK takes 0.6 s to import. `handshake.json` holds what it answers to `initialize`, `server/discover` and
 `tools/list` (`make handshake` writes it), and a tool call is an operation whose result is put into the envelope that
-the SDK makes. Only messages whose shape is fully recognised are answered here; all others go to the SDK, which also
+the SDK makes. Only messages whose shape is fully recognized are answered here; all others go to the SDK, which also
 says what is wrong with them. A contract test compares both.
 """
 

@@ -298,7 +298,7 @@ class Proxy:
         self._join()
 
     def _expire(self) -> None:
-        """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline travelled
+        """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline traveled
         with it."""
         if self._link is None or not self._pending:
             return

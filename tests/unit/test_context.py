@@ -19,7 +19,7 @@ from nudge.context import (
     caller_cwd,
     is_project,
     is_same_repo,
-    normalise_repo,
+    normalize_repo,
     project_of,
     requested_env,
     resolve,
@@ -56,8 +56,8 @@ def git_says(folder: Path) -> tuple[str, str]:
     """Identity and branch in git's own words."""
     branch = git(folder, "rev-parse", "--abbrev-ref", "HEAD")
     if "origin" in git(folder, "remote").split():
-        return normalise_repo(git(folder, "remote", "get-url", "origin")), branch
-    return normalise_repo(os.path.realpath(folder / git(folder, "rev-parse", "--git-common-dir"))), branch
+        return normalize_repo(git(folder, "remote", "get-url", "origin")), branch
+    return normalize_repo(os.path.realpath(folder / git(folder, "rev-parse", "--git-common-dir"))), branch
 
 
 def resolved(folder: Path) -> tuple[str | None, str | None]:
@@ -87,7 +87,7 @@ class TestRepoIdentity:
     )
     def test_every_way_to_clone_is_one_repository(self, raw: str) -> None:
         """A repository has one name, however it was cloned and whatever the case; the port is no part of it."""
-        assert normalise_repo(raw) == "git:host/org/repo"
+        assert normalize_repo(raw) == "git:host/org/repo"
 
     @pytest.mark.parametrize(
         ("raw", "identity"),
@@ -107,7 +107,7 @@ class TestRepoIdentity:
     )
     def test_the_identity_has_the_host(self, raw: str, identity: str) -> None:
         """A written one has a host when it has three parts or more and the first is one: groups nest."""
-        assert normalise_repo(raw) == identity
+        assert normalize_repo(raw) == identity
 
     @pytest.mark.parametrize(
         ("one", "other", "expected"),
@@ -130,8 +130,8 @@ class TestRepoIdentity:
     def test_spaces_are_one_name_in_both_spellings(self) -> None:
         """A URL writes a space as %20, ssh writes it out."""
         assert (
-            normalise_repo("git@host:My Org/repo")
-            == normalise_repo("https://host/My%20Org/repo")
+            normalize_repo("git@host:My Org/repo")
+            == normalize_repo("https://host/My%20Org/repo")
             == "git:host/my%20org/repo"
         )
 
@@ -159,7 +159,7 @@ class TestRepoIdentity:
     )
     def test_local_repositories_are_file_urls(self, raw: str, identity: str) -> None:
         """A path is its own name, in its own case."""
-        assert normalise_repo(raw) == identity
+        assert normalize_repo(raw) == identity
 
     @pytest.mark.parametrize(
         "raw",
@@ -194,7 +194,7 @@ class TestRepoIdentity:
     def test_nonsense_is_refused(self, raw: str) -> None:
         """What names no repository raises ValueError."""
         with pytest.raises(ValueError):
-            normalise_repo(raw)
+            normalize_repo(raw)
 
     @example(":]:[")
     @example("h:a/..git")
@@ -203,12 +203,12 @@ class TestRepoIdentity:
     @example("/./C:\\x")
     @given(st.text(alphabet="aBİΣ/\\:.git@[] %~\t-C") | st.text())
     def test_a_normal_form_is_its_own_normal_form(self, raw: str) -> None:
-        """Normalising twice changes nothing, for any text at all."""
+        """Normalizing twice changes nothing, for any text at all."""
         try:
-            once = normalise_repo(raw)
+            once = normalize_repo(raw)
         except ValueError:
             return
-        assert normalise_repo(once) == once
+        assert normalize_repo(once) == once
         assert once.startswith(("git:", "file:///"))
 
 
@@ -299,7 +299,7 @@ class TestResolve:
         git(repo, "checkout", "-q", "-b", "feature/x/y")
         below = repo / "a" / "b"
         below.mkdir(parents=True)
-        assert resolved(below) == git_says(below) == (normalise_repo(origin), "feature/x/y")
+        assert resolved(below) == git_says(below) == (normalize_repo(origin), "feature/x/y")
 
     def test_path_with_spaces_and_no_remote(self, tmp_path: Path) -> None:
         """With no origin the common git directory names the repository; another remote does not."""
@@ -503,7 +503,7 @@ class TestConfigSyntax:
         path = repo / ".git" / "config"
         path.write_bytes(config.encode())
         urls = git(repo, "config", "--file", str(path), "--get-all", "remote.origin.url").split("\n")
-        assert resolve(str(repo)).repo == normalise_repo(urls[0]) == "git:host/org/repo"
+        assert resolve(str(repo)).repo == normalize_repo(urls[0]) == "git:host/org/repo"
 
     def test_blanks_count_inside_quotes_only(self, tmp_path: Path) -> None:
         """A path that ends in a blank must be quoted, and is then kept whole."""
@@ -588,7 +588,7 @@ class TestBrokenRepositories:
 
 class TestParse:
     def test_round_trip(self) -> None:
-        """What is known survives the wire, normalised; what is not known is not there."""
+        """What is known survives the wire, normalized; what is not known is not there."""
         plain = {"branch": "dev", "os": "linux", "project": "repo", "files_open": ["a.py"]}
         wire = Context.parse(
             {**plain, "cwd": "/work//x/", "repo": "git@h:Org/Repo.git", "env": {"A": "1", "B": None}}

@@ -21,7 +21,7 @@ LEAVES = (
     "context",
     "paths",
     "switches",
-    "security.paths",
+    "security.absolute_paths",
     "security.secrets",
     "files",
     "strict_json",
