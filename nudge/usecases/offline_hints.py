@@ -9,10 +9,11 @@ from typing import Any
 from nudge import limits, paths
 from nudge.clock import SESSION
 from nudge.config import Settings
-from nudge.context import Context, is_same_repo
+from nudge.context import Context
 from nudge.hints.model import Change, Identity
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
+from nudge.repos import is_same_repo
 from nudge.storage.changelog import read_log
 from nudge.usecases import session
 

@@ -23,6 +23,7 @@ LEAVES = frozenset(
         "files",
         "limits",
         "paths",
+        "repos",
         "scoring",
         "security",
         "words",

@@ -19,6 +19,7 @@ LEAVES = (
     "clock",
     "context",
     "paths",
+    "repos",
     "switches",
     "security.absolute_paths",
     "security.secrets",
