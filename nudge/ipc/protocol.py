@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from nudge import __version__, thin_json
-from nudge.errors import INVALID_REQUEST, WIRE_REASONS
+from nudge.errors import INVALID_REQUEST, protocol_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,13 +55,10 @@ def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: 
     )
 
 
-def refusal(code: int, message: str) -> dict[str, Any]:
-    """The error of a line that is not a call."""
-    return {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}}
-
-
 def overlong(most: int) -> dict[str, Any]:
-    return refusal(INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; send larger things in pages")
+    return protocol_error(
+        INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; send larger things in pages"
+    )
 
 
 def proof(token: str, side: str, client_nonce: str, server_nonce: str, port: int, generation: str) -> str:

@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from nudge import __version__, limits
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, INVALID_REQUEST, protocol_error
 from nudge.ipc import protocol
 from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
 from nudge.strict_json import JsonError, decode, encode
@@ -190,9 +190,9 @@ class _Connection(asyncio.Protocol):
         if server.closed:  # it was accepted in the same round of the event loop
             self.abort()
         elif not self._tcp and not _is_same_user(transport):
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
         elif not server.make_room():
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: too many connections"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: too many connections"))
         else:
             server.ungreeted[self] = None
             self._reaper = self._loop.call_later(
@@ -344,13 +344,13 @@ class _Connection(asyncio.Protocol):
 
     def _handle(self, message: Any) -> None:
         if not isinstance(message, dict):
-            self._send(None, {"error": protocol.refusal(INVALID_REQUEST, "Invalid request: a line is one JSON object")})
+            self._send(None, {"error": protocol_error(INVALID_REQUEST, "Invalid request: a line is one JSON object")})
         elif not self._proven:
             self._authenticate(message)
         elif "hello" in message:
             self._greet(message)
         elif not self._greeted:
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: the first line is a hello"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the first line is a hello"))
         else:
             self._begin(message)
 
@@ -365,7 +365,7 @@ class _Connection(asyncio.Protocol):
             return
         expected = protocol.proof(server.token(), "client", *self._nonces, port, server.generation)
         if not hmac.compare_digest(str(message.get("proof")).encode("utf-8", "replace"), expected.encode()):
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: the proof is wrong"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the proof is wrong"))
             return
         self._proven, self._max_line = True, limits.MAX_LINE_BYTES
         server.unproven.pop(self, None)
@@ -391,7 +391,7 @@ class _Connection(asyncio.Protocol):
         call_id, op = call.get("id"), call.get("op")
         if not _is_id(call_id) or not isinstance(op, str):
             rule = "Invalid request: a call has an id (text or a whole number) and an op"
-            self._send(call_id if _is_id(call_id) else None, {"error": protocol.refusal(INVALID_REQUEST, rule)})
+            self._send(call_id if _is_id(call_id) else None, {"error": protocol_error(INVALID_REQUEST, rule)})
             return
         assert isinstance(call_id, int | str)
         server = self._server
@@ -490,8 +490,7 @@ def _encode(answer: Answer) -> bytes:
         return encode(answer)
     except ValueError:
         _log.exception("an answer is not JSON")
-        refusal = protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")
-        return encode({"id": answer["id"], "error": refusal})
+        return encode({"id": answer["id"], "error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)})
 
 
 def _is_id(value: object) -> bool:

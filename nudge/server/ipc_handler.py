@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from nudge import limits
 from nudge.context import NO_CONTEXT, Context
-from nudge.errors import INTERNAL_ERROR, Conflict, HandingOver, Invalid, NudgeError
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, Conflict, HandingOver, Invalid, NudgeError, protocol_error
 from nudge.ipc import protocol
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
@@ -50,7 +50,7 @@ class IpcHandler:
             return {"error": error.to_wire()}
         except Exception:
             _log.exception("a call failed")
-            return {"error": protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")}
+            return {"error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)}
 
     async def _result(self, op: str, params: Any, caller: McpCaller) -> Any:
         if op == protocol.MCP:

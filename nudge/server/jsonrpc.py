@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from nudge import limits, strict_json
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, WIRE_REASONS, HandingOver, NudgeError, Unavailable
+from nudge.errors import (
+    INTERNAL_ERROR,
+    INTERNAL_MESSAGE,
+    INVALID_REQUEST,
+    HandingOver,
+    NudgeError,
+    Unavailable,
+    protocol_error,
+)
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 
@@ -73,11 +81,12 @@ async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, A
         return refusal(request_id, error)
     except Exception:
         _log.exception("operation failed")
-        return error_response(request_id, INTERNAL_ERROR, "Internal error; the server's log has the details")
+        return error_response(request_id, INTERNAL_ERROR, INTERNAL_MESSAGE)
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
 def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
+    """Return the response for an error of an operation."""
     return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}
 
 
@@ -88,9 +97,5 @@ def id_of(message: object) -> str | float | None:
 
 
 def error_response(request_id: object, code: int, message: str) -> dict[str, Any]:
-    """An error of JSON-RPC itself, with a reason like every other error."""
-    return {
-        "jsonrpc": "2.0",
-        "id": request_id,
-        "error": {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}},
-    }
+    """Return the response for an error of JSON-RPC itself: `code` is one of `errors.WIRE_REASONS`."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": protocol_error(code, message)}

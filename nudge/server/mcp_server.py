@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nudge import strict_json
-from nudge.errors import INTERNAL_ERROR, HandingOver, NudgeError
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.server import mcp
 from nudge.server.gc_tuning import freeze_imports
 from nudge.server.jsonrpc import error_response
@@ -71,7 +71,7 @@ class McpServer:
             return mcp.tool_failure(message, error.to_wire())
         except Exception:
             _log.exception("a tool failed")
-            return error_response(message["id"], INTERNAL_ERROR, "Internal error; the server's log has the details")
+            return error_response(message["id"], INTERNAL_ERROR, INTERNAL_MESSAGE)
         render = text_renderer(tool.operation, tool.arguments)
         return mcp.tool_answer(message, result, encode=strict_json.encode, render=render)
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from nudge import config, context, limits, paths
 from nudge.clock import boot_seconds
-from nudge.errors import PARSE_ERROR, NudgeError, RemoteError
+from nudge.errors import NudgeError, RemoteError
 from nudge.ipc import protocol, spawn
 from nudge.ipc.client import Request
 from nudge.ipc.connection import Connection, Lost, TimedOut
@@ -27,8 +27,8 @@ from nudge.server.mcp import (
     tool_answer,
     tool_failure,
 )
-from nudge.server.stdio import Pipe, wait_readable
-from nudge.strict_json import JsonError, decode
+from nudge.server.stdio import Pipe, decode_line, wait_readable
+from nudge.strict_json import JsonError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Proxy:
     def _take_lines(self) -> None:
         for line in self._pipe.lines():
             try:
-                message = _decode(line)
+                message = decode_line(line)
             except JsonError as error:
                 self._answer({"jsonrpc": "2.0", "id": None, "error": error.to_wire()})
             else:
@@ -335,12 +335,6 @@ def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> di
     meta = params.get("_meta")
     where = context.caller_cwd(environ, cwd if isinstance(cwd, str) else None, meta if isinstance(meta, dict) else None)
     return context.resolve(where).to_wire()
-
-
-def _decode(line: bytes | None) -> Any:
-    if line is None:
-        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
-    return decode(line)
 
 
 def _utf8(text: str) -> str:

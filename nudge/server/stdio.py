@@ -6,6 +6,7 @@ import os
 import select
 import sys
 
+from nudge.errors import PARSE_ERROR
 from nudge.ipc import protocol
 from nudge.limits import KIB, MAX_STDIO_LINE_BYTES, SWITCH_INTERVAL
 from nudge.server.mcp import is_notification
@@ -187,6 +188,13 @@ def _is_notification(line: bytes) -> bool:
         return len(line) <= KIB and is_notification(decode(line))
     except JsonError:
         return False
+
+
+def decode_line(line: bytes | None) -> Any:
+    """Return the message in a line of `Pipe.lines`, or raise JsonError; None stands for a line over the limit."""
+    if line is None:
+        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+    return decode(line)
 
 
 def take_over() -> Pipe:

@@ -13,12 +13,12 @@ from typing import Any
 
 from nudge import limits
 from nudge.context import NO_CONTEXT, Context
-from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.server.jsonrpc import error_response, id_of, refusal
 from nudge.server.mcp import StdioClient, cancelled_id, is_notification, read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.proxy import caller_context
-from nudge.server.stdio import Pipe, wait_readable
+from nudge.server.stdio import Pipe, decode_line, wait_readable
 from nudge.strict_json import JsonError, decode_any, encode
 from nudge.usecases.call import Call, EnvNeeded
 
@@ -152,7 +152,7 @@ class StdioServer:
     async def _answer_to(self, line: bytes | None) -> dict[str, Any] | None:
         message: object = None
         try:
-            message = await _decoded(line)
+            message = decode_line(None) if line is None else await decode_any(line)
             return await self._answer(message)
         except HandingOver:
             self._leftover.append(line or b"")
@@ -163,7 +163,7 @@ class StdioServer:
             return refusal(id_of(message), error)
         except Exception:
             _log.exception("a message on stdin failed")
-            return error_response(id_of(message), INTERNAL_ERROR, "Internal error; the server's log has the details")
+            return error_response(id_of(message), INTERNAL_ERROR, INTERNAL_MESSAGE)
 
     async def _answer(self, message: Any) -> dict[str, Any] | None:
         if (answer := self._client.answer(message)) is not None:
@@ -211,9 +211,3 @@ class StdioServer:
             client_process=os.getppid(),
         )
         return McpCaller(call, self._client.protocol or None, self._client.tools)
-
-
-async def _decoded(line: bytes | None) -> Any:
-    if line is None:
-        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
-    return await decode_any(line)
