@@ -1,4 +1,5 @@
-"""The private socket: what the calls of CLI, hooks and PROXYs mean. `nudge.ipc.server` carries their lines."""
+"""Calls over the private socket, from CLI, hooks and PROXYs: parsed and executed here; `nudge.ipc.server` reads and
+writes the lines."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from nudge.usecases.call import Call, Door, EnvNeeded
 
 _log = logging.getLogger(__name__)
 _DOORS = get_args(Door)
-_NOBODY = McpCaller(Call())
+_UNKNOWN_CALLER = McpCaller(Call())
 
 
 class IpcHandler:
@@ -34,7 +35,7 @@ class IpcHandler:
         return operation is not None and operation.effect == "read"
 
     async def answer(self, call: dict[str, Any], *, env_asked: bool) -> dict[str, Any]:
-        """The answer without its id. Whatever happens inside, the caller gets one without a trace of our insides."""
+        """Return the answer without its id. Never raises; an unexpected exception is logged, not sent."""
         try:
             caller = read_caller(call.get("caller"), call.get("once"))
             while True:
@@ -68,15 +69,15 @@ class IpcHandler:
 
 
 def _without(caller: McpCaller, names: list[str]) -> McpCaller:
-    """A caller is asked once: what it did not tell then is not set."""
+    """Return the caller with `names` counted as unset: a caller is asked for variables only once."""
     unset = dict.fromkeys(names)
     return replace(caller, call=replace(caller.call, env={**unset, **(caller.call.env or {})}))
 
 
 def read_caller(raw: object, once: object) -> McpCaller:
-    """The envelope's `caller` and `once`; raises Invalid naming the field."""
+    """Parse the envelope's `caller` and `once`. Raises Invalid, which names the field."""
     if raw is None and once is None:
-        return _NOBODY
+        return _UNKNOWN_CALLER
     raw = {} if raw is None else raw
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field="caller")
@@ -117,7 +118,7 @@ def _process(raw: object) -> int | None:
 
 
 def _env(raw: object) -> dict[str, str | None] | None:
-    """None: the caller cannot be asked. An object: what it has been asked for so far."""
+    """Parse `caller.env`. None: the caller cannot be asked for variables. An object: the values asked for so far."""
     if raw is None:
         return None
     if not isinstance(raw, dict) or not all(value is None or isinstance(value, str) for value in raw.values()):

@@ -25,7 +25,7 @@ _NO_ROOM = Unavailable("not executed: the answers before it fill this batch; sen
 
 
 async def answer(app: App, payload: object, call: Call) -> bytes | None:
-    """Return the response, or the list of responses, as JSON; None when nothing wants an answer."""
+    """Return the response, or the list of responses, as JSON; None when the request has only notifications."""
     if not isinstance(payload, list):
         response = await _answer_one(app, payload, call)
         return None if response is None else strict_json.encode(response)
@@ -36,7 +36,8 @@ async def answer(app: App, payload: object, call: Call) -> bytes | None:
 
 
 async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
-    """Each call is executed in turn, until the answers are so large that to send them would hold the event loop."""
+    """Execute the calls in turn. Once the answers exceed MAX_BATCH_ANSWER_BYTES the rest is refused: sending more in
+    one piece would hold the event loop."""
     encoded: list[bytes] = []
     size = 0
     for index, item in enumerate(batch):
@@ -45,7 +46,7 @@ async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
             response = refusal(id_of(item), _NO_ROOM)
         else:
             response = await _answer_one(app, item, _number(call, index))
-            await asyncio.sleep(0)  # a hundred calls that never wait would hold the event loop together
+            await asyncio.sleep(0)  # a hundred calls that never await would hold the event loop
         if response is not None:
             encoded.append(strict_json.encode(response))
             size += len(encoded[-1])
@@ -53,6 +54,7 @@ async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
 
 
 def _number(call: Call, index: int) -> Call:
+    """Give each call of a batch a `once` key of its own."""
     return replace(call, once=f"{call.once}:{index}") if call.once else call
 
 
