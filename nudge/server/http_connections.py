@@ -73,7 +73,7 @@ class Listener:
     def closed(self, connection: HttpConnection) -> None:
         self.connections.discard(connection)
         self.unauthenticated.pop(connection, None)
-        self._accept_loop.room_made()
+        self._accept_loop.notify_room()
 
 
 class HttpConnection(web.RequestHandler):
