@@ -9,9 +9,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from nudge import limits
-from nudge.context import OS_NAMES, Context, is_same_repo, normalise_repo
+from nudge.context import OS_NAMES, Context
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
+from nudge.repos import is_same_repo, normalize_repo
+from nudge.security.absolute_paths import normalize_cwd
 from nudge.security.globs import (
     Glob,
     check_cost,
@@ -19,9 +21,8 @@ from nudge.security.globs import (
     compile_glob,
     glob_cost,
     is_comparable,
-    normalise_cwd_glob,
+    normalize_cwd_glob,
 )
-from nudge.security.paths import normalise_cwd
 
 _NAMED_IN_REASON = 4  # of what a scope asks for; the rest is counted
 _OPEN_DIRECTORIES_AT_WORST = 3  # that are compared with the patterns that take longest: 5 ms each
@@ -103,7 +104,7 @@ def _parse_strings(parse: Callable[[object, str], str]) -> Callable[[object, str
 
 @lru_cache(maxsize=limits.GLOBS_CACHED)
 def _normal_cwd_glob(raw: str) -> str:
-    return compile_glob(normalise_cwd_glob(raw, ""), "").pattern
+    return compile_glob(normalize_cwd_glob(raw, ""), "").pattern
 
 
 @lru_cache(maxsize=limits.GLOBS_CACHED)
@@ -111,14 +112,14 @@ def _normal_branch(raw: str) -> str:
     return compile_branch_glob(raw, "").pattern
 
 
-def _parse_pattern(normalise: Callable[[str], str]) -> Callable[[object, str], str]:
+def _parse_pattern(normalize: Callable[[str], str]) -> Callable[[object, str], str]:
     """A pattern is checked when it is first seen; the field is named here, since the cache knows none."""
 
     def parse(raw: object, field: str) -> str:
         if not isinstance(raw, str):
             raise Invalid("must be a string", field=field)
         try:
-            return normalise(raw)
+            return normalize(raw)
         except ScopeInvalid as refused:
             raise ScopeInvalid(refused.rule, field=field) from None
 
@@ -131,7 +132,7 @@ def _parse_os(raw: object, field: str) -> str:
 
 def _parse_repo(raw: object, field: str) -> str:
     try:
-        return normalise_repo(parse_text(raw, field, limits.MAX_REPO_CHARS, least=1))
+        return normalize_repo(parse_text(raw, field, limits.MAX_REPO_CHARS, least=1))
     except ValueError as error:
         raise Invalid(str(error), field=field) from None
 
@@ -175,7 +176,7 @@ def _parse_env_match(raw: object, field: str) -> dict[str, str | list[str]]:
 
 # The gates
 
-_comparable_cwd = lru_cache(maxsize=limits.IDENTITIES_CACHED)(normalise_cwd)
+_comparable_cwd = lru_cache(maxsize=limits.IDENTITIES_CACHED)(normalize_cwd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ class _CwdGate:
         most = min(max(limits.MAX_GLOB_COST // cost, 1) * _OPEN_DIRECTORIES_AT_WORST, limits.MAX_FILES_OPEN)
         directories: dict[str, None] = {}
         for file in files:
-            parent = normalise_cwd(file).rpartition("/")[0]
+            parent = normalize_cwd(file).rpartition("/")[0]
             while parent and parent not in directories and len(directories) < most:
                 if is_comparable(parent):
                     directories[parent] = None

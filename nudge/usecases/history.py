@@ -17,7 +17,7 @@ from nudge.history.purge import Conditions, count_observations, purge_observatio
 from nudge.history.recent import recent_observations
 from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
-from nudge.security.paths import normalise_path
+from nudge.security.absolute_paths import normalize_path
 from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
 from nudge.usecases.app import App
@@ -422,7 +422,7 @@ def _remaining_backups(path: str) -> list[str]:
 
 async def backup(app: App, params: Backup, _call: Call) -> Any:
     database = app.database()
-    target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
+    target = new_backup(database.path) if params.path is None else normalize_path(params.path, "path")
     try:
         await database.read(lambda connection: write_backup(connection, target), timeout=None)
     except DatabaseDamaged as error:

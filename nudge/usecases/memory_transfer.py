@@ -16,7 +16,7 @@ from nudge.errors import Invalid, StorageFailed
 from nudge.memories import transfer
 from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
 from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
-from nudge.security.paths import normalise_path
+from nudge.security.absolute_paths import normalize_path
 from nudge.storage import migrations
 from nudge.storage.database import Database
 from nudge.storage.sqlite import open_readonly
@@ -171,7 +171,7 @@ def _merge(
 
 async def sync(app: App, params: SyncMemories, call: Call) -> Any:
     """Pull, then push, each in a transaction of its own: the next sync completes one that a crash interrupted."""
-    own, other = app.database().path, normalise_path(params.path, "path")
+    own, other = app.database().path, normalize_path(params.path, "path")
     if os.path.exists(other) and os.path.samefile(own, other):
         raise Invalid("is this server's own database", field="path")
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from nudge import __version__, files, limits, paths
 from nudge.clock import SESSION, Clock, boot_id
 from nudge.config import Settings, Sources
-from nudge.context import Context, is_same_repo
+from nudge.context import Context
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.hints.model import Change, Hint, Identity, hide_secrets
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
+from nudge.repos import is_same_repo
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
