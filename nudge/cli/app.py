@@ -18,14 +18,12 @@ import click
 from click.exceptions import Exit, MissingParameter, NoSuchOption
 
 from nudge import __version__
-from nudge.cli import output
+from nudge.cli import completion, output
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, shown_verbs
 from nudge.errors import NudgeError
-
-COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
@@ -301,9 +299,7 @@ def verb_advice(word: str, parent: str = "") -> str:
 def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> int:
     """Run one command line and return its exit code. `run_hook` is what `nudge record` runs."""
     invocation = Invocation(run_hook=run_hook)
-    if COMPLETE_VARIABLE in os.environ:
-        from nudge.cli import completion
-
+    if completion.COMPLETE_VARIABLE in os.environ:
         return completion.answer(Root(), invocation)
     try:
         return _run(words, invocation)

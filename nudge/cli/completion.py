@@ -22,13 +22,13 @@ from click.shell_completion import (
 )
 
 from nudge.cli import output
-from nudge.cli.app import COMPLETE_VARIABLE
 from nudge.cli.output import EXIT_OK
 from nudge.cli.plain import Invocation
 
 if TYPE_CHECKING:
     from nudge.ipc.client import Client
 
+COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
 _SESSIONS = 20
 _NOTES = 50
 

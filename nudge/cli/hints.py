@@ -18,6 +18,9 @@ from nudge.errors import NotFound
 from nudge.ipc.client import Client
 from nudge.text import escape
 
+_SHELLS = ("bash", "sh", "powershell", "cmd")
+_SENSITIVITIES = ("normal", "secret")
+_SOURCES = ("user", "agent", "tool-output", "file-import")
 _VALUE = {"section": "Value"}
 _META = {"section": "Metadata"}
 
@@ -34,7 +37,7 @@ _META = {"section": "Metadata"}
 @params.name_arguments
 @click.argument("value", metavar="VALUE", required=False, help="The value; - reads it from stdin.")
 @option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (string).", **_VALUE)
-@option("--shell", type=click.Choice(plain.SHELLS), help="Shell of a command.", **_VALUE)
+@option("--shell", type=click.Choice(_SHELLS), help="Shell of a command.", **_VALUE)
 @option("--format", type=click.Choice(plain.TEMPLATE_FORMATS), help="Format of a template.", **_VALUE)
 @option(
     "--default", type=PAIR, multiple=True, metavar="NAME=VALUE", help="Default in a template (repeatable).", **_VALUE
@@ -45,9 +48,9 @@ _META = {"section": "Metadata"}
 @option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5).", **_META)
 @option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (0.5).", **_META)
 @option("--ttl", metavar="TTL", help="session, 30d, 12h, or an ISO-8601 duration such as PT2H.", **_META)
-@option("--sensitivity", type=click.Choice(plain.SENSITIVITIES), help="secret: hidden in pretty output.", **_META)
+@option("--sensitivity", type=click.Choice(_SENSITIVITIES), help="secret: hidden in pretty output.", **_META)
 @option("--allow-secret", is_flag=True, help="The same as --sensitivity secret.", **_META)
-@option("--source", type=click.Choice(plain.SOURCES), help="Where it comes from (user).", **_META)
+@option("--source", type=click.Choice(_SOURCES), help="Where it comes from (user).", **_META)
 @option("--added-by", metavar="NAME", help="Who adds it, such as agent:codex.", **_META)
 @option("--if-match-version", type=WHOLE, metavar="N", help="Only if this is its version (0: it is new).", **_META)
 @params.scope_options("In every repo. Without it, a hint applies to the repo you are in.")
@@ -144,7 +147,7 @@ def query(
     text = " ".join(words) if words else None
     if text is not None and regex is not None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
-    fields = params.given(component=component, keys=keys, tags=tags, limit=limit, text=text, regex=regex)
+    fields = params.drop_none(component=component, keys=keys, tags=tags, limit=limit, text=text, regex=regex)
     fields["context"] = plain.context_params(**where)
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console

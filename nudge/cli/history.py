@@ -13,7 +13,7 @@ from nudge import switches as switch
 from nudge.cli import completion, notes, observations, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
-from nudge.cli.params import ID, WHOLE, option
+from nudge.cli.params import ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.clock import iso
 from nudge.errors import NotFound, RemoteError
@@ -30,28 +30,9 @@ _type_option = option(
     help="Only this type, such as command_error, file_edit or git_commit.",
     shell_complete=completion.observation_types,
 )
-project_options = params.options(
-    option("--project", metavar="NAME", help="This project (the current one).", shell_complete=completion.projects),
-    option("--all-projects", is_flag=True, help="Every project."),
-)
 
 
 # Which project, which session
-
-
-def chosen_project(project: str | None, all_projects: bool) -> str | None:
-    """The project that is named, else the current one; None means all of them."""
-    if all_projects and project is not None:
-        raise Usage("--project and --all-projects exclude each other", "leave one out")
-    if all_projects or project is not None:
-        return None if all_projects else str(project).casefold()
-    return context.resolve().project
-
-
-def project_params(project: str | None) -> dict[str, Any]:
-    """A project, or all of them with the current one: a private project is shown only to callers that are in it."""
-    here = context.resolve().project if project is None else None
-    return {"project": project} | ({} if here is None else {"context": {"project": here}})
 
 
 def caller_params(project: str | None) -> dict[str, Any]:
@@ -69,7 +50,7 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     """Return the id of `last` (of this project, and not empty), of a whole id, or of a unique beginning."""
     is_last = word == "last"
     which = {"nonempty": True, "limit": 1} if is_last else {"session": word, "limit": 20}
-    named = project_params(chosen_project(project, False) if is_last else project)
+    named = project_params(resolve_project(project, False) if is_last else project)
     sessions = client.call("nudge.sessions", {**named, **which})
     ids = [str(session["session_id"]) for session in sessions]
     if word in ids or (word and len(ids) == 1):
@@ -129,7 +110,7 @@ def search(
     if explain and (ids or full):
         raise Usage("--explain excludes --ids and --full", "leave one out")
     console, client = invocation.console, invocation.client()
-    fields = {"query": query, **project_params(project), **params.given(**filters)}
+    fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
         result = client.call("nudge.search_explain", fields)
         console.result(result, notes.explain_lines(console, result, in_history=True))
@@ -169,8 +150,8 @@ def search(
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
     """Edits rank above commands, those above everything else, new above old, and this project above the others."""
-    chosen = chosen_project(project, all_projects)
-    fields = {**project_params(chosen), **params.given(limit=limit)}
+    chosen = resolve_project(project, all_projects)
+    fields = {**project_params(chosen), **params.drop_none(limit=limit)}
     rows, more = _call_page(
         invocation.client(), "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
@@ -203,10 +184,10 @@ def history(
 ) -> int:
     """Without a file, list the files that were touched recently."""
     if file is not None:
-        window = params.given(before=before, after=after, limit=limit)
+        window = params.drop_none(before=before, after=after, limit=limit)
         return _file_history(invocation, file, {**caller_params(project), **window})
     console = invocation.console
-    chosen = chosen_project(project, all_projects)
+    chosen = resolve_project(project, all_projects)
     rows = invocation.client().call("nudge.recent_context", {**project_params(chosen), "limit": _RECENT_ROWS})
     # Recent context ranks other projects lower, but includes them.
     rows = [
@@ -254,7 +235,7 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
 @params.limit_option(limits.DEFAULT_SESSIONS_LIMIT)
 def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
     """Sessions of every project, unless one is named; the newest first."""
-    fields = {**project_params(project), **params.given(limit=limit)}
+    fields = {**project_params(project), **params.drop_none(limit=limit)}
     rows, more = _call_page(
         invocation.client(), "nudge.sessions", fields, limits.DEFAULT_SESSIONS_LIMIT, limits.MAX_SESSIONS_LIMIT
     )
@@ -286,7 +267,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
 @params.limit_option(limits.DEFAULT_TRACE_LIMIT, "prompts and observations")
 def trace(invocation: Invocation, session: str, project: str | None, full: bool, **window: int | None) -> int:
     client, console = invocation.client(), invocation.console
-    fields = {"session_id": find_session(client, session, project), **params.given(**window)}
+    fields = {"session_id": find_session(client, session, project), **params.drop_none(**window)}
     result = client.call("nudge.session_trace", {**caller_params(project), **fields})
     console.result(result, observations.trace_lines(console.pen, result, full=full))
     if result.get("more"):
@@ -314,7 +295,7 @@ _private_option = option(
 def timeline(invocation: Invocation, anchor: int, before: int | None, after: int | None, project: str | None) -> int:
     """Only observations of the same session are shown."""
     try:
-        fields = {"anchor": anchor, **caller_params(project), **params.given(before=before, after=after)}
+        fields = {"anchor": anchor, **caller_params(project), **params.drop_none(before=before, after=after)}
         result = invocation.client().call("nudge.timeline", fields)
     except RemoteError as error:
         if error.reason == NotFound.reason:
@@ -394,7 +375,7 @@ def inject(
 @option("--forget", metavar="SUBJECT", help="Forget what was learned about this command, path or option.")
 def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
     """What failed here because something is missing, and what worked in its place: agents that fail alike read it."""
-    console, chosen = invocation.console, chosen_project(project, all_projects)
+    console, chosen = invocation.console, resolve_project(project, all_projects)
     if forget is not None:
         if chosen is None:
             raise Usage("--forget needs a project", "name one with --project")

@@ -10,13 +10,20 @@ from typing import Any
 import click
 
 from nudge import limits
-from nudge.cli import completion, output, params, plain
+from nudge.cli import completion, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.history import chosen_project, project_options, project_params
-from nudge.cli.note_params import call, read_text
 from nudge.cli.notes import note_name
 from nudge.cli.output import EXIT_OK, Console, Pen
-from nudge.cli.params import NOTE_ID, NUMBER, UTC_TIME, option
+from nudge.cli.params import (
+    NOTE_ID,
+    NUMBER,
+    UTC_TIME,
+    option,
+    project_options,
+    project_params,
+    read_text,
+    resolve_project,
+)
 from nudge.cli.plain import Invocation
 from nudge.clock import ago
 from nudge.errors import NotFound
@@ -70,7 +77,7 @@ def list_attempts(
     """The open ones first, then the latest. An orphan is open, and its session is gone: `nudge journal adopt` takes it
     over."""
     console = invocation.console
-    fields = {**project_params(chosen_project(project, all_projects)), **params.given(limit=limit, **filters)}
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit, **filters)}
     result = invocation.client().call("nudge.list_ghap_entries", fields)
     console.result(result, _table(console, result["entries"]))
     if not console.as_json:
@@ -85,7 +92,7 @@ def list_attempts(
 @_id_argument
 def show(invocation: Invocation, attempt_id: int) -> int:
     """What was believed, what changed on the way, the outcome and the lesson."""
-    result = call(invocation, "get", {"id": attempt_id})
+    result = invocation.call("nudge.memory_get", {"id": attempt_id})
     if result["memory"]["kind"] != "attempt":
         raise NotFound(f"there is no attempt m{attempt_id}: that note is a {result['memory']['kind']}")
     console = invocation.console
@@ -117,8 +124,8 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
 @_parallel_option
 def start(invocation: Invocation, goal: str, parallel: bool, session: str | None, **fields: Any) -> int:
     """Say what you expect before you act on a guess. A session has one open attempt, unless they are parallel."""
-    given = params.given(goal=goal, session_id=session, parallel=parallel or None, **fields)
-    result = _call(invocation, "start_ghap", given)
+    given = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
+    result = invocation.call("nudge.start_ghap", given)
     console, name = invocation.console, note_name(result["id"])
     done = console.pen.done(f"{console.pen.paint('bold', name)} is open")
     console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
@@ -139,7 +146,7 @@ def start(invocation: Invocation, goal: str, parallel: bool, session: str | None
 @_confidence_option
 def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     """What was believed before is kept."""
-    result = _call(invocation, "update_ghap", {"id": attempt_id, **params.given(**fields)})
+    result = invocation.call("nudge.update_ghap", {"id": attempt_id, **params.drop_none(**fields)})
     console = invocation.console
     name = console.pen.paint("bold", note_name(result["id"]))
     console.result(result, [console.pen.done(f"{name} is in iteration {result['iteration_count']}")])
@@ -160,9 +167,9 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
 def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str | None, **texts: Any) -> int:
     """Any open attempt, whatever session it belongs to. An attempt is resolved once."""
     console = invocation.console
-    given = params.given(lesson=None if lesson is None else read_text(lesson), **texts)
+    given = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
     fields = {"id": attempt_id, "status": outcome, **given}
-    result = _call(invocation, "resolve_ghap", fields)
+    result = invocation.call("nudge.resolve_ghap", fields)
     name = console.pen.paint("bold", note_name(result["id"]))
     lines = [console.pen.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
     if "lesson_id" in result:
@@ -179,8 +186,8 @@ def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel
     """Only when the session that owns it has ended, or was not seen for 30 minutes. Of two that adopt one, the first
     has it."""
     console = invocation.console
-    fields = params.given(adopt=attempt_id, session_id=session, parallel=parallel or None)
-    result = _call(invocation, "get_orphaned_ghap", fields)
+    fields = params.drop_none(adopt=attempt_id, session_id=session, parallel=parallel or None)
+    result = invocation.call("nudge.get_orphaned_ghap", fields)
     name = console.pen.paint("bold", note_name(result["id"]))
     console.result(result, [console.pen.done(f"{name} belongs to session {escape(result['session_id'])}")])
     return EXIT_OK
@@ -193,17 +200,12 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
     """By domain: how sure the agents said they were, on average, and the share of predictions that came true. Abandoned
     and open attempts count in neither."""
     console = invocation.console
-    fields = {**project_params(chosen_project(project, all_projects)), **params.given(since=since)}
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(since=since)}
     result = invocation.client().call("nudge.journal_calibration", fields)
     console.result(result, _calibration_lines(console.pen, result))
     if not result["domains"] and not console.as_json:
         console.note("no attempt is in the journal here; an agent starts one with start_ghap")
     return EXIT_OK
-
-
-def _call(invocation: Invocation, operation: str, fields: dict[str, Any]) -> Any:
-    """Call an operation with where the caller is: attempts belong to a repo."""
-    return invocation.client().call(f"nudge.{operation}", fields, context=plain.context_params())
 
 
 # Lines

@@ -12,20 +12,21 @@ import click
 from nudge import limits
 from nudge.cli import completion, hints, notes, output, params, plain
 from nudge.cli.app import verb, verb_group
-from nudge.cli.note_params import (
+from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
+from nudge.cli.params import (
+    NOTE_ID,
     RELATIONS,
     TIERS,
-    call,
+    WHOLE,
     field_options,
     filter_options,
-    filters,
     id_argument,
-    named_namespace,
+    note_fields,
+    option,
     read_text,
+    resolve_namespace,
     words_argument,
 )
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
-from nudge.cli.params import NOTE_ID, WHOLE, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.text import escape
@@ -78,8 +79,8 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
     """A hint is a memory with an address, a note is one without: both are searched. Options filter notes only. Notes
     that are found count as used, which extends their life."""
     console, text = invocation.console, " ".join(words)
-    fields = {"context": text, **filters(**given), **params.given(limit=limit, touch=False if no_touch else None)}
-    result = call(invocation, "recall", fields)
+    fields = {"context": text, **note_fields(**given, limit=limit, touch=False if no_touch else None)}
+    result = invocation.call("nudge.memory_recall", fields)
     hits = recall_hints(invocation.client().call, text, plain.context_params(), _HINTS_RECALLED)
     console.result({**result, "hints": hits}, ())
     if console.as_json:
@@ -131,8 +132,8 @@ def recall_hints(
 @option("--pack", is_flag=True, help="Also say in which sessions it was injected.")
 def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, limit: int | None, pack: bool) -> int:
     """The parts of a score add up to it. A hint that does not apply here is shown with what stands in the way."""
-    fields = {**_asked(what), **params.given(project=named_namespace(project), limit=limit)}
-    result = call(invocation, "explain", {**fields, "include_pack_context": pack})
+    fields = {**_asked(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
+    result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
     console.result(result, notes.explain_lines(console, result))
     if not console.as_json:
@@ -151,7 +152,7 @@ def _asked(what: tuple[str, ...]) -> dict[str, Any]:
     if rest and all(re.fullmatch(r"[1-9]\d*", word) for word in rest):
         ids, rest = [word for word in what if word in ids or word in rest], []
     query = " ".join(rest) or None
-    return params.given(query=query, ids=[params.parse_note_id(word) for word in ids] or None, names=names or None)
+    return params.drop_none(query=query, ids=[params.parse_note_id(word) for word in ids] or None, names=names or None)
 
 
 # nudge memory
@@ -180,9 +181,8 @@ def store(invocation: Invocation, content: str, **fields: Any) -> int:
     return _store(invocation, content=read_text(content), **fields)
 
 
-def _store(invocation: Invocation, namespace: str | None = None, **fields: Any) -> int:
-    given = params.given(namespace=named_namespace(namespace), **fields)
-    result = call(invocation, "store", given)
+def _store(invocation: Invocation, **fields: Any) -> int:
+    result = invocation.call("nudge.memory_store", note_fields(**fields))
     invocation.console.result(result, notes.stored_lines(invocation.console, result))
     return EXIT_OK
 
@@ -195,8 +195,8 @@ def _store(invocation: Invocation, namespace: str | None = None, **fields: Any) 
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
 def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **given: Any) -> int:
     """A note that is found counts as used, which extends its life: after 5 times it is kept for good."""
-    fields = {"context": " ".join(words), **filters(**given), **params.given(touch=False if no_touch else None)}
-    result = call(invocation, "recall", fields)
+    fields = {"context": " ".join(words), **note_fields(**given, touch=False if no_touch else None)}
+    result = invocation.call("nudge.memory_recall", fields)
     _show_list(invocation.console, result, result["memories"], contents=True)
     return EXIT_OK
 
@@ -207,7 +207,7 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
     """Nothing that is found counts as used."""
-    result = call(invocation, "search", {"query": " ".join(words), **filters(**given)})
+    result = invocation.call("nudge.memory_search", {"query": " ".join(words), **note_fields(**given)})
     _show_list(invocation.console, result, result["results"], contents=True)
     return EXIT_OK
 
@@ -217,7 +217,7 @@ def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
 def list_notes(invocation: Invocation, **given: Any) -> int:
-    result = call(invocation, "list", filters(**given))
+    result = invocation.call("nudge.memory_list", note_fields(**given))
     offset, rows = given.get("offset") or 0, result["memories"]
     _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}")
     return EXIT_OK
@@ -249,7 +249,7 @@ def _show_list(
     shell_complete=completion.namespaces,
 )
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
-    result = call(invocation, "get", {"id": note_id, **params.given(namespace=named_namespace(namespace))})
+    result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
     invocation.console.result(result, notes.full_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
 
@@ -263,11 +263,11 @@ def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
 @option("-T", "--title", metavar="TITLE", help="Another title.")
 @option("-c", "--content", metavar="TEXT", help="Another text; - reads it from stdin.")
 @field_options
-def update(invocation: Invocation, note_id: int, content: str | None, namespace: str | None, **fields: Any) -> int:
+def update(invocation: Invocation, note_id: int, content: str | None, **fields: Any) -> int:
     """What is not given stays as it is."""
     text = None if content is None else read_text(content)
-    changes = params.given(content=text, namespace=named_namespace(namespace), **fields)
-    result = call(invocation, "update", {"id": note_id, **changes})
+    changes = note_fields(content=text, **fields)
+    result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
     console, name = invocation.console, notes.note_name(note_id)
     lines = [console.pen.done(f"updated {', '.join(sorted(changes))} of {name}")]
     console.result(result, [*lines, *notes.full_lines(console, result["memory"])])
@@ -280,12 +280,12 @@ def update(invocation: Invocation, note_id: int, content: str | None, namespace:
 def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
     """It is not in the archive afterwards. `nudge memory forget` moves notes to the archive instead."""
     console = invocation.console
-    note = call(invocation, "get", {"id": note_id})["memory"]
+    note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
     name = f"{notes.note_name(note_id)} {notes.title_of(note)}"
     if not ask(f"delete {name} permanently?", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
-    result = call(invocation, "delete", {"id": note_id})
+    result = invocation.call("nudge.memory_delete", {"id": note_id})
     console.result(result, [console.pen.done(f"deleted {name}")])
     return EXIT_OK
 
@@ -294,7 +294,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
 @id_argument
 def promote(invocation: Invocation, note_id: int) -> int:
     """Its tier becomes long, and it no longer expires."""
-    console, result = invocation.console, call(invocation, "promote", {"id": note_id})
+    console, result = invocation.console, invocation.call("nudge.memory_promote", {"id": note_id})
     console.result(result, [console.pen.done(f"{notes.note_name(note_id)} is kept for good")])
     return EXIT_OK
 
@@ -308,8 +308,8 @@ def _note_argument(name: str, metavar: str, help: str) -> Callable[[params.F], p
 @_note_argument("target", "TARGET", "The note that it leads to.")
 @option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (related_to).")
 def link(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
-    fields = {"source_id": source, "target_id": target, **params.given(relation=relation)}
-    console, result = invocation.console, call(invocation, "link", fields)
+    fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
+    console, result = invocation.console, invocation.call("nudge.memory_link", fields)
     word = (relation or RELATIONS[0]).replace("_", " ")
     suffix = "" if result["new"] else " (it already was)"
     line = f"{notes.note_name(source)} {word} {notes.note_name(target)}{suffix}"
@@ -322,7 +322,10 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
 @_note_argument("loser", "WRONG", "The note that it supersedes.")
 def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
     """The note that is wrong falls to priority 1 and confidence 0.1; the other one is linked to it."""
-    console, result = invocation.console, call(invocation, "resolve", {"winner_id": winner, "loser_id": loser})
+    console, result = (
+        invocation.console,
+        invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser}),
+    )
     line = f"{notes.note_name(winner)} supersedes {notes.note_name(loser)}, which is now of priority 1, confidence 0.1"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
@@ -330,7 +333,7 @@ def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> in
 
 @verb("memory stats", "nudge memory stats", "nudge memory stats --json")
 def stats(invocation: Invocation) -> int:
-    result = call(invocation, "stats", {})
+    result = invocation.call("nudge.memory_stats", {})
     invocation.console.result(result, notes.stats_lines(invocation.console, result))
     return EXIT_OK
 
@@ -338,7 +341,7 @@ def stats(invocation: Invocation) -> int:
 @verb("memory namespaces", "nudge memory namespaces")
 def namespaces(invocation: Invocation) -> int:
     """A namespace is a repo by its full name, or any name that a note was stored with."""
-    console, result = invocation.console, call(invocation, "namespaces", {})
+    console, result = invocation.console, invocation.call("nudge.memory_namespaces", {})
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
     console.result(result, ("  ".join(row) for row in output.align(rows)))
     if not rows and not console.as_json:

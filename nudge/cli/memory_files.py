@@ -12,9 +12,8 @@ import click
 from nudge import limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
-from nudge.cli.note_params import call, filters, named_namespace, namespace_option
 from nudge.cli.output import EXIT_OK, Pen, Usage
-from nudge.cli.params import option
+from nudge.cli.params import namespace_option, note_fields, option, resolve_namespace
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import progress, waiting
 from nudge.cli.transfer import read_document, write_file
@@ -56,11 +55,11 @@ class _Meter:
 def export(invocation: Invocation, target: str | None, namespace: str | None) -> int:
     """All notes with their links and metadata; `nudge memory import` reads them."""
     document: dict[str, Any] = {"memories": [], "links": []}
-    fields, after = filters(namespace), 0
+    fields, after = note_fields(namespace), 0
     console, to_file = invocation.console, target not in (None, "-")
     with progress(console, "exporting notes", None if to_file or not console.is_terminal else 0) as advance:
         while after is not None:
-            page = call(invocation, "export", {**fields, "after": after})
+            page = invocation.call("nudge.memory_export", {**fields, "after": after})
             document["exported_at"], after = page["exported_at"], page["next"]
             for name in ("memories", "links"):
                 document[name] += page[name]
@@ -95,7 +94,7 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
         raise Usage("missing FILE")
     document = read_document(file or "-", "nudge memory export")
     memories, links = _rows(document, "memories"), _rows(document, "links")
-    fields = {"dry_run": dry_run, **params.given(namespace=named_namespace(namespace))}
+    fields = {"dry_run": dry_run, **params.drop_none(namespace=resolve_namespace(namespace))}
     with progress(invocation.console, "importing notes", len(memories)) as advance:
         result = send_notes(_caller(invocation), memories, links, fields, _Meter(advance))
     invocation.console.result(result, _import_lines(invocation.console.pen, result, dry_run=dry_run))
@@ -143,10 +142,10 @@ def _counts(result: Mapping[str, Any]) -> str:
 @_dry_run_option
 def sync(invocation: Invocation, file: str, direction: str | None, dry_run: bool) -> int:
     """Of two versions of a note the newer stays. Deletions do not travel. No server may have the other file open."""
-    fields = {"path": plain.absolute_path(file), "dry_run": dry_run, **params.given(direction=direction)}
+    fields = {"path": plain.absolute_path(file), "dry_run": dry_run, **params.drop_none(direction=direction)}
     console = invocation.console
     with waiting(console, "syncing notes, seconds"):
-        result = call(invocation, "sync", fields, timeout=limits.LONG_CALL_TIMEOUT)
+        result = invocation.call("nudge.memory_sync", fields, timeout=limits.LONG_CALL_TIMEOUT)
     lines = [f"{word}: {_counts(result[word])}" for word in ("pulled", "pushed") if result[word] is not None]
     console.result(result, lines if dry_run else map(console.pen.done, lines))
     if dry_run and not console.as_json:
@@ -174,7 +173,7 @@ def mine(invocation: Invocation, path: str, form: str, namespace: str | None, dr
             _caller(invocation),
             form,
             plain.absolute_path(path),
-            namespace=named_namespace(namespace),
+            namespace=resolve_namespace(namespace),
             dry_run=dry_run,
             progress=_Meter(advance),
         )

@@ -9,9 +9,19 @@ import click
 from nudge import limits
 from nudge.cli import completion, notes, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.note_params import TIERS, call, filter_options, filters, namespace_option, read_text
 from nudge.cli.output import EXIT_OK, EXIT_REFUSED
-from nudge.cli.params import DAYS, NOTE_ID, NOTE_IDS, WHOLE, option
+from nudge.cli.params import (
+    DAYS,
+    NOTE_ID,
+    NOTE_IDS,
+    TIERS,
+    WHOLE,
+    filter_options,
+    namespace_option,
+    note_fields,
+    option,
+    read_text,
+)
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.text import escape, format_size
@@ -30,8 +40,8 @@ _dry_run_option = option("--dry-run", is_flag=True, help="Show what would be don
 @yes_option
 def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
     """A note goes that fits every filter; at least one is needed. What goes is shown first, and can be restored."""
-    console, fields = invocation.console, filters(**given)
-    preview = call(invocation, "forget", {**fields, "dry_run": True})
+    console, fields = invocation.console, note_fields(**given)
+    preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
     if dry_run:
         console.result(preview, notes.forget_lines(console, preview))
@@ -42,7 +52,7 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
     if preview["deleted"] and not ask(f"move {count} to the archive?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
-    result = call(invocation, "forget", fields)
+    result = invocation.call("nudge.memory_forget", fields)
     moved = output.count(result["deleted"], "note")
     console.result(result, [console.pen.done(f"moved {moved} to the archive")] if result["deleted"] else [])
     if not console.as_json:
@@ -79,8 +89,8 @@ def consolidate(
 ) -> int:
     """It gets their tags, links and highest priority; they go to the archive."""
     numbers = [number for part in ids for number in part]
-    fields = {"ids": numbers, "title": title, "summary": read_text(summary), **filters(namespace, tier=tier)}
-    result = call(invocation, "consolidate", fields)
+    fields = {"ids": numbers, "title": title, "summary": read_text(summary), **note_fields(namespace, tier=tier)}
+    result = invocation.call("nudge.memory_consolidate", fields)
     console, name = invocation.console, notes.note_name(result["id"])
     console.result(result, [console.pen.done(f"{name} stands for {output.count(result['consolidated'], 'note')}")])
     return EXIT_OK
@@ -100,8 +110,8 @@ def auto_consolidate(
 ) -> int:
     """A group is the notes of a namespace with the same first tag. They go to the archive; a long-term note has all
     their texts."""
-    fields = {"short_only": short_only, "dry_run": dry_run, **filters(namespace, min_count=min_count)}
-    result = call(invocation, "auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    fields = {"short_only": short_only, "dry_run": dry_run, **note_fields(namespace, min_count=min_count)}
+    result = invocation.call("nudge.memory_auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
     console = invocation.console
     rows = [
         (
@@ -124,7 +134,7 @@ def auto_consolidate(
 @verb("memory gc", "nudge memory gc")
 def gc(invocation: Invocation) -> int:
     """The server does the same by itself from time to time. Notes whose time is over are not found in any case."""
-    console, result = invocation.console, call(invocation, "gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
+    console, result = invocation.console, invocation.call("nudge.memory_gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
     expired = output.count(result["expired_deleted"], "expired note")
     console.result(result, [console.pen.done(f"removed {expired}")])
     return EXIT_OK
@@ -146,7 +156,7 @@ verb_group(
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
 def archive_list(invocation: Invocation, **given: Any) -> int:
-    console, result = invocation.console, call(invocation, "archive_list", filters(**given))
+    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**given))
     rows = result["memories"]
     console.result(result, notes.archive_lines(console, rows))
     if not console.as_json:
@@ -163,7 +173,7 @@ def archive_list(invocation: Invocation, **given: Any) -> int:
 )
 def archive_restore(invocation: Invocation, note_id: int) -> int:
     """It comes back with its tier, and expires as if it were stored now."""
-    console, result = invocation.console, call(invocation, "archive_restore", {"id": note_id})
+    console, result = invocation.console, invocation.call("nudge.memory_archive_restore", {"id": note_id})
     note = result["memory"]
     console.result(result, [console.pen.done(f"restored {notes.note_name(note['id'])} {notes.title_of(note)}")])
     return EXIT_OK
@@ -175,19 +185,19 @@ def archive_restore(invocation: Invocation, note_id: int) -> int:
 def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> int:
     """What is purged cannot be restored."""
     console = invocation.console
-    archived = call(invocation, "archive_stats", {})["count"]
+    archived = invocation.call("nudge.memory_archive_stats", {})["count"]
     days = "" if older_than is None else f" that are there for more than {output.count(older_than, 'day')}"
     if archived and not ask(f"delete archived notes{days} permanently? {archived:,} are archived in all.", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
-    result = call(invocation, "archive_purge", params.given(older_than_days=older_than))
+    result = invocation.call("nudge.memory_archive_purge", params.drop_none(older_than_days=older_than))
     console.result(result, [console.pen.done(f"purged {output.count(result['purged'], 'archived note')}")])
     return EXIT_OK
 
 
 @verb("memory archive stats", "nudge memory archive stats")
 def archive_stats(invocation: Invocation) -> int:
-    console, result = invocation.console, call(invocation, "archive_stats", {})
+    console, result = invocation.console, invocation.call("nudge.memory_archive_stats", {})
     lines = [f"{output.count(result['count'], 'archived note')}, {format_size(result['bytes'])}"]
     if result["count"]:
         lines.append(f"archived from {result['oldest']} to {result['newest']}")

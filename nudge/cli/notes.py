@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from nudge.cli import output
-from nudge.cli.note_params import KINDS
 from nudge.cli.output import Console, Pen
+from nudge.cli.params import KINDS
 from nudge.clock import ago
 from nudge.text import escape, format_size, format_span
 

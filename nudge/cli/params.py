@@ -1,4 +1,5 @@
-"""Parameter types and shared options of the click commands."""
+"""Parameter types and options that several verbs share, and functions that turn their values into parameters of an
+operation."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from nudge import context, limits
-from nudge.cli import plain
+from nudge.cli import completion, plain
+from nudge.cli.output import Usage
 from nudge.clock import iso
+from nudge.errors import Invalid
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,10 +48,8 @@ class Parsed(click.ParamType[Any]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Behind a comma, offer the names that are not in the list yet."""
-        from click.shell_completion import CompletionItem
-
         del ctx, param
         *given, last = incomplete.split(",")
         return [
@@ -55,6 +57,37 @@ class Parsed(click.ParamType[Any]):
             for name in self._choices
             if name.startswith(last) and name not in given
         ]
+
+
+def parse_number(text: str) -> float:
+    """A number that JSON can carry: `nan` and `inf` are refused."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if number - number != 0:
+        raise ValueError(f"{text!a} is not a number")
+    return number
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ValueError(f"{text!a} is not NAME=VALUE")
+    return name, value
+
+
+def parse_globs(text: str) -> list[str]:
+    """Like `plain.parse_list`, but a comma inside braces belongs to the pattern."""
+    patterns, depth = [""], 0
+    for char in text:
+        depth = max(0, depth + (char == "{") - (char == "}"))
+        if char == "," and depth == 0:
+            patterns.append("")
+        else:
+            patterns[-1] += char
+    return [pattern.strip() for pattern in patterns if pattern.strip()] or plain.parse_list("")
 
 
 def parse_id(text: str) -> int:
@@ -125,13 +158,23 @@ def parse_days(text: str) -> int:
     return days
 
 
+def parse_metadata(text: str) -> dict[str, Any]:
+    try:
+        metadata = plain.parse_json(text.encode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(metadata, dict):
+        raise ValueError("""must be a JSON object such as '{"ticket": 12}'""")
+    return metadata
+
+
 WHOLE = Parsed("integer", plain.parse_whole)
 COUNT = Parsed("count", parse_count)
-NUMBER = Parsed("number", plain.parse_number)
+NUMBER = Parsed("number", parse_number)
 PORT = Parsed("port", plain.parse_port)
-PAIR = Parsed("pair", plain.parse_pair)
+PAIR = Parsed("pair", parse_pair)
 LIST = Parsed("list", plain.parse_list)
-GLOBS = Parsed("globs", plain.parse_globs)
+GLOBS = Parsed("globs", parse_globs)
 SYSTEMS = Parsed("systems", plain.parse_list, context.OS_NAMES)
 ID = Parsed("id", parse_id)
 NOTE_ID = Parsed("id", parse_note_id)
@@ -140,6 +183,7 @@ TIME = Parsed("time", parse_time)
 UTC_TIME = Parsed("time", parse_utc)
 EXPIRY = Parsed("time", parse_expiry)
 DAYS = Parsed("days", parse_days)
+METADATA = Parsed("metadata", parse_metadata)
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
@@ -168,8 +212,6 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
 
 def name_arguments(function: F) -> F:
     """COMPONENT and KEY."""
-    from nudge.cli import completion
-
     return options(
         click.argument(
             "component", metavar="COMPONENT", help="Service, module or folder.", shell_complete=completion.components
@@ -243,6 +285,102 @@ def window_options(noun: str) -> Callable[[F], F]:
     )
 
 
-def given(**values: Any) -> dict[str, Any]:
-    """The parameters that have a value."""
+def drop_none(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None: options that were not used are not sent."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+# Notes
+
+TIERS = ("short", "mid", "long")
+KINDS = (
+    *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
+    "session_summary",
+)
+STORED_KINDS = tuple(kind for kind in KINDS if kind != "attempt")  # attempts are the journal's to write
+NOTE_SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
+RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
+
+id_argument = click.argument(
+    "note_id", metavar="ID", type=NOTE_ID, help="The note, as m12 or 12.", shell_complete=completion.note_ids
+)
+namespace_option = option(
+    "--namespace",
+    metavar="NAME",
+    help="Only of this namespace; . is the repo you are in.",
+    shell_complete=completion.namespaces,
+)
+filter_options = options(
+    namespace_option,
+    option("--tier", type=click.Choice(TIERS), help="Only of this tier."),
+    option("--kind", type=click.Choice(KINDS), help="Only of this kind."),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only with one of these tags."),
+    option("--since", type=UTC_TIME, metavar="WHEN", help="Only changed since: a date, an ISO time, or 7d."),
+    option("--until", type=UTC_TIME, metavar="WHEN", help="Only changed until then."),
+    option("--min-priority", type=WHOLE, metavar="N", help="Only of this priority or higher (1 to 10)."),
+)
+field_options = options(
+    option("--kind", type=click.Choice(STORED_KINDS), help="What the note is: decision, lesson, bugfix, ... (note)."),
+    option("--tier", type=click.Choice(TIERS), help="short (6 hours), mid (7 days) or long (for good)."),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
+    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5)."),
+    option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (1.0)."),
+    option(
+        "--namespace",
+        metavar="NAME",
+        help="Where it belongs (the repo you are in).",
+        shell_complete=completion.namespaces,
+    ),
+    option("--source", type=click.Choice(NOTE_SOURCES), help="Where it comes from (cli)."),
+    option("--expires-at", type=EXPIRY, metavar="WHEN", help="When it expires: a date, an ISO time, or 30d from now."),
+    option("--metadata", type=METADATA, metavar="JSON", help="Any object that is kept with it."),
+)
+words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="What to look for.")
+
+
+def note_fields(namespace: str | None = None, **values: Any) -> dict[str, Any]:
+    """Return the fields of an operation on notes: the options that were used, with `.` resolved to a namespace."""
+    return drop_none(namespace=resolve_namespace(namespace), **values)
+
+
+def resolve_namespace(name: str | None) -> str | None:
+    """Return the namespace that --namespace names; `.` is that of the repo or directory you are in."""
+    if name != ".":
+        return name
+    here = context.resolve().project
+    if here is None:
+        raise Usage("--namespace . needs a directory, and the current one does not exist", "name the namespace")
+    return here
+
+
+def read_text(text: str) -> str:
+    """Return the text of a note as it was given; `-` reads it from stdin."""
+    if text != "-":
+        return text
+    too_large = Invalid(f"must be at most {limits.MAX_NOTE_BYTES} bytes", field="content")
+    return plain.read_stdin(limits.MAX_NOTE_BYTES + 1, too_large, "convert it first, for example with iconv")
+
+
+# Projects
+
+project_options = options(
+    option("--project", metavar="NAME", help="This project (the current one).", shell_complete=completion.projects),
+    option("--all-projects", is_flag=True, help="Every project."),
+)
+
+
+def resolve_project(project: str | None, all_projects: bool) -> str | None:
+    """Return the project that --project names, else the current one; None stands for all of them."""
+    if all_projects and project is not None:
+        raise Usage("--project and --all-projects exclude each other", "leave one out")
+    if all_projects or project is not None:
+        return None if all_projects else str(project).casefold()
+    return context.resolve().project
+
+
+def project_params(project: str | None) -> dict[str, Any]:
+    """Return the parameters for a project; None asks for all of them.
+
+    The current project goes with a question about all: a private project is shown only to callers that are in it."""
+    here = context.resolve().project if project is None else None
+    return {"project": project} | ({} if here is None else {"context": {"project": here}})

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from nudge.ipc.client import Client
 
 VALUE_TYPES = ("string", "command", "path", "template", "json")
-SHELLS = ("bash", "sh", "powershell", "cmd")
 TEMPLATE_FORMATS = ("mustache", "handlebars", "jinja", "interpolate")
-SENSITIVITIES = ("normal", "secret")
-SOURCES = ("user", "agent", "tool-output", "file-import")
 
 _META_OPTIONS = ("reason", "tags", "priority", "confidence", "ttl", "sensitivity", "source", "added_by")
 _TYPE_OF_OPTION = {"shell": "command", "format": "template", "default": "template", "os": "path"}
@@ -58,6 +55,10 @@ class Invocation:
 
         return Client(env={**os.environ, **dict(env)}, port=self.port, autostart=config.load().autostart)
 
+    def call(self, operation: str, fields: dict[str, Any], **options: Any) -> Any:
+        """Call an operation, and tell the server where the caller is: notes and attempts belong to a repo."""
+        return self.client().call(operation, fields, context=context_params(), **options)
+
     def observer(self) -> Client:
         """Return a client that starts nothing. It reads no settings: a broken config must not hide the server."""
         from nudge.ipc.client import Client
@@ -82,43 +83,12 @@ def parse_port(text: str) -> int:
     return number
 
 
-def parse_number(text: str) -> float:
-    """A number that JSON can carry: `nan` and `inf` are refused."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if number - number != 0:
-        raise ValueError(f"{text!a} is not a number")
-    return number
-
-
-def parse_pair(text: str) -> tuple[str, str]:
-    """NAME=VALUE."""
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise ValueError(f"{text!a} is not NAME=VALUE")
-    return name, value
-
-
 def parse_list(text: str) -> list[str]:
     """`a,b` as a list. Empty is refused: an unset variable in a script must not widen what was asked for."""
     items = [item.strip() for item in text.split(",") if item.strip()]
     if not items:
         raise ValueError("needs a value")
     return items
-
-
-def parse_globs(text: str) -> list[str]:
-    """Like `parse_list`, but a comma inside braces belongs to the pattern."""
-    patterns, depth = [""], 0
-    for char in text:
-        depth = max(0, depth + (char == "{") - (char == "}"))
-        if char == "," and depth == 0:
-            patterns.append("")
-        else:
-            patterns[-1] += char
-    return [pattern.strip() for pattern in patterns if pattern.strip()] or parse_list("")
 
 
 def parse_json(content: bytes) -> Any:
@@ -129,6 +99,18 @@ def parse_json(content: bytes) -> Any:
         return decode_file(content)
     except JsonError as error:
         raise ValueError(error.message.removeprefix("Invalid request: ")) from None
+
+
+def read_stdin(most: int, too_large: Invalid, advice: str) -> str:
+    """Read all of stdin, without the newline that `echo` adds. Raise `too_large` when it has more than `most` bytes;
+    `advice` says what to do with input that is not text."""
+    content = sys.stdin.buffer.read(most + 1)
+    if len(content) > most:
+        raise too_large
+    try:
+        return content.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise Usage("stdin is not UTF-8 text", advice) from None
 
 
 def absolute_path(path: str) -> str:
@@ -317,7 +299,7 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
     params["meta"] = _meta(options, scope)
     if options.get("if_match_version") is not None:
         params["if_match_version"] = options["if_match_version"]
-    result = invocation.client().call("nudge.set_hint", params, context=context_params())
+    result = invocation.call("nudge.set_hint", params)
     console = invocation.console
     console.result(result, _set_lines(console.pen, component, key, result, is_default_repo=is_default))
     return EXIT_OK
@@ -349,7 +331,7 @@ def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str,
 
 def _typed_value(value: str, options: Mapping[str, Any]) -> Any:
     kind = _value_type(options)
-    text = _read_stdin() if value == "-" else value
+    text = _read_value() if value == "-" else value
     return text if kind == "string" else {"type": kind, **_BUILDERS[kind](options, text)}
 
 
@@ -365,17 +347,11 @@ def _value_type(options: Mapping[str, Any]) -> str:
     return str(kind)
 
 
-def _read_stdin() -> str:
-    """Read all of stdin, without the newline that `echo` adds."""
-    content = sys.stdin.buffer.read(limits.MAX_VALUE_INPUT_BYTES + 1)
-    if len(content) > limits.MAX_VALUE_INPUT_BYTES:
-        raise Invalid(
-            f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value"
-        )
-    try:
-        return content.decode().removesuffix("\n")
-    except UnicodeDecodeError:
-        raise Usage("stdin is not UTF-8 text", "encode it first, for example with base64") from None
+def _read_value() -> str:
+    too_large = Invalid(
+        f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value"
+    )
+    return read_stdin(limits.MAX_VALUE_INPUT_BYTES, too_large, "encode it first, for example with base64")
 
 
 def _command_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:

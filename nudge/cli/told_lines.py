@@ -9,9 +9,8 @@ from typing import Any
 from nudge import limits
 from nudge.cli import output, params
 from nudge.cli.app import verb
-from nudge.cli.history import chosen_project, project_options, project_params
 from nudge.cli.output import EXIT_OK, Pen
-from nudge.cli.params import option
+from nudge.cli.params import option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.clock import ago
 from nudge.text import escape
@@ -36,12 +35,12 @@ def list_told_lines(
     file opened."""
     console = invocation.console
     if (line := never or allow) is not None:
-        where = project_params(chosen_project(project, all_projects))
+        where = project_params(resolve_project(project, all_projects))
         result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
         done = "is never told again" if result["never"] else "may be told again"
         console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
         return EXIT_OK
-    fields = {**project_params(chosen_project(project, all_projects)), **params.given(limit=limit)}
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
     result = invocation.client().call("nudge.told", fields)
     console.result(result, _told_lines(console.pen, result["lines"]))
     if not result["lines"] and not console.as_json:
@@ -70,7 +69,7 @@ def stats(invocation: Invocation, project: str | None, all_projects: bool) -> in
     """By week: lines told and used, known failures that were met again, and failures that a line at the start spared.
     With NUDGE_TELL=shadow:20%, also failures and commands of sessions that were told and of those that were not."""
     console = invocation.console
-    result = invocation.client().call("nudge.stats", project_params(chosen_project(project, all_projects)))
+    result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
     console.result(result, [*_week_lines(result["weeks"]), *_comparison_lines(result["comparison"])])
     if not result["weeks"] and not console.as_json:
         console.note("no agent was told anything here yet")

@@ -88,7 +88,7 @@ _FILTERS = {"section": "What to delete (all that are given must match)"}
 @option("--confirm", is_flag=True, help="Delete them; without it they are only counted.")
 def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], confirm: bool, **filters: Any) -> int:
     """Pinned observations, prompts and injected texts that match are deleted too, from the disk as well."""
-    selection = params.given(**filters, ids=list(ids) or None)
+    selection = params.drop_none(**filters, ids=list(ids) or None)
     if not selection and session is None:
         raise Usage(
             "say what to delete: --before, --project, --session, --id, --type, --older-than or --search",
