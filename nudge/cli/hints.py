@@ -1,22 +1,27 @@
-"""The verbs for single hints: set, get, query, ls, delete, bump."""
+"""The verbs for hints: set, get, query, ls, delete, bump, scan."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nudge import limits
+from nudge import context, limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.errors import NotFound
+from nudge.errors import Invalid, NotFound
 from nudge.ipc.client import Client
 from nudge.text import escape
+
+if TYPE_CHECKING:
+    from nudge.manifests import Command
 
 _SHELLS = ("bash", "sh", "powershell", "cmd")
 _SENSITIVITIES = ("normal", "secret")
@@ -297,3 +302,80 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
     name = pen.paint("bold", output.hint_name(component, key))
     invocation.console.result(result, [pen.done(f"deleted hint {name} ({what})")])
     return EXIT_OK
+
+
+# scan
+
+_OUTCOMES = (("added", "+", "green"), ("updated", "~", "yellow"), ("removed", "-", "red"), ("kept", "=", "dim"))
+
+
+@verb("scan", "nudge scan", "nudge scan --dry-run", "nudge scan ~/code/api")
+@click.argument(
+    "directory",
+    metavar="[DIR]",
+    default=".",
+    type=click.Path(file_okay=False),
+    help="Any directory of the repo (the current one).",
+)
+@option("--dry-run", is_flag=True, help="Show what would be set, and set nothing.")
+def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
+    """Manifests are read, nothing in them is run. Hints that a person or an agent set are kept."""
+    folder = plain.absolute_path(directory)
+    if not os.path.isdir(folder):
+        raise Usage(f"{folder} is not a directory", "name one, or leave it out for the current one")
+    from nudge import manifests
+
+    here = context.resolve(folder)
+    if here.repo is None:
+        raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
+    root = _work_tree(folder)
+    scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
+    fields: dict[str, Any] = {
+        "repo": here.repo,
+        "found": [_scan_entry(command, root) for command in scanned.commands],
+        "dry_run": dry_run,
+    }
+    if scanned.unread:  # an older server does not know the field
+        fields["unread"] = scanned.unread
+    result = invocation.client().call("nudge.scan", fields)
+    console = invocation.console
+    console.result(result, _scan_lines(console.pen, result, dry_run=dry_run))
+    refused = [f"{entry['component']}/{entry['key']}: {entry['reason']}" for entry in result.get("skipped", ())]
+    for problem in [*scanned.problems, *refused]:
+        console.note(f"skipped: {escape(problem)}")
+    return EXIT_OK
+
+
+def _work_tree(folder: str) -> str:
+    """The nearest directory at or above that git calls a work tree."""
+    for parent in (Path(folder), *Path(folder).parents):
+        if (parent / ".git").is_file() or (parent / ".git" / "HEAD").is_file():
+            return os.fspath(parent)
+    return folder
+
+
+def _scan_entry(command: Command, root: str) -> dict[str, Any]:
+    """A command of a nested package runs in the root, and its hint applies anywhere in the repo."""
+    from nudge.usecases import freshness
+
+    reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"
+    value = {"type": "command", "cmd": command.cmd}
+    files = freshness.digest_files(root, [command.file])
+    entry = {"component": command.component, "key": command.key, "value": value, "reason": reason, "files": files}
+    return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
+
+
+def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+    rows = [(mark, style, entry) for outcome, mark, style in _OUTCOMES for entry in result[outcome]]
+    names = [output.hint_name(entry["component"], entry["key"]) for _, _, entry in rows]
+    width = output.widest(names)
+    for name, (mark, style, entry) in zip(names, rows, strict=True):
+        reason = escape(entry.get("reason") or "")
+        value = pen.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
+        yield f"{pen.paint(style, mark)} {output.pad(name, width)}  {value}  {pen.paint('dim', reason)}".rstrip()
+    counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"
+    if dry_run:
+        yield f"nothing was set (--dry-run); it would be: {summary}"
+    else:
+        yield pen.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))

@@ -10,7 +10,7 @@ import click
 
 from nudge import context, limits, paths
 from nudge import switches as switch
-from nudge.cli import completion, notes, observations, output, params, plain
+from nudge.cli import completion, history_lines, note_lines, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
 from nudge.cli.params import ID, WHOLE, option, project_options, project_params, resolve_project
@@ -113,7 +113,7 @@ def search(
     fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
         result = client.call("nudge.search_explain", fields)
-        console.result(result, notes.explain_lines(console, result, in_history=True))
+        console.result(result, note_lines.explain_lines(console, result, in_history=True))
         console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
         return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
@@ -123,9 +123,9 @@ def search(
         console.show(str(row["id"]) for row in rows)
     else:
         lines = (
-            (line for row in rows for line in observations.full_lines(console.pen, row))
+            (line for row in rows for line in history_lines.full_lines(console.pen, row))
             if full
-            else observations.table(console.pen, rows)
+            else history_lines.table(console.pen, rows)
         )
         console.result(rows, lines)
     suffix = f"; {more}" if more else ""
@@ -156,7 +156,7 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
         invocation.client(), "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
     console = invocation.console
-    console.result(rows, observations.table(console.pen, rows, project=chosen, show_projects=True))
+    console.result(rows, history_lines.table(console.pen, rows, project=chosen, show_projects=True))
     if more:
         console.note(more)
     if not rows and not console.as_json:
@@ -193,10 +193,10 @@ def history(
     rows = [
         row
         for row in rows
-        if observations.is_of(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
+        if history_lines.is_of(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: max(limit or 20, 1)]
-    console.result(touched, observations.table(console.pen, touched, project=chosen, show_projects=True))
+    console.result(touched, history_lines.table(console.pen, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in every project with --all-projects")
     return EXIT_OK
@@ -218,7 +218,7 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
     fields = {"file_path": plain.absolute_path(file), **window}
     result = invocation.client().call("nudge.file_history", fields)
     console = invocation.console
-    console.result(result, observations.file_history_lines(console.pen, result))
+    console.result(result, history_lines.file_history_lines(console.pen, result))
     if not result["sessions"] and not console.as_json:
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
@@ -240,7 +240,7 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
         invocation.client(), "nudge.sessions", fields, limits.DEFAULT_SESSIONS_LIMIT, limits.MAX_SESSIONS_LIMIT
     )
     console = invocation.console
-    console.result(rows, observations.session_lines(console.pen, rows))
+    console.result(rows, history_lines.session_lines(console.pen, rows))
     if more:
         console.note(more)
     if console.as_json:
@@ -269,9 +269,9 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
     client, console = invocation.client(), invocation.console
     fields = {"session_id": find_session(client, session, project), **params.drop_none(**window)}
     result = client.call("nudge.session_trace", {**caller_params(project), **fields})
-    console.result(result, observations.trace_lines(console.pen, result, full=full))
+    console.result(result, history_lines.trace_lines(console.pen, result, full=full))
     if result.get("more"):
-        latest = observations.latest_in_trace(result)
+        latest = history_lines.latest_in_trace(result)
         console.note(f"there is more: nudge trace {escape(result['session_id'])} --after {iso(latest)}")
     return EXIT_OK
 
@@ -301,7 +301,7 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         if error.reason == NotFound.reason:
             raise NotFound(f"{error.message}; find one with: nudge search") from None
         raise
-    invocation.console.result(result, observations.timeline_lines(invocation.console.pen, result))
+    invocation.console.result(result, history_lines.timeline_lines(invocation.console.pen, result))
     return EXIT_OK
 
 
@@ -311,7 +311,7 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
 def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> int:
     console = invocation.console
     rows = _fetch(invocation.client(), ids, project)
-    console.result(rows, (line for row in rows for line in observations.full_lines(console.pen, row)))
+    console.result(rows, (line for row in rows for line in history_lines.full_lines(console.pen, row)))
     row_ids = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:
         console.note(f"not found: {', '.join(missing)}")
@@ -361,7 +361,7 @@ def inject(
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
-    console.result(result, observations.inject_lines(console, result))
+    console.result(result, history_lines.inject_lines(console, result))
     if not result["text"] and not console.as_json:
         console.note("there are no hints or observations for here yet, so an agent is told nothing")
     return EXIT_OK
@@ -383,7 +383,57 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
         console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
         return EXIT_OK
     result = invocation.client().call("nudge.learned", project_params(chosen))
-    console.result(result, observations.learned_lines(console.pen, result["facts"]))
+    console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
     if not result["facts"]:
         console.note("nothing was learned here yet: a command must fail and another work in its place")
+    return EXIT_OK
+
+
+# told, stats
+
+
+@verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
+@project_options
+@params.limit_option(limits.DEFAULT_TOLD_LISTED)
+@option("--never", metavar="LINE", help="Never tell this line again in this project; its number or name.")
+@option("--allow", metavar="LINE", help="Let it be told again.")
+def list_told_lines(
+    invocation: Invocation,
+    project: str | None,
+    all_projects: bool,
+    limit: int | None,
+    never: str | None,
+    allow: str | None,
+) -> int:
+    """Every line that an agent was told, why, and whether it was used afterwards: its command run, its id fetched, its
+    file opened."""
+    console = invocation.console
+    if (line := never or allow) is not None:
+        where = project_params(resolve_project(project, all_projects))
+        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
+        done = "is never told again" if result["never"] else "may be told again"
+        console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
+        return EXIT_OK
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
+    result = invocation.client().call("nudge.told", fields)
+    console.result(result, history_lines.told_lines(console.pen, result["lines"]))
+    if not result["lines"] and not console.as_json:
+        console.note("no agent was told anything here yet")
+    if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
+        console.note("there may be older ones; show more with: nudge told --limit N")
+    if result["never"] and not console.as_json:
+        console.note(escape(f"never told: {', '.join(result['never'])}"))
+    return EXIT_OK
+
+
+@verb("stats", "nudge stats", "nudge stats --all-projects", "nudge stats --json")
+@project_options
+def stats(invocation: Invocation, project: str | None, all_projects: bool) -> int:
+    """By week: lines told and used, known failures that were met again, and failures that a line at the start spared.
+    With NUDGE_TELL=shadow:20%, also failures and commands of sessions that were told and of those that were not."""
+    console = invocation.console
+    result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
+    console.result(result, history_lines.stats_lines(result))
+    if not result["weeks"] and not console.as_json:
+        console.note("no agent was told anything here yet")
     return EXIT_OK

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import click
@@ -12,7 +10,7 @@ import click
 from nudge import limits
 from nudge.cli import completion, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.notes import note_name
+from nudge.cli.note_lines import age_text, note_name
 from nudge.cli.output import EXIT_OK, Console, Pen
 from nudge.cli.params import (
     NOTE_ID,
@@ -25,7 +23,6 @@ from nudge.cli.params import (
     resolve_project,
 )
 from nudge.cli.plain import Invocation
-from nudge.clock import ago
 from nudge.errors import NotFound
 from nudge.text import escape
 
@@ -218,7 +215,7 @@ def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[s
         (
             note_name(entry["id"]),
             "orphan" if entry.get("is_orphan") else entry["status"],
-            _age(entry["updated_at"]),
+            age_text(entry["updated_at"]),
             entry.get("domain", "other"),
             *([escape(entry["namespace"])] if several else []),
             escape(" ".join(entry["goal"].split())),
@@ -246,7 +243,7 @@ def _full_lines(
     facts += [("lesson note", note_name(lesson)) for lesson in lessons]
     yield from (f"  {pen.paint('dim', f'{name}:')} {text}" for name, text in facts)
     for iteration in metadata.get("iterations", ()):
-        yield f"  {pen.paint('dim', _age(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
+        yield f"  {pen.paint('dim', age_text(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
 
 
 def _facts(
@@ -271,9 +268,9 @@ def _facts(
     yield "domain", escape(", ".join(str(metadata[part]) for part in ("domain", "strategy") if part in metadata))
     yield "namespace", escape(note["namespace"])
     yield "session", escape(str(metadata.get("session_id") or ""))
-    yield "started", f"{note['created_at']} ({_age(note['created_at'])})"
+    yield "started", f"{note['created_at']} ({age_text(note['created_at'])})"
     if ended := metadata.get("resolved_at"):
-        yield "resolved", f"{ended} ({_age(ended)})"
+        yield "resolved", f"{ended} ({age_text(ended)})"
 
 
 def _iteration_text(iteration: Mapping[str, Any]) -> str:
@@ -310,7 +307,3 @@ def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{round(100 * share)} %"
-
-
-def _age(text: str) -> str:
-    return ago(time.time() - datetime.fromisoformat(text).timestamp())

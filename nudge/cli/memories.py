@@ -3,16 +3,19 @@ update, delete, promote, link, resolve, stats, namespaces."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
 
 from nudge import limits
-from nudge.cli import completion, hints, notes, output, params, plain
+from nudge.cli import app, completion, hints, note_lines, output, params, plain
 from nudge.cli.app import verb, verb_group
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
+from nudge.cli.note_lines import note_name, title_of
+from nudge.cli.output import EXIT_BROKEN_PIPE, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
     NOTE_ID,
     RELATIONS,
@@ -89,7 +92,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([console.pen.paint("bold", "hints"), *hints.hit_lines(console.pen, hits)])
     if result["memories"]:
         heading = [console.pen.paint("bold", "notes")] if hits else []
-        console.show([*heading, *notes.table(console, result["memories"], contents=True)])
+        console.show([*heading, *note_lines.table(console, result["memories"], contents=True)])
     if not hits and not result["memories"]:
         console.note(
             "no note has one of these words, and no hint that applies here; keep a note with: nudge remember TEXT"
@@ -135,7 +138,7 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
     fields = {**_asked(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
     result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
-    console.result(result, notes.explain_lines(console, result))
+    console.result(result, note_lines.explain_lines(console, result))
     if not console.as_json:
         for error in result["errors"]:
             console.note(f"nudge explain: {escape(error['message'])}")
@@ -183,7 +186,7 @@ def store(invocation: Invocation, content: str, **fields: Any) -> int:
 
 def _store(invocation: Invocation, **fields: Any) -> int:
     result = invocation.call("nudge.memory_store", note_fields(**fields))
-    invocation.console.result(result, notes.stored_lines(invocation.console, result))
+    invocation.console.result(result, note_lines.stored_lines(invocation.console, result))
     return EXIT_OK
 
 
@@ -226,12 +229,12 @@ def list_notes(invocation: Invocation, **given: Any) -> int:
 def _show_list(
     console: Console,
     result: dict[str, Any],
-    rows: list[notes.Note],
+    rows: list[note_lines.Note],
     *,
     contents: bool = False,
     more: str = "not all of them fit into one answer: narrow it down",
 ) -> None:
-    console.result(result, notes.table(console, rows, contents=contents))
+    console.result(result, note_lines.table(console, rows, contents=contents))
     if console.as_json:
         return
     if result.get("more"):
@@ -250,7 +253,7 @@ def _show_list(
 )
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
-    invocation.console.result(result, notes.full_lines(invocation.console, result["memory"], result["links"]))
+    invocation.console.result(result, note_lines.full_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
 
 
@@ -268,9 +271,9 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
     text = None if content is None else read_text(content)
     changes = note_fields(content=text, **fields)
     result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
-    console, name = invocation.console, notes.note_name(note_id)
+    console, name = invocation.console, note_name(note_id)
     lines = [console.pen.done(f"updated {', '.join(sorted(changes))} of {name}")]
-    console.result(result, [*lines, *notes.full_lines(console, result["memory"])])
+    console.result(result, [*lines, *note_lines.full_lines(console, result["memory"])])
     return EXIT_OK
 
 
@@ -281,7 +284,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
     """It is not in the archive afterwards. `nudge memory forget` moves notes to the archive instead."""
     console = invocation.console
     note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
-    name = f"{notes.note_name(note_id)} {notes.title_of(note)}"
+    name = f"{note_name(note_id)} {title_of(note)}"
     if not ask(f"delete {name} permanently?", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
@@ -295,7 +298,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
 def promote(invocation: Invocation, note_id: int) -> int:
     """Its tier becomes long, and it no longer expires."""
     console, result = invocation.console, invocation.call("nudge.memory_promote", {"id": note_id})
-    console.result(result, [console.pen.done(f"{notes.note_name(note_id)} is kept for good")])
+    console.result(result, [console.pen.done(f"{note_name(note_id)} is kept for good")])
     return EXIT_OK
 
 
@@ -312,7 +315,7 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
     console, result = invocation.console, invocation.call("nudge.memory_link", fields)
     word = (relation or RELATIONS[0]).replace("_", " ")
     suffix = "" if result["new"] else " (it already was)"
-    line = f"{notes.note_name(source)} {word} {notes.note_name(target)}{suffix}"
+    line = f"{note_name(source)} {word} {note_name(target)}{suffix}"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 
@@ -322,11 +325,9 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
 @_note_argument("loser", "WRONG", "The note that it supersedes.")
 def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
     """The note that is wrong falls to priority 1 and confidence 0.1; the other one is linked to it."""
-    console, result = (
-        invocation.console,
-        invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser}),
-    )
-    line = f"{notes.note_name(winner)} supersedes {notes.note_name(loser)}, which is now of priority 1, confidence 0.1"
+    result = invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser})
+    console = invocation.console
+    line = f"{note_name(winner)} supersedes {note_name(loser)}, which is now of priority 1, confidence 0.1"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 
@@ -334,7 +335,7 @@ def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> in
 @verb("memory stats", "nudge memory stats", "nudge memory stats --json")
 def stats(invocation: Invocation) -> int:
     result = invocation.call("nudge.memory_stats", {})
-    invocation.console.result(result, notes.stats_lines(invocation.console, result))
+    invocation.console.result(result, note_lines.stats_lines(invocation.console, result))
     return EXIT_OK
 
 
@@ -347,3 +348,69 @@ def namespaces(invocation: Invocation) -> int:
     if not rows and not console.as_json:
         console.note("there are no notes yet; keep one with: nudge remember TEXT")
     return EXIT_OK
+
+
+# memory shell
+
+_PROMPT = "memory> "
+_HELP = (
+    ("recall WORDS", "find notes with any of the words"),
+    ("search WORDS", "find notes with all of the words"),
+    ("list [NAMESPACE]", "list notes"),
+    ("get ID", "show a note in full"),
+    ("stats", "count notes"),
+    ("namespaces", "list namespaces"),
+    ("delete ID", "delete a note permanently"),
+    ("help", "show this"),
+    ("quit", "leave; so does Ctrl-D"),
+)
+_VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
+
+
+@verb("memory shell", "nudge memory shell", "printf 'recall sqlite\\nstats\\n' | nudge memory shell")
+def shell(invocation: Invocation) -> int:
+    """Commands: recall, search, list, get, stats, namespaces, delete, help, quit. They take the options of their
+    verbs."""
+    before = ["--json"] if invocation.as_json else []
+    before += ["--port", str(invocation.port)] if invocation.port is not None else []
+    for line in _lines():
+        command, *rest = line.split()
+        if command in ("quit", "exit"):
+            break
+        if command == "help":
+            width = max(len(name) for name, _ in _HELP)
+            invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _HELP)
+        elif command not in _VERBS:
+            invocation.console.note(f"unknown command {command!a}; try: help")
+        elif app.main([*before, "memory", command, *_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
+            return EXIT_BROKEN_PIPE
+    return EXIT_OK
+
+
+def _arguments(command: str, rest: list[str]) -> list[str]:
+    """`list NAMESPACE` is the one command that differs from its verb."""
+    if command == "list" and rest and not rest[0].startswith("-"):
+        return ["--namespace", *rest]
+    return rest
+
+
+def _lines() -> Iterator[str]:
+    """The lines that are typed, with history and editing at a terminal, until the end of stdin; none is empty."""
+    if sys.stdin is None or sys.stdin.closed:
+        return
+    if not sys.stdin.isatty():
+        yield from (line for line in sys.stdin if line.strip())
+        return
+    with contextlib.suppress(ImportError):  # not in every build of Python; `input` uses it when it is loaded
+        import readline  # noqa: F401
+    while True:
+        try:
+            line = input(_PROMPT)
+        except KeyboardInterrupt:
+            print()
+            continue
+        except EOFError:
+            print()
+            return
+        if line.strip():
+            yield line

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from nudge import limits
-from nudge.cli import completion, notes, output, params
+from nudge.cli import completion, note_lines, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED
+from nudge.cli.note_lines import Note, age_text, note_name, tier_text, title_of
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console
 from nudge.cli.params import (
     DAYS,
     NOTE_ID,
     NOTE_IDS,
     TIERS,
     WHOLE,
+    dry_run_option,
     filter_options,
     namespace_option,
     note_fields,
@@ -26,8 +29,6 @@ from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.text import escape, format_size
 
-_dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
-
 
 @verb(
     "memory forget",
@@ -36,7 +37,7 @@ _dry_run_option = option("--dry-run", is_flag=True, help="Show what would be don
 )
 @option("--pattern", metavar="WORDS", help="Only with all of these words.")
 @filter_options
-@_dry_run_option
+@dry_run_option
 @yes_option
 def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
     """A note goes that fits every filter; at least one is needed. What goes is shown first, and can be restored."""
@@ -44,11 +45,11 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
     preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
     if dry_run:
-        console.result(preview, notes.forget_lines(console, preview))
+        console.result(preview, _forget_lines(console, preview))
         console.note(f"nothing was changed (--dry-run): {count} would go to the archive")
         return EXIT_OK
     if preview["deleted"] and not yes and not console.as_json:
-        console.show(notes.forget_lines(console, preview))
+        console.show(_forget_lines(console, preview))
     if preview["deleted"] and not ask(f"move {count} to the archive?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
@@ -59,6 +60,17 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
         undo = "bring one back with: nudge memory archive restore ID"
         console.note(undo if result["deleted"] else "no note matches; list all with: nudge memory list")
     return EXIT_OK
+
+
+def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
+    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
+    pen, named = console.pen, result["memories"]
+    rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
+    for name, tier, title in output.align(rows):
+        line = f"{pen.paint('bold', name)}  {tier_text(pen, tier.rstrip(), len(tier))}"
+        yield f"{line}  {pen.clip(title, len(name) + len(tier) + 4)}"
+    if (more := result["deleted"] - len(named)) > 0:
+        yield f"and {more:,} more"
 
 
 @verb(
@@ -91,7 +103,7 @@ def consolidate(
     numbers = [number for part in ids for number in part]
     fields = {"ids": numbers, "title": title, "summary": read_text(summary), **note_fields(namespace, tier=tier)}
     result = invocation.call("nudge.memory_consolidate", fields)
-    console, name = invocation.console, notes.note_name(result["id"])
+    console, name = invocation.console, note_name(result["id"])
     console.result(result, [console.pen.done(f"{name} stands for {output.count(result['consolidated'], 'note')}")])
     return EXIT_OK
 
@@ -104,7 +116,7 @@ def consolidate(
 @namespace_option
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
 @option("--min-count", type=WHOLE, metavar="N", help="Notes that make a group (3).")
-@_dry_run_option
+@dry_run_option
 def auto_consolidate(
     invocation: Invocation, namespace: str | None, short_only: bool, min_count: int | None, dry_run: bool
 ) -> int:
@@ -115,7 +127,7 @@ def auto_consolidate(
     console = invocation.console
     rows = [
         (
-            notes.note_name(group["id"]) if "id" in group else "would be one:",
+            note_name(group["id"]) if "id" in group else "would be one:",
             output.count(group["count"], "note"),
             escape(f"{group['tag']} in {group['namespace']}"),
         )
@@ -158,13 +170,28 @@ verb_group(
 def archive_list(invocation: Invocation, **given: Any) -> int:
     console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**given))
     rows = result["memories"]
-    console.result(result, notes.archive_lines(console, rows))
+    console.result(result, _archive_lines(console, rows))
     if not console.as_json:
         if result.get("more"):
             console.note(f"there are more: --offset {(given['offset'] or 0) + len(rows)}")
         if not rows:
             console.note("nothing is archived; expired and forgotten notes come here")
     return EXIT_OK
+
+
+def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
+    rows = [
+        (
+            note_name(note["id"]),
+            escape(note["archive_reason"]),
+            age_text(note["archived_at"]),
+            title_of(note),
+        )
+        for note in notes
+    ]
+    for name, *cells, title in output.align(rows):
+        taken = len(name) + sum(map(len, cells)) + 6
+        yield "  ".join([console.pen.paint("bold", name), *cells, console.pen.clip(title, taken)])
 
 
 @verb("memory archive restore", "nudge memory archive restore m12")
@@ -175,7 +202,7 @@ def archive_restore(invocation: Invocation, note_id: int) -> int:
     """It comes back with its tier, and expires as if it were stored now."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_restore", {"id": note_id})
     note = result["memory"]
-    console.result(result, [console.pen.done(f"restored {notes.note_name(note['id'])} {notes.title_of(note)}")])
+    console.result(result, [console.pen.done(f"restored {note_name(note['id'])} {title_of(note)}")])
     return EXIT_OK
 
 
@@ -201,6 +228,6 @@ def archive_stats(invocation: Invocation) -> int:
     lines = [f"{output.count(result['count'], 'archived note')}, {format_size(result['bytes'])}"]
     if result["count"]:
         lines.append(f"archived from {result['oldest']} to {result['newest']}")
-    lines += notes.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
+    lines += note_lines.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
     console.result(result, lines)
     return EXIT_OK

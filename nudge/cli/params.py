@@ -269,6 +269,9 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
     )
 
 
+dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+
+
 def limit_option(default: int, noun: str = "results", type: Parsed = COUNT) -> Callable[[F], F]:
     return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} ({default}).")
 

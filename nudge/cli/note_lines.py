@@ -62,7 +62,7 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _age(text: str) -> str:
+def age_text(text: str) -> str:
     return ago(time.time() - _seconds(text))
 
 
@@ -88,7 +88,7 @@ def table(console: Console, notes: Sequence[Note], *, contents: bool = False) ->
             str(note["priority"]),
             note["tier"],
             note["kind"],
-            _age(note["updated_at"]),
+            age_text(note["updated_at"]),
             f"{escape(note['namespace'])}  " if several else "",
         )
         for note in notes
@@ -117,27 +117,6 @@ def _content_line(note: Note) -> str:
     """The content in one line; empty when the title says it all."""
     text = escape(" ".join(str(note["content"]).split()))
     return "" if text.rstrip(".") == title_of(note).rstrip(".") else text
-
-
-def forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
-    pen, named = console.pen, result["memories"]
-    rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
-    for name, tier, title in output.align(rows):
-        line = f"{pen.paint('bold', name)}  {tier_text(pen, tier.rstrip(), len(tier))}"
-        yield f"{line}  {pen.clip(title, len(name) + len(tier) + 4)}"
-    if (more := result["deleted"] - len(named)) > 0:
-        yield f"and {more:,} more"
-
-
-def archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
-    rows = [
-        (note_name(note["id"]), escape(note["archive_reason"]), _age(note["archived_at"]), title_of(note))
-        for note in notes
-    ]
-    for name, *cells, title in output.align(rows):
-        taken = len(name) + sum(map(len, cells)) + 6
-        yield "  ".join([console.pen.paint("bold", name), *cells, console.pen.clip(title, taken)])
 
 
 # One note
@@ -178,9 +157,9 @@ def _facts(console: Console, note: Note) -> Iterator[tuple[str, str]]:
     if note.get("tags"):
         yield "tags", escape(", ".join(note["tags"]))
     yield "source", escape(note["source"])
-    yield "created", f"{note['created_at']} ({_age(note['created_at'])})"
+    yield "created", f"{note['created_at']} ({age_text(note['created_at'])})"
     if note["updated_at"] != note["created_at"]:
-        yield "updated", f"{note['updated_at']} ({_age(note['updated_at'])})"
+        yield "updated", f"{note['updated_at']} ({age_text(note['updated_at'])})"
     if note.get("access_count"):
         yield "recalled", output.count(note["access_count"], "time")
     yield "expires", f"in {_rest_of_life(note['expires_at'])}" if note.get("expires_at") else "never"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nudge.cli import notes, output
+from nudge.cli import note_lines, output
 from nudge.cli.output import Console, Pen
 from nudge.clock import ago, last_time
 from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
@@ -17,6 +17,7 @@ Observation = dict[str, Any]
 
 SHORT_ID = 8  # characters of a session's id in a table; any unique beginning names the session
 
+_BAR = 30  # columns of the week with the most lines
 _DATE_TIME, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
 _TYPE_STYLES = {
     "command_error": "red",
@@ -240,7 +241,7 @@ def inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
     yield from map(escape, result["text"].splitlines())
     if result["items"]:
         yield ""
-        yield from notes.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
+        yield from note_lines.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
 
 
 # What was learned
@@ -255,3 +256,51 @@ def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
         support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
         yield f"  {answer}  {pen.paint('dim', support)}"
+
+
+# What agents were told
+
+
+def told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Two lines for each: when, and what became of it; then what was told."""
+    for line in lines:
+        used = f"used {_age(line['used_at'])}" if line["used_at"] else "not used"
+        state = "not told (shadow)" if line["is_shadow"] else used
+        head = f"{line['id']}  {_age(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
+        yield pen.paint("dim", escape(f"{head}: {line['reason']}"))
+        yield f"  {escape(line['text'])}"
+
+
+def stats_lines(result: dict[str, Any]) -> Iterator[str]:
+    """One line for each week; then, where some sessions were told nothing, both kinds side by side."""
+    yield from _week_lines(result["weeks"])
+    yield from _comparison_lines(result["comparison"])
+
+
+def _week_lines(weeks: Sequence[dict[str, Any]]) -> Iterator[str]:
+    most = max((week["told"] for week in weeks), default=0) or 1
+    for week in weeks:
+        day = time.strftime("%Y-%m-%d", time.gmtime(week["week"]))
+        bar = "#" * round(_BAR * week["used"] / most)
+        bar += "-" * (round(_BAR * week["told"] / most) - len(bar))
+        counts = f"told {week['told']}, used {week['used']}, repeated {week['repeated']}, spared {week['spared']}"
+        yield f"{day}  {bar:<{_BAR}}  {counts}"
+
+
+def _comparison_lines(comparison: dict[str, Any] | None) -> Iterator[str]:
+    if comparison is None:
+        return
+    for name in ("told", "shadow"):
+        side = comparison[name]
+        yield f"{name}: {output.count(side['sessions'], 'session')}, each with {_intervals(side)}"
+    yield f"difference: {_intervals(comparison['difference'])}"
+
+
+def _intervals(side: dict[str, Any]) -> str:
+    return ", ".join(f"{what} {_interval(side[what])}" for what in ("failures", "commands"))
+
+
+def _interval(interval: dict[str, float | None]) -> str:
+    if interval["low"] is None:
+        return f"{interval['mean']:g} (too few sessions for an interval)"
+    return f"{interval['mean']:g} ({interval['low']:g} to {interval['high']:g})"
