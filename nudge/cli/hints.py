@@ -40,27 +40,51 @@ _META = {"section": "Metadata"}
     "nudge set api flag -- --verbose          (a value that starts with - goes after --)",
 )
 @params.name_arguments
-@click.argument("value", metavar="VALUE", required=False, help="The value; - reads it from stdin.")
-@option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (string).", **_VALUE)
-@option("--shell", type=click.Choice(_SHELLS), help="Shell of a command.", **_VALUE)
+@click.argument("value", metavar="VALUE", required=False, help="The value of the hint; - reads it from stdin.")
+@option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (default: string).", **_VALUE)
+@option("--shell", type=click.Choice(_SHELLS), help="The shell that runs a command.", **_VALUE)
 @option("--format", type=click.Choice(plain.TEMPLATE_FORMATS), help="Format of a template.", **_VALUE)
 @option(
-    "--default", type=PAIR, multiple=True, metavar="NAME=VALUE", help="Default in a template (repeatable).", **_VALUE
+    "--default",
+    type=PAIR,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Default value of a variable in a template (repeatable).",
+    **_VALUE,
 )
-@list_option("--os", type=SYSTEMS, metavar="OS", help="Systems of a path: linux, darwin, windows.", **_VALUE)
-@option("--reason", metavar="TEXT", help="Why it is so.", **_META)
+@list_option(
+    "--os", type=SYSTEMS, metavar="OS", help="Operating systems that a path is for: linux, darwin, windows.", **_VALUE
+)
+@option("--reason", metavar="TEXT", help="Why the value is right, for whoever reads it.", **_META)
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to search by.", **_META)
-@option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5).", **_META)
-@option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (0.5).", **_META)
-@option("--ttl", metavar="TTL", help="session, 30d, 12h, or an ISO-8601 duration such as PT2H.", **_META)
-@option("--sensitivity", type=click.Choice(_SENSITIVITIES), help="secret: hidden in pretty output.", **_META)
+@option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5); higher ranks first.", **_META)
+@option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 0.5).", **_META)
+@option(
+    "--ttl",
+    metavar="TTL",
+    help="How long it is kept: session, 30d, 12h, or an ISO-8601 duration such as PT2H.",
+    **_META,
+)
+@option(
+    "--sensitivity",
+    type=click.Choice(_SENSITIVITIES),
+    help="secret: the value is hidden, except in get --value-only and --json.",
+    **_META,
+)
 @option("--allow-secret", is_flag=True, help="The same as --sensitivity secret.", **_META)
-@option("--source", type=click.Choice(_SOURCES), help="Where it comes from (user).", **_META)
+@option("--source", type=click.Choice(_SOURCES), help="Where it comes from (default: user).", **_META)
 @option("--added-by", metavar="NAME", help="Who adds it, such as agent:codex.", **_META)
-@option("--if-match-version", type=WHOLE, metavar="N", help="Only if this is its version (0: it is new).", **_META)
-@params.scope_options("In every repo. Without it, a hint applies to the repo you are in.")
+@option(
+    "--if-match-version",
+    type=WHOLE,
+    metavar="N",
+    help="Save only if the hint has this version; 0: only if it does not exist.",
+    **_META,
+)
+@params.scope_options("The hint applies in every repo (default: only in the repo you are in).")
 def set_hint(invocation: Invocation, component: str, key: str | None, value: str | None, **options: Any) -> int:
-    """The same component, key and scope replace the hint; another scope adds a variant."""
+    """A hint with the same component, key and scope is replaced; another scope adds a variant. Prints the version of
+    the hint, where it applies and how long it is kept."""
     if value is None:
         (component, name), value = plain.split_name(component), key
         key, value = (name, value) if name is not None else (key, None)
@@ -78,11 +102,11 @@ def set_hint(invocation: Invocation, component: str, key: str | None, value: str
 )
 @params.name_arguments
 @option("--explain", is_flag=True, help="Show all fields of the hint and the parts of its score.")
-@option("--value-only", is_flag=True, help="Print the bare value and nothing else, for scripts.")
+@option("--value-only", is_flag=True, help="Print the value and nothing else, for scripts.")
 @params.context_options
 def get(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
-    """When no variant applies here, the error lists each one and the condition that excludes it. Without KEY, the hints
-    of the component are listed."""
+    """Prints the value, its score and the reasons. When no variant applies here, the error lists each variant and the
+    condition that excludes it. Without KEY, the hints of the component are listed."""
     component, key = plain.split_name(component, key)
     if key is None:
         return _list_component(invocation, component, **options)
@@ -111,10 +135,13 @@ def _list_component(
 
 @verb("bump", "nudge bump http-proxy build", "nudge bump http-proxy build --delta -1")
 @params.name_arguments
-@option("--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number takes back (1).")
+@option(
+    "--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number lowers the hint (default: 1)."
+)
 @params.context_options
 def bump(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
-    """The credit goes to the variant that `nudge get` returns here, or to the only one that there is."""
+    """Counts a use of the variant that `nudge get` returns here, or of the only one there is: often used hints rank
+    higher. Prints the new count."""
     component, key = plain.split_name(component, key)
     if key is None:
         raise Usage("missing KEY")
@@ -130,11 +157,11 @@ def bump(invocation: Invocation, component: str, key: str | None, **options: Any
     "nudge query --component http-proxy --tags build --limit 5",
     "nudge query --keys build,test --regex 'dock.*build'",
 )
-@click.argument("words", metavar="[TEXT]...", nargs=-1, help='Words in any order, "a phrase", or prefix*.')
+@click.argument("words", metavar="[TEXT]...", nargs=-1, help='Words in any order, "a phrase", or a prefix*.')
 @option("--component", metavar="NAME", help="Only in this component.", shell_complete=completion.components)
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
-@option("--regex", metavar="REGEX", help="RE2 expression to search for in names, values, reasons and tags.")
+@option("--regex", metavar="REGEX", help="RE2 regular expression to search for in names, values, reasons and tags.")
 @params.limit_option(limits.DEFAULT_QUERY_LIMIT, type=WHOLE)
 @params.context_options
 def query(
@@ -148,7 +175,8 @@ def query(
     env: tuple[tuple[str, str], ...],
     **where: str | None,
 ) -> int:
-    """Only hints that apply to the context are found; what matches elsewhere is named with the reason."""
+    """Prints the hints that match and apply here, the best first, with score and reasons. When there is none, prints
+    the hints that match elsewhere and why they do not apply here."""
     text = " ".join(words) if words else None
     if text is not None and regex is not None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
@@ -197,7 +225,8 @@ def hit_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
 )
 @params.context_options
 def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str], ...], **where: str | None) -> int:
-    """● marks what applies here, ○ what does not: components, or a component's hints with the reason."""
+    """Without COMPONENT, prints each component and the number of its hints; with it, the hints of the component.
+    ● marks what applies here, ○ what does not, with the reason."""
     console, client = invocation.console, invocation.client(env)
     if component is None:
         # With --json the answer is what a call without a context gets through every other interface.
@@ -223,7 +252,7 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
 
 
 def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:
-    """A component with all its hints, which may take several calls."""
+    """Return a component with all its hints, page by page."""
     result: dict[str, Any] = client.call("nudge.list_components", fields)
     while result.pop("more", False):
         page = client.call("nudge.list_components", {**fields, "offset": len(result["hints"])})
@@ -278,15 +307,16 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
 @verb(
     "delete",
     "nudge delete http-proxy build",
-    "nudge delete http-proxy                   (all its hints; asks)",
+    "nudge delete http-proxy                   (all its hints, after confirmation)",
     "nudge delete http-proxy directory --scope-os windows",
     "nudge delete http-proxy build --global",
 )
 @params.name_arguments
-@params.scope_options("The variant for every repo.")
+@params.scope_options("Only the variant for every repo.")
 @yes_option
 def delete(invocation: Invocation, component: str, key: str | None, yes: bool, **scope_options: Any) -> int:
-    """Without a scope, all variants are deleted; without KEY, all hints of the component, after a question."""
+    """Without scope options, all variants of the hint are deleted. Without KEY, all hints of the component are deleted,
+    after confirmation."""
     component, key = plain.split_name(component, key)
     if key is None:
         if plain.is_scope_given(scope_options):
@@ -315,11 +345,12 @@ _OUTCOMES = (("added", "+", "green"), ("updated", "~", "yellow"), ("removed", "-
     metavar="[DIR]",
     default=".",
     type=click.Path(file_okay=False),
-    help="Any directory of the repo (the current one).",
+    help="Any directory of the repo (default: the current one).",
 )
 @option("--dry-run", is_flag=True, help="Show what would be set, and set nothing.")
 def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
-    """Manifests are read, nothing in them is run. Hints that a person or an agent set are kept."""
+    """Reads Makefile, package.json, pyproject.toml and other manifests, and runs nothing. Prints what was added (+),
+    updated (~), removed (-) and kept (=): hints that a person or an agent set are not overwritten."""
     folder = plain.absolute_path(directory)
     if not os.path.isdir(folder):
         raise Usage(f"{folder} is not a directory", "name one, or leave it out for the current one")
@@ -347,7 +378,7 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
 
 
 def _work_tree(folder: str) -> str:
-    """The nearest directory at or above that git calls a work tree."""
+    """Return the root of the git work tree that a directory is in; the directory itself when there is none."""
     for parent in (Path(folder), *Path(folder).parents):
         if (parent / ".git").is_file() or (parent / ".git" / "HEAD").is_file():
             return os.fspath(parent)

@@ -1,5 +1,5 @@
-"""The verbs for single notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list,
-update, delete, promote, link, resolve, stats, namespaces."""
+"""The verbs for notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list, update,
+delete, promote, link, resolve, stats, namespaces and shell."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from nudge.cli.prompts import ask, yes_option
 from nudge.text import escape
 from nudge.words import content_words
 
-_TITLE_CHARS = 100  # of a title that is made of the first sentence
+_TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
 _HINTS_RECALLED = 5
-_HINT_WORDS = 8  # each is a query of its own
+_HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
 
 
 # The short forms
@@ -50,18 +50,19 @@ _HINT_WORDS = 8  # each is a query of its own
     'nudge remember "Deploys need VPN this week" --tags deploy --tier mid',
     'git log -1 --format=%B | nudge remember - --title "Why the cache went" --kind change',
 )
-@click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The note; - reads it from stdin.")
-@option("--title", metavar="TITLE", help="Its title (the first sentence); the same title updates the note.")
+@click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The text of the note; - reads it from stdin.")
+@option("--title", metavar="TITLE", help="Title (default: the first sentence). A note with the same title is updated.")
 @field_options
 def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
-    """A note is kept for the repo you are in, and for good unless --tier says otherwise. Credentials are refused."""
+    """The note belongs to the repo you are in, and is kept for good unless --tier is given. A text with a credential is
+    refused. Prints the id of the note, such as m12, and how long it is kept."""
     content = read_text(" ".join(text))
     fields["tier"] = fields["tier"] or TIERS[-1]
     return _store(invocation, title=title or first_sentence(content), content=content, **fields)
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence as a title, cut at a word when it is long."""
+    """Return the first sentence as a title, cut at a word when it is long."""
     sentence = " ".join(_SENTENCE_END.split(text.strip(), maxsplit=1)[0].split())
     if len(sentence) > _TITLE_CHARS:
         return f"{sentence[:_TITLE_CHARS].rpartition(' ')[0] or sentence[:_TITLE_CHARS]}..."
@@ -79,8 +80,8 @@ def first_sentence(text: str) -> str:
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
 def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit: int | None, **given: Any) -> int:
-    """A hint is a memory with an address, a note is one without: both are searched. Options filter notes only. Notes
-    that are found count as used, which extends their life."""
+    """Prints the hints and the notes that have any of the words, the best match first. Options filter notes only. A
+    note that is found counts as used: it is kept longer."""
     console, text = invocation.console, " ".join(words)
     fields = {"context": text, **note_fields(**given, limit=limit, touch=False if no_touch else None)}
     result = invocation.call("nudge.memory_recall", fields)
@@ -127,15 +128,16 @@ def recall_hints(
     metavar="WHAT...",
     nargs=-1,
     required=True,
-    help="Words to rank notes by, ids of notes (m12), names of hints (api/test), a command or path that failed.",
+    help="Words to search notes for, ids of notes (m12), names of hints (api/test), or a command or path that failed.",
     shell_complete=completion.note_ids,
 )
 @option("--project", metavar="NAME", help="Only notes of this namespace.", shell_complete=completion.namespaces)
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes that the words find")
-@option("--pack", is_flag=True, help="Also say in which sessions it was injected.")
+@option("--pack", is_flag=True, help="Also show in how many sessions agents were told it.")
 def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, limit: int | None, pack: bool) -> int:
-    """The parts of a score add up to it. A hint that does not apply here is shown with what stands in the way."""
-    fields = {**_asked(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
+    """Prints each note or hint with its score and the parts that add up to it. A hint that does not apply here is shown
+    with the condition that excludes it."""
+    fields = {**_explain_fields(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
     result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
     console.result(result, note_lines.explain_lines(console, result))
@@ -147,8 +149,9 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
     return EXIT_OK if result["items"] else EXIT_NOT_FOUND
 
 
-def _asked(what: tuple[str, ...]) -> dict[str, Any]:
-    """Ids, names of hints, and words to search for. A number among words is a word: `nudge explain python 3`."""
+def _explain_fields(what: tuple[str, ...]) -> dict[str, Any]:
+    """Sort the words into ids, names of hints and words to search for. A number among words is a word: `nudge explain
+    python 3`."""
     names = [word for word in what if re.fullmatch(r"[^\s/]+(/[^\s/]+)+", word)]
     ids = [word for word in what if re.fullmatch(r"m[1-9]\d*", word)]
     rest = [word for word in what if word not in names and word not in ids]
@@ -162,7 +165,8 @@ def _asked(what: tuple[str, ...]) -> dict[str, Any]:
 
 verb_group(
     "memory",
-    "A note is a titled text with kind, tier, tags and links. `nudge remember` and `nudge recall` are the short forms.",
+    "A note is a text with a title, a kind, tags and links; its tier says how long it is kept. `nudge remember` and "
+    "`nudge recall` are the short forms of store and recall.",
     'nudge memory store -T "Database" -c "SQLite: one writer is enough" --kind decision',
     "nudge memory recall which database",
     "nudge memory list --tier long --limit 20",
@@ -175,12 +179,19 @@ verb_group(
     'nudge memory store -T "Release" -c - --tags release,howto < RELEASING.md',
     'nudge memory store -T "Freeze" -c "No merges to main" --ttl-secs 86400 --priority 9',
 )
-@option("-T", "--title", required=True, metavar="TITLE", help="The title: the same one in its namespace updates it.")
+@option(
+    "-T",
+    "--title",
+    required=True,
+    metavar="TITLE",
+    help="Title. A note with the same title in its namespace is updated.",
+)
 @option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
 @field_options
-@option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, in place of those of its tier.")
+@option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, instead of the time of its tier.")
 def store(invocation: Invocation, content: str, **fields: Any) -> int:
-    """An update never lowers the tier or the priority. Credentials are refused."""
+    """An update never lowers the tier or the priority. A text with a credential is refused. Prints the id of the note,
+    its namespace and how long it is kept."""
     return _store(invocation, content=read_text(content), **fields)
 
 
@@ -194,10 +205,11 @@ def _store(invocation: Invocation, **fields: Any) -> int:
 @words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
-@option("--budget-tokens", type=WHOLE, metavar="N", help="As many notes as fit into so many tokens.")
+@option("--budget-tokens", type=WHOLE, metavar="N", help="Return only as many notes as fit into N tokens.")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
 def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **given: Any) -> int:
-    """A note that is found counts as used, which extends its life: after 5 times it is kept for good."""
+    """Prints the notes, the best match first, each with its score and text. A note that is found counts as used and is
+    kept longer: after 5 times it is kept for good."""
     fields = {"context": " ".join(words), **note_fields(**given, touch=False if no_touch else None)}
     result = invocation.call("nudge.memory_recall", fields)
     _show_list(invocation.console, result, result["memories"], contents=True)
@@ -209,7 +221,7 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
-    """Nothing that is found counts as used."""
+    """Prints the notes, the best match first, each with its score and text. Does not count as a use."""
     result = invocation.call("nudge.memory_search", {"query": " ".join(words), **note_fields(**given)})
     _show_list(invocation.console, result, result["results"], contents=True)
     return EXIT_OK
@@ -218,8 +230,9 @@ def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
 @verb("memory list", "nudge memory list", "nudge memory list --namespace . --tier long --offset 50")
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
-@option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
+@option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
 def list_notes(invocation: Invocation, **given: Any) -> int:
+    """Prints one line for each note: id, priority, tier, kind, age and title."""
     result = invocation.call("nudge.memory_list", note_fields(**given))
     offset, rows = given.get("offset") or 0, result["memories"]
     _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}")
@@ -248,10 +261,11 @@ def _show_list(
 @option(
     "--namespace",
     metavar="NAME",
-    help="Its namespace, which shows a private note elsewhere too.",
+    help="Namespace of the note; needed for a private note of another project.",
     shell_complete=completion.namespaces,
 )
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
+    """Prints the text, all fields and the links to other notes."""
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
     invocation.console.result(result, note_lines.full_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
@@ -263,11 +277,11 @@ def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     "nudge memory update m12 --priority 8 --tags database,sqlite --expires-at 30d",
 )
 @id_argument
-@option("-T", "--title", metavar="TITLE", help="Another title.")
-@option("-c", "--content", metavar="TEXT", help="Another text; - reads it from stdin.")
+@option("-T", "--title", metavar="TITLE", help="New title.")
+@option("-c", "--content", metavar="TEXT", help="New text; - reads it from stdin.")
 @field_options
 def update(invocation: Invocation, note_id: int, content: str | None, **fields: Any) -> int:
-    """What is not given stays as it is."""
+    """Only the fields that are given change. Prints the whole note."""
     text = None if content is None else read_text(content)
     changes = note_fields(content=text, **fields)
     result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
@@ -281,7 +295,7 @@ def update(invocation: Invocation, note_id: int, content: str | None, **fields: 
 @id_argument
 @yes_option
 def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
-    """It is not in the archive afterwards. `nudge memory forget` moves notes to the archive instead."""
+    """Asks for confirmation. The note cannot be restored: `nudge memory forget` moves notes to the archive instead."""
     console = invocation.console
     note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
     name = f"{note_name(note_id)} {title_of(note)}"
@@ -296,7 +310,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
 @verb("memory promote", "nudge memory promote m12")
 @id_argument
 def promote(invocation: Invocation, note_id: int) -> int:
-    """Its tier becomes long, and it no longer expires."""
+    """The tier of the note becomes long, and it no longer expires."""
     console, result = invocation.console, invocation.call("nudge.memory_promote", {"id": note_id})
     console.result(result, [console.pen.done(f"{note_name(note_id)} is kept for good")])
     return EXIT_OK
@@ -307,10 +321,11 @@ def _note_argument(name: str, metavar: str, help: str) -> Callable[[params.F], p
 
 
 @verb("memory link", "nudge memory link m12 m7 --relation supersedes", "nudge memory link m12 m13")
-@_note_argument("source", "SOURCE", "The note that the link starts from, as m12.")
-@_note_argument("target", "TARGET", "The note that it leads to.")
-@option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (related_to).")
+@_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
+@_note_argument("target", "TARGET", "The note that the link leads to.")
+@option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (default: related_to).")
 def link(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
+    """`nudge memory get` prints the links of a note."""
     fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
     console, result = invocation.console, invocation.call("nudge.memory_link", fields)
     word = (relation or RELATIONS[0]).replace("_", " ")
@@ -324,7 +339,7 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
 @_note_argument("winner", "RIGHT", "The note that is right.")
 @_note_argument("loser", "WRONG", "The note that it supersedes.")
 def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
-    """The note that is wrong falls to priority 1 and confidence 0.1; the other one is linked to it."""
+    """WRONG is lowered to priority 1 and confidence 0.1, and a link says that RIGHT supersedes it."""
     result = invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser})
     console = invocation.console
     line = f"{note_name(winner)} supersedes {note_name(loser)}, which is now of priority 1, confidence 0.1"
@@ -334,6 +349,8 @@ def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> in
 
 @verb("memory stats", "nudge memory stats", "nudge memory stats --json")
 def stats(invocation: Invocation) -> int:
+    """Also prints how many notes expire within a day, the number of links and archived notes, and the size of the
+    database."""
     result = invocation.call("nudge.memory_stats", {})
     invocation.console.result(result, note_lines.stats_lines(invocation.console, result))
     return EXIT_OK
@@ -341,7 +358,7 @@ def stats(invocation: Invocation) -> int:
 
 @verb("memory namespaces", "nudge memory namespaces")
 def namespaces(invocation: Invocation) -> int:
-    """A namespace is a repo by its full name, or any name that a note was stored with."""
+    """A namespace is the full name of a repo, or any name that a note was stored with."""
     console, result = invocation.console, invocation.call("nudge.memory_namespaces", {})
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
     console.result(result, ("  ".join(row) for row in output.align(rows)))
@@ -369,11 +386,11 @@ _VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
 
 @verb("memory shell", "nudge memory shell", "printf 'recall sqlite\\nstats\\n' | nudge memory shell")
 def shell(invocation: Invocation) -> int:
-    """Commands: recall, search, list, get, stats, namespaces, delete, help, quit. They take the options of their
-    verbs."""
+    """Each line is a command: recall, search, list, get, stats, namespaces, delete, help or quit. They take the options
+    of `nudge memory COMMAND`. Reads lines from stdin when it is not a terminal."""
     before = ["--json"] if invocation.as_json else []
     before += ["--port", str(invocation.port)] if invocation.port is not None else []
-    for line in _lines():
+    for line in _read_lines():
         command, *rest = line.split()
         if command in ("quit", "exit"):
             break
@@ -382,20 +399,20 @@ def shell(invocation: Invocation) -> int:
             invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _HELP)
         elif command not in _VERBS:
             invocation.console.note(f"unknown command {command!a}; try: help")
-        elif app.main([*before, "memory", command, *_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
+        elif app.main([*before, "memory", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
             return EXIT_BROKEN_PIPE
     return EXIT_OK
 
 
-def _arguments(command: str, rest: list[str]) -> list[str]:
-    """`list NAMESPACE` is the one command that differs from its verb."""
+def _verb_arguments(command: str, rest: list[str]) -> list[str]:
+    """Return the arguments of the verb: `list NAMESPACE` is the one command that differs from it."""
     if command == "list" and rest and not rest[0].startswith("-"):
         return ["--namespace", *rest]
     return rest
 
 
-def _lines() -> Iterator[str]:
-    """The lines that are typed, with history and editing at a terminal, until the end of stdin; none is empty."""
+def _read_lines() -> Iterator[str]:
+    """Yield the lines of stdin that are not empty; at a terminal with a prompt, line editing and history."""
     if sys.stdin is None or sys.stdin.closed:
         return
     if not sys.stdin.isatty():

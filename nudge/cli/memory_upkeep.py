@@ -35,12 +35,13 @@ from nudge.text import escape, format_size
     "nudge memory forget --namespace my-app --pattern 'old stuff' --tier short",
     "nudge memory forget --tags scratch --until 30d --dry-run",
 )
-@option("--pattern", metavar="WORDS", help="Only with all of these words.")
+@option("--pattern", metavar="WORDS", help="Only notes with all of these words.")
 @filter_options
 @dry_run_option
 @yes_option
 def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
-    """A note goes that fits every filter; at least one is needed. What goes is shown first, and can be restored."""
+    """Moves the notes that match all filters; at least one filter is needed. Prints the notes and asks for confirmation
+    first. `nudge memory archive restore` brings a note back."""
     console, fields = invocation.console, note_fields(**given)
     preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
@@ -84,13 +85,18 @@ def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
     nargs=-1,
     required=True,
     type=NOTE_IDS,
-    help="2 to 100 notes, as m1 m2 or m1,m2.",
+    help="2 to 100 notes, such as m1 m2 or m1,m2.",
     shell_complete=completion.note_ids,
 )
-@option("-T", "--title", required=True, metavar="TITLE", help="Title of the note that stands for them.")
-@option("-s", "--summary", required=True, metavar="TEXT", help="Its text; - reads it from stdin.")
-@option("--namespace", metavar="NAME", help="Its namespace (that of the first).", shell_complete=completion.namespaces)
-@option("--tier", type=click.Choice(TIERS), help="Its tier (long).")
+@option("-T", "--title", required=True, metavar="TITLE", help="Title of the new note.")
+@option("-s", "--summary", required=True, metavar="TEXT", help="Text of the new note; - reads it from stdin.")
+@option(
+    "--namespace",
+    metavar="NAME",
+    help="Namespace of the new note (default: that of the first ID).",
+    shell_complete=completion.namespaces,
+)
+@option("--tier", type=click.Choice(TIERS), help="Tier of the new note (default: long).")
 def consolidate(
     invocation: Invocation,
     ids: tuple[list[int], ...],
@@ -99,7 +105,8 @@ def consolidate(
     namespace: str | None,
     tier: str | None,
 ) -> int:
-    """It gets their tags, links and highest priority; they go to the archive."""
+    """The new note gets the tags, the links and the highest priority of the others, which go to the archive. Prints the
+    id of the new note."""
     numbers = [number for part in ids for number in part]
     fields = {"ids": numbers, "title": title, "summary": read_text(summary), **note_fields(namespace, tier=tier)}
     result = invocation.call("nudge.memory_consolidate", fields)
@@ -115,13 +122,13 @@ def consolidate(
 )
 @namespace_option
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
-@option("--min-count", type=WHOLE, metavar="N", help="Notes that make a group (3).")
+@option("--min-count", type=WHOLE, metavar="N", help="Smallest number of notes in a group (default: 3).")
 @dry_run_option
 def auto_consolidate(
     invocation: Invocation, namespace: str | None, short_only: bool, min_count: int | None, dry_run: bool
 ) -> int:
-    """A group is the notes of a namespace with the same first tag. They go to the archive; a long-term note has all
-    their texts."""
+    """A group is the notes of one namespace with the same first tag. A new note of the tier long gets all their texts,
+    and they go to the archive. Prints one line for each group."""
     fields = {"short_only": short_only, "dry_run": dry_run, **note_fields(namespace, min_count=min_count)}
     result = invocation.call("nudge.memory_auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
     console = invocation.console
@@ -145,7 +152,8 @@ def auto_consolidate(
 
 @verb("memory gc", "nudge memory gc")
 def gc(invocation: Invocation) -> int:
-    """The server does the same by itself from time to time. Notes whose time is over are not found in any case."""
+    """The server also does this by itself from time to time. Expired notes are never found, even before they are moved.
+    Prints how many were moved."""
     console, result = invocation.console, invocation.call("nudge.memory_gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
     expired = output.count(result["expired_deleted"], "expired note")
     console.result(result, [console.pen.done(f"removed {expired}")])
@@ -166,8 +174,9 @@ verb_group(
 @verb("memory archive list", "nudge memory archive list", "nudge memory archive list --namespace . --limit 50")
 @namespace_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
-@option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
+@option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
 def archive_list(invocation: Invocation, **given: Any) -> int:
+    """Prints one line for each note: id, why and when it was archived, and its title."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**given))
     rows = result["memories"]
     console.result(result, _archive_lines(console, rows))
@@ -196,10 +205,14 @@ def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
 
 @verb("memory archive restore", "nudge memory archive restore m12")
 @click.argument(
-    "note_id", metavar="ID", type=NOTE_ID, help="The archived note, as m12.", shell_complete=completion.archived_ids
+    "note_id",
+    metavar="ID",
+    type=NOTE_ID,
+    help="The archived note, such as m12.",
+    shell_complete=completion.archived_ids,
 )
 def archive_restore(invocation: Invocation, note_id: int) -> int:
-    """It comes back with its tier, and expires as if it were stored now."""
+    """The note keeps its tier, and expires as if it were stored now."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_restore", {"id": note_id})
     note = result["memory"]
     console.result(result, [console.pen.done(f"restored {note_name(note['id'])} {title_of(note)}")])
@@ -207,10 +220,10 @@ def archive_restore(invocation: Invocation, note_id: int) -> int:
 
 
 @verb("memory archive purge", "nudge memory archive purge", "nudge memory archive purge --older-than 90d --yes")
-@option("--older-than", type=DAYS, metavar="DAYS", help="Only what was archived longer ago, such as 90d.")
+@option("--older-than", type=DAYS, metavar="DAYS", help="Only notes archived longer ago than this, such as 90d.")
 @yes_option
 def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> int:
-    """What is purged cannot be restored."""
+    """Asks for confirmation. The notes cannot be restored. Prints how many were deleted."""
     console = invocation.console
     archived = invocation.call("nudge.memory_archive_stats", {})["count"]
     days = "" if older_than is None else f" that are there for more than {output.count(older_than, 'day')}"
@@ -224,6 +237,7 @@ def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> 
 
 @verb("memory archive stats", "nudge memory archive stats")
 def archive_stats(invocation: Invocation) -> int:
+    """Prints the number and size of archived notes, the time of the first and the last, and counts by reason."""
     console, result = invocation.console, invocation.call("nudge.memory_archive_stats", {})
     lines = [f"{output.count(result['count'], 'archived note')}, {format_size(result['bytes'])}"]
     if result["count"]:

@@ -18,9 +18,9 @@ from nudge.errors import Invalid
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-GLOBAL_SECTION = "Anywhere on the line"
-CONTEXT_SECTION = "Context (the current one, unless given)"
-SCOPE_SECTION = "Scope (each takes several, with commas or repeated)"
+GLOBAL_SECTION = "Global options (anywhere on the line)"
+CONTEXT_SECTION = "Context (default: where you are)"
+SCOPE_SECTION = "Scope: where the hint applies (several values: separate with commas, or repeat)"
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DAY = _UNITS["d"]
@@ -49,7 +49,7 @@ class Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Behind a comma, offer the names that are not in the list yet."""
+        """After a comma, offer the choices that are not in the list yet."""
         del ctx, param
         *given, last = incomplete.split(",")
         return [
@@ -60,7 +60,7 @@ class Parsed(click.ParamType[Any]):
 
 
 def parse_number(text: str) -> float:
-    """A number that JSON can carry: `nan` and `inf` are refused."""
+    """Parse a number that JSON can carry: `nan` and `inf` are refused."""
     try:
         number = float(text)
     except ValueError:
@@ -71,7 +71,7 @@ def parse_number(text: str) -> float:
 
 
 def parse_pair(text: str) -> tuple[str, str]:
-    """NAME=VALUE."""
+    """Parse `NAME=VALUE`."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise ValueError(f"{text!a} is not NAME=VALUE")
@@ -91,7 +91,7 @@ def parse_globs(text: str) -> list[str]:
 
 
 def parse_id(text: str) -> int:
-    """`42`, or `#42` as it is printed."""
+    """Parse the id of an observation: `42`, or `#42` as it is printed."""
     number = plain.parse_whole(text.removeprefix("#"))
     if number < 1:
         raise ValueError(f"{text!a} is not the id of an observation")
@@ -99,7 +99,7 @@ def parse_id(text: str) -> int:
 
 
 def parse_note_id(text: str) -> int:
-    """`m12` as it is printed, or `12`."""
+    """Parse the id of a note: `m12` as it is printed, or `12`."""
     number = text.removeprefix("m")
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= limits.MAX_NOTE_ID):
         raise ValueError(f"{text!a} is not the id of a note, such as m12")
@@ -107,7 +107,7 @@ def parse_note_id(text: str) -> int:
 
 
 def parse_note_ids(text: str) -> list[int]:
-    """`m1,m2,m3`."""
+    """Parse ids of notes: `m1,m2,m3`."""
     return [parse_note_id(part) for part in plain.parse_list(text)]
 
 
@@ -119,7 +119,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_span(text: str) -> int:
-    """Seconds in `90m`, `36h`, `7d`, `2w`."""
+    """Return the seconds in `90m`, `36h`, `7d`, `2w`."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in _UNITS:
         raise ValueError(f"{text!a} is not a time span such as 90m, 36h, 7d or 2w")
@@ -127,7 +127,7 @@ def parse_span(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Unix seconds; a date or an ISO time, local if it names no zone; or a span, counted back from now."""
+    """Return Unix seconds for a date, an ISO time (local if it names no zone), Unix seconds, or a span before now."""
     if text.isdecimal():
         return int(text)
     if text[-1:] in _UNITS and text[:-1].isdecimal():
@@ -141,12 +141,12 @@ def parse_time(text: str) -> int:
 
 
 def parse_utc(text: str) -> str:
-    """What `parse_time` takes, as RFC 3339 in UTC."""
+    """Like `parse_time`, as RFC 3339 in UTC."""
     return iso(parse_time(text))
 
 
 def parse_expiry(text: str) -> str:
-    """A date, an ISO time, or a span that is counted from now, as RFC 3339 in UTC."""
+    """Return RFC 3339 in UTC for a date, an ISO time, or a span after now."""
     is_span = text[-1:] in _UNITS and text[:-1].isdecimal()
     return iso(int(time.time()) + parse_span(text) if is_span else parse_time(text))
 
@@ -200,7 +200,7 @@ def list_option(*names: str, type: Parsed, **attributes: Any) -> Callable[[F], F
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several option decorators as one, listed in this order by the help."""
+    """Combine option decorators; the help lists them in this order."""
 
     def decorate(function: F) -> F:
         for decorator in reversed(decorators):
@@ -211,16 +211,19 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 def name_arguments(function: F) -> F:
-    """COMPONENT and KEY."""
+    """Add the arguments COMPONENT and KEY."""
     return options(
         click.argument(
-            "component", metavar="COMPONENT", help="Service, module or folder.", shell_complete=completion.components
+            "component",
+            metavar="COMPONENT",
+            help="Service, module or directory that the hint is about.",
+            shell_complete=completion.components,
         ),
         click.argument(
             "key",
             metavar="KEY",
             required=False,
-            help="What the hint is about; COMPONENT/KEY in one word is the same.",
+            help="Name of the hint, such as build. COMPONENT/KEY in one word is the same.",
             shell_complete=completion.keys,
         ),
     )(function)
@@ -228,8 +231,8 @@ def name_arguments(function: F) -> F:
 
 context_options = options(
     option("--cwd", metavar="DIR", section=CONTEXT_SECTION, help="Directory; its repo and branch are used too."),
-    option("--repo", metavar="REPO", section=CONTEXT_SECTION, help="git:org/repo, a clone URL or file:///path."),
-    option("--branch", metavar="BRANCH", section=CONTEXT_SECTION, help="Branch."),
+    option("--repo", metavar="REPO", section=CONTEXT_SECTION, help="Repo: git:org/repo, a clone URL or file:///path."),
+    option("--branch", metavar="BRANCH", section=CONTEXT_SECTION, help="Git branch."),
     option("--os", type=click.Choice(context.OS_NAMES), section=CONTEXT_SECTION, help="Operating system."),
     option(
         "--env",
@@ -243,17 +246,29 @@ context_options = options(
 
 
 def scope_options(everywhere: str) -> Callable[[F], F]:
-    """The conditions of a scope; `everywhere` is the help of --global."""
+    """Return the options for the conditions of a scope; `everywhere` is the help of --global."""
     section = {"section": SCOPE_SECTION}
     return options(
         list_option(
-            "--scope-cwd-glob", type=GLOBS, metavar="GLOB", help="Directories, such as '**/http-proxy*'.", **section
+            "--scope-cwd-glob",
+            type=GLOBS,
+            metavar="GLOB",
+            help="Directories as globs, such as '**/http-proxy*'.",
+            **section,
         ),
         list_option(
-            "--scope-repo", type=LIST, metavar="REPO", help="git:org/repo, a clone URL, or . for this one.", **section
+            "--scope-repo",
+            type=LIST,
+            metavar="REPO",
+            help="Repos: git:org/repo, a clone URL, or . for this one.",
+            **section,
         ),
-        list_option("--scope-branch", type=LIST, metavar="BRANCH", help="Branches or globs: 'hotfix/*'.", **section),
-        list_option("--scope-os", type=SYSTEMS, metavar="OS", help="linux, darwin, windows.", **section),
+        list_option(
+            "--scope-branch", type=LIST, metavar="BRANCH", help="Branches, also as globs: 'hotfix/*'.", **section
+        ),
+        list_option(
+            "--scope-os", type=SYSTEMS, metavar="OS", help="Operating systems: linux, darwin, windows.", **section
+        ),
         list_option(
             "--scope-env", type=LIST, metavar="NAME", help="Environment variables that must be set.", **section
         ),
@@ -262,7 +277,7 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
             type=PAIR,
             multiple=True,
             metavar="NAME=VALUE[,VALUE]",
-            help="Allowed values of a variable.",
+            help="Environment variable and the values it may have.",
             **section,
         ),
         option("--global", "everywhere", is_flag=True, help=everywhere, **section),
@@ -273,7 +288,7 @@ dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done
 
 
 def limit_option(default: int, noun: str = "results", type: Parsed = COUNT) -> Callable[[F], F]:
-    return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} ({default}).")
+    return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} (default: {default}).")
 
 
 def window_options(noun: str) -> Callable[[F], F]:
@@ -282,9 +297,9 @@ def window_options(noun: str) -> Callable[[F], F]:
             "--before",
             type=TIME,
             metavar="WHEN",
-            help=f"Only {noun} before: a date, an ISO time, or 7d (seven days ago).",
+            help=f"Only {noun} before WHEN: a date, an ISO time, or 7d (seven days ago).",
         ),
-        option("--after", type=TIME, metavar="WHEN", help=f"Only {noun} after."),
+        option("--after", type=TIME, metavar="WHEN", help=f"Only {noun} after WHEN."),
     )
 
 
@@ -300,45 +315,63 @@ KINDS = (
     *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
     "session_summary",
 )
-STORED_KINDS = tuple(kind for kind in KINDS if kind != "attempt")  # attempts are the journal's to write
+STORED_KINDS = tuple(kind for kind in KINDS if kind != "attempt")  # only `nudge journal` writes attempts
 NOTE_SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
 RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 
 id_argument = click.argument(
-    "note_id", metavar="ID", type=NOTE_ID, help="The note, as m12 or 12.", shell_complete=completion.note_ids
+    "note_id", metavar="ID", type=NOTE_ID, help="The note, such as m12 or 12.", shell_complete=completion.note_ids
 )
 namespace_option = option(
     "--namespace",
     metavar="NAME",
-    help="Only of this namespace; . is the repo you are in.",
+    help="Only notes of this namespace; . is the repo you are in.",
     shell_complete=completion.namespaces,
 )
 filter_options = options(
     namespace_option,
-    option("--tier", type=click.Choice(TIERS), help="Only of this tier."),
-    option("--kind", type=click.Choice(KINDS), help="Only of this kind."),
-    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only with one of these tags."),
-    option("--since", type=UTC_TIME, metavar="WHEN", help="Only changed since: a date, an ISO time, or 7d."),
-    option("--until", type=UTC_TIME, metavar="WHEN", help="Only changed until then."),
-    option("--min-priority", type=WHOLE, metavar="N", help="Only of this priority or higher (1 to 10)."),
+    option("--tier", type=click.Choice(TIERS), help="Only notes of this tier."),
+    option("--kind", type=click.Choice(KINDS), help="Only notes of this kind."),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only notes with one of these tags."),
+    option(
+        "--since",
+        type=UTC_TIME,
+        metavar="WHEN",
+        help="Only notes changed since WHEN: a date, an ISO time, or 7d (seven days ago).",
+    ),
+    option("--until", type=UTC_TIME, metavar="WHEN", help="Only notes changed until WHEN."),
+    option("--min-priority", type=WHOLE, metavar="N", help="Only notes of this priority or higher (1 to 10)."),
 )
 field_options = options(
-    option("--kind", type=click.Choice(STORED_KINDS), help="What the note is: decision, lesson, bugfix, ... (note)."),
-    option("--tier", type=click.Choice(TIERS), help="short (6 hours), mid (7 days) or long (for good)."),
+    option(
+        "--kind",
+        type=click.Choice(STORED_KINDS),
+        help="What the note is: decision, lesson, bugfix, ... (default: note).",
+    ),
+    option(
+        "--tier",
+        type=click.Choice(TIERS),
+        help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
+    ),
     list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
-    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5)."),
-    option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (1.0)."),
+    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5)."),
+    option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 1.0)."),
     option(
         "--namespace",
         metavar="NAME",
-        help="Where it belongs (the repo you are in).",
+        help="Namespace of the note (default: the repo you are in).",
         shell_complete=completion.namespaces,
     ),
-    option("--source", type=click.Choice(NOTE_SOURCES), help="Where it comes from (cli)."),
-    option("--expires-at", type=EXPIRY, metavar="WHEN", help="When it expires: a date, an ISO time, or 30d from now."),
-    option("--metadata", type=METADATA, metavar="JSON", help="Any object that is kept with it."),
+    option("--source", type=click.Choice(NOTE_SOURCES), help="Who writes it (default: cli)."),
+    option(
+        "--expires-at",
+        type=EXPIRY,
+        metavar="WHEN",
+        help="When it expires: a date, an ISO time, or 30d (in thirty days).",
+    ),
+    option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
 )
-words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="What to look for.")
+words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="Words to search for.")
 
 
 def note_fields(namespace: str | None = None, **values: Any) -> dict[str, Any]:
@@ -367,8 +400,13 @@ def read_text(text: str) -> str:
 # Projects
 
 project_options = options(
-    option("--project", metavar="NAME", help="This project (the current one).", shell_complete=completion.projects),
-    option("--all-projects", is_flag=True, help="Every project."),
+    option(
+        "--project",
+        metavar="NAME",
+        help="Only this project (default: the current one).",
+        shell_complete=completion.projects,
+    ),
+    option("--all-projects", is_flag=True, help="All projects."),
 )
 
 

@@ -31,11 +31,15 @@ _ERRORS_SHOWN = 10
 _target_namespace_option = option(
     "--namespace",
     metavar="NAME",
-    help="Namespace of notes that name none (global); . is the repo you are in.",
+    help="Namespace of notes that name none (default: global); . is the repo you are in.",
     shell_complete=completion.namespaces,
 )
 _output_option = option(
-    "-o", "--output", "target", metavar="FILE", help="Write this file, readable by you alone (- is stdout)."
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    help="Write to this file, readable by you alone (default: -, which is stdout).",
 )
 
 
@@ -105,15 +109,15 @@ class _RunningTotal:
     "nudge export --reveal",
     "nudge export --all > history.jsonl",
 )
-@option("--format", type=click.Choice(["json"]), default="json", help="The format (json).")
+@option("--format", type=click.Choice(["json"]), default="json", help="The only format (default: json).")
 @_output_option
-@option("--component", metavar="NAME", help="Only this component.", shell_complete=completion.components)
+@option("--component", metavar="NAME", help="Only hints of this component.", shell_complete=completion.components)
 @option("--reveal", is_flag=True, help="Include the values of secret hints.")
-@option("--all", "all_history", is_flag=True, help="Export the history instead, one JSON object per line.")
+@option("--all", "all_history", is_flag=True, help="Export the history instead, as one JSON object per line.")
 def export_hints(
     invocation: Invocation, format: str, target: str | None, component: str | None, reveal: bool, all_history: bool
 ) -> int:
-    """`nudge import` reads the output. Secret values are left out, unless --reveal is given."""
+    """Prints one JSON document that `nudge import` reads. Secret values are left out, unless --reveal is given."""
     if all_history:
         return _export_history(invocation, target)
     console = invocation.console
@@ -171,15 +175,19 @@ def _open_output(path: str | None) -> AbstractContextManager[IO[str]]:
     "cat hints.json | nudge import -",
     "nudge import --previous",
 )
-@click.argument("file", metavar="[FILE]", required=False, type=click.Path(), help="Output of nudge export; - is stdin.")
-@option("--previous", is_flag=True, help="Import the hints of the previous session.")
+@click.argument(
+    "file", metavar="[FILE]", required=False, type=click.Path(), help="A file that nudge export wrote; - is stdin."
+)
+@option("--previous", is_flag=True, help="Import the hints that the previous session left, instead of a file.")
 @option(
     "--mode",
     type=click.Choice(["merge", "replace", "skip"]),
     default="merge",
-    help="merge: the newer one wins; skip: existing hints stay; replace: only the file's hints remain (merge).",
+    help="merge: the newer of two hints wins; skip: existing hints stay; replace: only the hints of the file remain "
+    "(default: merge).",
 )
 def import_hints(invocation: Invocation, file: str | None, previous: bool, mode: str) -> int:
+    """Prints how many hints were imported and skipped, and each one that was refused with the reason."""
     if previous == (file is not None):
         raise Usage("FILE and --previous exclude each other" if previous else "missing FILE")
     payload = _read_payload(file)
@@ -229,7 +237,7 @@ def _hint_import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 @_output_option
 @namespace_option
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
-    """All notes with their links and metadata; `nudge memory import` reads them."""
+    """Prints one JSON document with all notes, their links and metadata, that `nudge memory import` reads."""
     document: dict[str, Any] = {"memories": [], "links": []}
     fields, after = note_fields(namespace), 0
     console, to_file = invocation.console, target not in (None, "-")
@@ -257,13 +265,18 @@ def export_notes(invocation: Invocation, target: str | None, namespace: str | No
     "nudge memory import < notes.json",
 )
 @click.argument(
-    "file", metavar="[FILE]", required=False, type=click.Path(), help="Output of nudge memory export (stdin)."
+    "file",
+    metavar="[FILE]",
+    required=False,
+    type=click.Path(),
+    help="A file that nudge memory export wrote (default: stdin).",
 )
 @_target_namespace_option
 @dry_run_option
 def import_notes(invocation: Invocation, file: str | None, namespace: str | None, dry_run: bool) -> int:
-    """The newer version of a note stays, and a second import changes nothing. All are stored or none; those that are
-    not valid, or hold a credential, are named and left out."""
+    """The newer of two versions of a note is kept, so a second import changes nothing. Valid notes are stored all or
+    none; a note that is not valid or holds a credential is left out. Prints the counts, and each note that was left out
+    with the reason."""
     from nudge.usecases.note_import import send_notes
 
     if file is None and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
@@ -310,15 +323,16 @@ def _note_counts(result: Mapping[str, Any]) -> str:
     "nudge memory sync ~/backup/nudge.db --dry-run",
     "nudge memory sync /media/stick/nudge.db --direction push",
 )
-@click.argument("file", metavar="FILE", type=click.Path(), help="The other database, a nudge.db.")
+@click.argument("file", metavar="FILE", type=click.Path(), help="The other database: a nudge.db file.")
 @option(
     "--direction",
     type=click.Choice(["pull", "push", "merge"]),
-    help="pull: take theirs; push: give ours; merge: both (merge).",
+    help="pull: copy notes from FILE; push: copy notes to FILE; merge: both (default: merge).",
 )
 @dry_run_option
 def sync_notes(invocation: Invocation, file: str, direction: str | None, dry_run: bool) -> int:
-    """Of two versions of a note the newer stays. Deletions do not travel. No server may have the other file open."""
+    """The newer of two versions of a note is kept. Deletions are not copied. No server may have FILE open. Prints what
+    was pulled and pushed."""
     fields = {"path": plain.absolute_path(file), "dry_run": dry_run, **params.drop_none(direction=direction)}
     console = invocation.console
     with waiting(console, "syncing notes, seconds"):
@@ -336,12 +350,15 @@ def sync_notes(invocation: Invocation, file: str, direction: str | None, dry_run
     "nudge memory mine --format slack ~/Downloads/slack-export --namespace team",
     "nudge memory mine --format chatgpt export/ --dry-run",
 )
-@click.argument("path", metavar="PATH", type=click.Path(), help="The exported file, or the folder it was unpacked to.")
+@click.argument(
+    "path", metavar="PATH", type=click.Path(), help="The exported file, or the directory it was unpacked to."
+)
 @option("--format", "form", type=click.Choice(FORMATS), required=True, help="The program that wrote the export.")
 @_target_namespace_option
 @dry_run_option
 def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | None, dry_run: bool) -> int:
-    """A conversation becomes a note, a day of a Slack channel one. The same export makes no note twice."""
+    """Each conversation becomes a note; in Slack, each day of a channel. The same export can be mined again: no note is
+    made twice. Prints the number of conversations and notes."""
     from nudge.usecases.note_import import mine_export
 
     console = invocation.console
