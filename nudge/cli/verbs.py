@@ -185,8 +185,8 @@ VERBS = (
     Verb("disconnect", WIRING, "wiring", "remove what nudge connect added"),
     Verb("record", WIRING, "wiring", "record one hook event from stdin", "nudge.record"),
     Verb("completion", WIRING, "man", "print the completion script for a shell"),
-    Verb("man", WIRING, "man", "print the manual page of nudge, or of one verb"),
-    Verb("help", WIRING, "man", "show the help of nudge, or of one verb", hidden=True),
+    Verb("man", WIRING, "man", "print the manual page of nudge, or of one command"),
+    Verb("help", WIRING, "man", "show the help of nudge, or of one command", hidden=True),
     Verb("version", WIRING, "man", "print the version", hidden=True),
 )
 _BY_NAME = {name: entry for entry in VERBS for name in (entry.name, *entry.aliases)}
