@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +38,7 @@ _META = {"section": "Metadata"}
     "kubectl config view -o json | nudge set infra kube - --type json --global",
     "nudge set api flag -- --verbose          (a value that starts with - goes after --)",
 )
-@params.name_arguments
+@params.name_arguments()
 @click.argument("value", metavar="VALUE", required=False, help="The value of the hint; - reads it from stdin.")
 @option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (default: string).", **_VALUE)
 @option("--shell", type=click.Choice(_SHELLS), help="The shell that runs a command.", **_VALUE)
@@ -100,7 +99,7 @@ def set_hint(invocation: Invocation, component: str, key: str | None, value: str
     'eval "$(nudge get http-proxy build --value-only)"',
     "nudge get http-proxy directory --os windows",
 )
-@params.name_arguments
+@params.name_arguments("[KEY]")
 @option("--explain", is_flag=True, help="Show all fields of the hint and the parts of its score.")
 @option("--value-only", is_flag=True, help="Print the value and nothing else, for scripts.")
 @params.context_options
@@ -134,7 +133,7 @@ def _list_component(
 
 
 @verb("bump", "nudge bump http-proxy build", "nudge bump http-proxy build --delta -1")
-@params.name_arguments
+@params.name_arguments()
 @option(
     "--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number lowers the hint (default: 1)."
 )
@@ -311,7 +310,7 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
     "nudge delete http-proxy directory --scope-os windows",
     "nudge delete http-proxy build --global",
 )
-@params.name_arguments
+@params.name_arguments("[KEY]")
 @params.scope_options("Only the variant for every repo.")
 @yes_option
 def delete(invocation: Invocation, component: str, key: str | None, yes: bool, **scope_options: Any) -> int:
@@ -354,11 +353,13 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
     folder = plain.absolute_path(directory)
     if not os.path.isdir(folder):
         raise Usage(f"{folder} is not a directory", "name one, or leave it out for the current one")
-    from nudge import manifests
-
     here = context.resolve(folder)
     if here.repo is None:
         raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
+    from pathlib import Path  # not above: it loads urllib, and the other verbs here need neither
+
+    from nudge import manifests
+
     root = _work_tree(folder)
     scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
     fields: dict[str, Any] = {
@@ -379,14 +380,17 @@ def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
 
 def _work_tree(folder: str) -> str:
     """Return the root of the git work tree that a directory is in; the directory itself when there is none."""
-    for parent in (Path(folder), *Path(folder).parents):
-        if (parent / ".git").is_file() or (parent / ".git" / "HEAD").is_file():
-            return os.fspath(parent)
-    return folder
+    parent, above = folder, os.path.dirname(folder)
+    while not (os.path.isfile(f"{parent}/.git") or os.path.isfile(f"{parent}/.git/HEAD")):
+        if above == parent:
+            return folder
+        parent, above = above, os.path.dirname(above)
+    return parent
 
 
 def _scan_entry(command: Command, root: str) -> dict[str, Any]:
-    """A command of a nested package runs in the root, and its hint applies anywhere in the repo."""
+    """Return a command as the server expects it. A command of a nested package says that it runs in the root: its hint
+    applies anywhere in the repo."""
     from nudge.usecases import freshness
 
     reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"

@@ -104,7 +104,7 @@ _FILTERS = {"section": "What to delete (an observation must match all that are g
 @option("--confirm", is_flag=True, help="Delete them. Without it, they are only counted.")
 def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], confirm: bool, **filters: Any) -> int:
     """Prints how many observations of each type match; deletes them only with --confirm. Pinned observations, prompts
-    and texts that agents were told are deleted too if they match, and overwritten on the disk."""
+    and texts that agents were told are deleted too if they match, also from the files on the disk."""
     selection = params.drop_none(**filters, ids=list(ids) or None)
     if not selection and session is None:
         raise Usage(

@@ -210,8 +210,8 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-def name_arguments(function: F) -> F:
-    """Add the arguments COMPONENT and KEY."""
+def name_arguments(key: str = "KEY") -> Callable[[F], F]:
+    """Return the arguments COMPONENT and KEY; `key` is how usage shows the second."""
     return options(
         click.argument(
             "component",
@@ -221,12 +221,12 @@ def name_arguments(function: F) -> F:
         ),
         click.argument(
             "key",
-            metavar="KEY",
+            metavar=key,
             required=False,
             help="Name of the hint, such as build. COMPONENT/KEY in one word is the same.",
             shell_complete=completion.keys,
         ),
-    )(function)
+    )
 
 
 context_options = options(

@@ -48,7 +48,9 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
         setting.parse(text)
         return text
 
-    unit = setting.name.rpartition("_")[2].upper()
+    unit = {int: "N", float: "SECONDS"}.get(type(setting.default), setting.name.rpartition("_")[2].upper())
+    if setting.default:
+        help = f"{help[:-1]} (default: {setting.default:{'.0f' if isinstance(setting.default, float) else ''}})."
     return option(setting.flag, setting.name, type=Parsed("setting", check), metavar=unit, help=help, **section)
 
 
