@@ -120,7 +120,7 @@ def noted(app: App) -> list[Any]:
 
 @pytest.mark.parametrize("explain", [False, True])
 def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
-    """One text from both halves; what each line is worth, and why, for whoever asks."""
+    """The text has hints and history; `explain` adds the score and the reason of each line."""
     app, ask = served
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
     record(app, "make build")
@@ -183,7 +183,7 @@ def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
 
 
 def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the hints are told; and what cannot be kept is told nevertheless."""
+    """The hints are told even if the history can be neither read nor written."""
     app, ask = served
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
 
@@ -243,12 +243,12 @@ def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:
 
 
 def test_nothing_there(machine: Machine) -> None:
-    """No log, no database: nothing to say, and nothing made."""
+    """Without log and database the digest is empty, and no file is created."""
     assert machine.told() == "" and list(machine.directory.iterdir()) == []
 
 
 def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hook that looks for itself says what a server would have said."""
+    """The digest that a hook builds equals the server's."""
     machine.hint("test", {"type": "command", "cmd": "pytest -q"}, tags=["x"], reason="from the README")
     machine.hint("other", scope={"repo": "git:org/web"})
     machine.event("make build")
@@ -349,7 +349,7 @@ def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: p
 
 
 def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query is broken off when its time is up; the hints are told."""
+    """A query that takes too long is interrupted; the hints are told."""
     machine.event("make build")
     machine.hint("test")
     monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
@@ -384,7 +384,7 @@ def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
 
 
 def test_what_a_hook_pays_for(machine: Machine) -> None:
-    """Nothing that a server is made of is loaded, with hints and a history both there."""
+    """No package that only a server needs is loaded, even with hints and a history."""
     machine.hint("test")
     machine.event("make build")
     script = (
