@@ -92,6 +92,14 @@ def test_every_verb_is_mentioned() -> None:
     ] == []
 
 
+def test_the_page_of_commands_has_every_verb() -> None:
+    """Its tables have a line for each verb of one word."""
+    (commands,) = (page for page in readme.PAGES if page.path == "docs/commands.md")
+    cells = " ".join(row[0] for table in commands.tables("| verb |") for row in table)
+    listed = {verb.name for verb in SHOWN if " " not in verb.name}
+    assert set(re.findall(r"`nudge ([a-z]+)`", cells)) == listed
+
+
 def test_every_listed_tool_is_mentioned() -> None:
     """The tools that are listed to an agent are the tools in the table."""
     cells = [row[0] for row in readme.rows("| tool |")]
