@@ -166,6 +166,12 @@ class Setting:
         """`--max-hints`; a switch that is on is turned off with `--no-secret-guard`."""
         return ("--no-" if self.default is True else "--") + self.name.replace("_", "-")
 
+    @property
+    def default_flag(self) -> str:
+        """The flag that sets a switch to its default: `--secret-guard`, `--no-cross-project`. It wins over what the
+        session has stored and over config.toml."""
+        return ("--" if self.default is True else "--no-") + self.name.replace("_", "-")
+
 
 SETTINGS = (
     Setting(
@@ -366,8 +372,8 @@ def as_flags(overrides: Mapping[str, str]) -> list[str]:
         text = overrides[setting.name]
         if not setting.is_switch:
             arguments.append(f"{setting.flag}={text}")
-        elif setting.parse(text) != setting.default:
-            arguments.append(setting.flag)
+        else:
+            arguments.append(setting.default_flag if setting.parse(text) == setting.default else setting.flag)
     return arguments
 
 

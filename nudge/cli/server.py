@@ -42,7 +42,9 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
     help = setting.description[0].upper() + setting.description[1:] + "."
     if setting.is_switch:
         help = f"Do not {setting.description}." if setting.default else help
-        return option(setting.flag, setting.name, flag_value=str(int(not setting.default)), help=help, **section)
+        explicit = option(setting.default_flag, setting.name, flag_value=str(int(setting.default)), hidden=True)
+        switch = option(setting.flag, setting.name, flag_value=str(int(not setting.default)), help=help, **section)
+        return lambda function: switch(explicit(function))
 
     def check(text: str) -> str:
         setting.parse(text)

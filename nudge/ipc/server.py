@@ -167,6 +167,7 @@ class _Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._scanned = 0  # bytes of it that hold no newline
         self._running: dict[asyncio.Task[None], str] = {}
+        self._unstarted = 0  # calls whose task has not run yet
         self._env_asked: set[int | str] = set()
         self._max_line = _UNPROVEN_LINE_BYTES if tcp else limits.MAX_LINE_BYTES
         self._nonces: tuple[str, str] | None = None
@@ -405,9 +406,11 @@ class _Connection(asyncio.Protocol):
         server.on_call()
         server.in_flight += 1
         work = server.handler.answer(call, env_asked=call_id in self._env_asked)
-        if op == protocol.MCP or (server.pace and op != protocol.ROLE):
-            # The MCP SDK looks for the task that it runs in.
-            self._continue_in_task(call_id, op, self._paced(work) if server.pace else work)
+        if op == protocol.MCP or ((self._unstarted or server.pace) and op != protocol.ROLE):
+            # The MCP SDK looks for the task that it runs in. Until that runs, later calls get tasks too: calls start in
+            # the order of their lines.
+            self._unstarted += 1
+            self._continue_in_task(call_id, op, self._start(self._paced(work) if server.pace else work))
             return
         try:
             waiting_for = work.send(None)
@@ -415,6 +418,10 @@ class _Connection(asyncio.Protocol):
             self._finish(call_id, done.value)
         else:
             self._continue_in_task(call_id, op, _continue(work, waiting_for))
+
+    async def _start(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        self._unstarted -= 1
+        return await work
 
     async def _paced(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         try:

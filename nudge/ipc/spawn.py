@@ -222,6 +222,9 @@ def _noted_pids(path: str) -> list[int]:
 def _has_starting_child(path: str) -> bool:
     """Whether the child in the lock file is still starting although its starter (a hook, a command) has ended."""
     pids = _noted_pids(path)
+    published = endpoint.read(os.path.dirname(path))
+    if len(pids) >= 2 and published is not None and (published.pid, published.state) == (pids[1], endpoint.READY):
+        return False  # it has started: a newer version need not wait to replace it
     if len(pids) < 2 or not 0 <= time.time() - os.stat(path).st_mtime < limits.START_TIMEOUT:
         return False
     process = holder.find_process(pids[1])

@@ -348,7 +348,7 @@ class Primary:
         await self._drain()
         for server in self._servers():
             await server.close()
-        self._release(handing_over=self._awaiting_successor or demoted)
+        self._release(handing_over=self._awaiting_successor or self._leave_reason == "newer version" or demoted)
         return demoted
 
     def _other_members_live(self) -> bool:

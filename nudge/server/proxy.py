@@ -85,8 +85,11 @@ class Proxy:
         self._rejoin_until = 0.0
 
     def run(self, link: Connection | None = None) -> int:
-        """Serve until the client closes its end and every call is answered; return the exit code."""
+        """Serve until the client closes its end and every call is answered; return the exit code. Without a connection
+        (a PRIMARY that gave its role away), connect as soon as there is a server: that shows that the session lives."""
         self._link = link
+        if link is None:
+            self._rejoin_until = boot_seconds() + _REJOIN_TIMEOUT
         self._join()
         self._take_lines()
         self._advance()

@@ -164,7 +164,8 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
     if reader is not None:
         reader.unwatch_client()
     continues = bool(options.successor) or (last is not None and last.state != endpoint.STOPPED)
-    session = open_session(directory, config.Sources(directory, options.flags, continues=continues))
+    sources = config.Sources(directory, options.flags, continues=continues)
+    session = open_session(directory, sources, is_successor=bool(options.successor))
     _configure(session.settings)
     if continues:
         _report_differences(announced, options.flags)

@@ -132,19 +132,20 @@ def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -
     yield {"t": now}
 
 
-def open_session(directory: str, source: Sources) -> Session:
-    """Continue the session that the directory holds, or begin a new one with what outlives the old.
+def open_session(directory: str, source: Sources, *, is_successor: bool = False) -> Session:
+    """Continue the session that the directory holds, or begin a new one with what outlives the old. A successor always
+    continues: the process that gives its role away has released the members' lock by now.
 
     When the log cannot be read or written, the session is kept in memory only, and its `warning` says so: the server
     starts all the same. The settings of the session are stored with it.
     """
-    session = _open_session(directory, source)
+    session = _open_session(directory, source, is_successor)
     if session.log is not None and (problem := source.save(session.id, session.settings)):
         session.warning = session.warning or problem
     return session
 
 
-def _open_session(directory: str, source: Sources) -> Session:
+def _open_session(directory: str, source: Sources, is_successor: bool) -> Session:
     path = os.path.join(directory, paths.CHANGE_LOG)
     try:
         contents = read_log(path)
@@ -160,7 +161,7 @@ def _open_session(directory: str, source: Sources) -> Session:
             session.log = ChangeLog.create(path, session.header())
             session.began_here = True
             return session
-        return _attach_log(directory, source, session, contents)
+        return _attach_log(directory, source, session, contents, is_successor)
     except StorageFailed as error:
         return _keep_in_memory(session, error)
 
@@ -183,7 +184,9 @@ def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
     return session
 
 
-def _attach_log(directory: str, source: Sources, session: Session, contents: LogContents) -> Session:
+def _attach_log(
+    directory: str, source: Sources, session: Session, contents: LogContents, is_successor: bool
+) -> Session:
     """Open the log for writing. A damaged one is copied, then replaced by one with every record that could be read."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if contents.damaged:
@@ -192,7 +195,7 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
             f" {len(contents.records)} records"
             f" were recovered; the damaged file is kept as {os.path.basename(keep_damaged(path))}"
         )
-    if contents.header is not None and not continues(contents, session.settings, directory):
+    if contents.header is not None and not (is_successor or continues(contents, session.settings, directory)):
         return _end_and_begin(directory, source.resolve(None), session)
     session.store.apply(session.store.decide_sweep(session.clock.now()))
     if contents.damaged or not _of_this_boot(contents):

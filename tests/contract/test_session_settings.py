@@ -111,17 +111,55 @@ def test_hand_over_to_a_proxy_that_was_not_heard_yet(machine: Machine, told: dic
     assert_kept(machine, proxy, told, port)
 
 
+def newer_version(machine: Machine) -> dict[str, str]:
+    """The environment in which `nudge` is a newer version."""
+    newer = machine.base / "newer"
+    shutil.copytree(ROOT / "nudge", newer / "nudge", ignore=shutil.ignore_patterns("__pycache__"))
+    (newer / "nudge" / "__init__.py").write_text('"""Nudge."""\n\n__version__ = "99.0.0"\n')
+    return {"PYTHONPATH": str(newer), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def upgraded(machine: Machine) -> Stdio:
+    proxy = proxy_of(machine, **newer_version(machine))
+    eventually(lambda: machine.ready().version == "99.0.0", "the newer version takes over")
+    return proxy
+
+
 def test_upgrade(machine: Machine, told: dict[str, str]) -> None:
     """A newer version takes over, started by a process that was told nothing."""
     primary = first(machine, told)
     port = machine.ready().port
-    newer = machine.base / "newer"
-    shutil.copytree(ROOT / "nudge", newer / "nudge", ignore=shutil.ignore_patterns("__pycache__"))
-    (newer / "nudge" / "__init__.py").write_text('"""Nudge."""\n\n__version__ = "99.0.0"\n')
-    proxy = proxy_of(machine, PYTHONPATH=str(newer), PYTHONDONTWRITEBYTECODE="1")
-    eventually(lambda: machine.ready().version == "99.0.0", "the newer version takes over")
+    proxy = upgraded(machine)
     assert_kept(machine, proxy, told, port)
     assert primary.process.poll() is None
+
+
+def test_upgrade_of_a_server_in_the_background(machine: Machine) -> None:
+    """It has no client that goes on as a PROXY, and it is replaced at once, however young it is."""
+    flags = ("--no-auth", "--no-secret-guard", "--max-hints", "2")
+    assert machine.cli("serve", "--daemon", *flags).returncode == 0
+    proxy = upgraded(machine)
+    assert set_hint(proxy, "guard", SECRET) is None
+    assert [set_hint(proxy, "second"), set_hint(proxy, "third")] == [None, "E_QUOTA"]
+    assert settings(machine) == {"auth": "0", "secret_guard": "0", "max_hints": "2"}
+
+
+def test_upgrade_of_a_session_without_grace(machine: Machine) -> None:
+    """The process that gives its role away is one of the session's: neither its hints nor its settings go."""
+    primary = machine.serve("--max-hints", "7", NUDGE_SESSION_GRACE="0")
+    primary.initialize()
+    assert set_hint(primary, "kept") is None
+    session = machine.json("status")["session"]["id"]
+    command = machine.cli("ls", **newer_version(machine))
+    assert command.returncode == 0, command.stderr
+    eventually(lambda: machine.ready().version == "99.0.0", "the newer version takes over")
+    status = eventually(lambda: (found := machine.json("status"))["members"] and found, "the old one is a member")
+    assert (status["session"]["id"], status["hints"]) == (session, 1)
+    assert {name: status["settings"][name] for name in ("max_hints", "session_grace")} == {
+        "max_hints": "7",
+        "session_grace": "0",
+    }
+    assert primary.call("nudge_get_hint", component="c", key="kept")["hint"]["value"] == "v"
 
 
 def test_the_environment_of_a_proxy(machine: Machine) -> None:
@@ -206,6 +244,19 @@ def test_what_a_new_start_takes(machine: Machine) -> None:
     assert settings(machine) == {"max_hints": "8", "idle_exit": "90", "session_grace": "700"}
     stored = Path(machine.runtime, paths.SETTINGS)
     assert stored.stat().st_mode & 0o777 == 0o600 and "default_ttl" not in stored.read_text()
+
+
+def test_a_switch_that_is_set_to_its_default(machine: Machine) -> None:
+    """A variable wins over config.toml, and over what is stored, also for a server in the background."""
+    file = machine.home / "config.toml"
+    file.write_text("secret_guard = false\n")
+    machine.environ["NUDGE_CONFIG"] = str(file)
+    assert machine.cli("serve", "--daemon", "--cross-project", NUDGE_SECRET_GUARD="1").returncode == 0
+    assert settings(machine) == {"secret_guard": "1", "cross_project": "1"}
+    assert "E_SECRET_REJECTED" in machine.cli("set", "c", "guard", SECRET, "--global").stderr
+    stop(machine)
+    assert machine.cli("serve", "--daemon", NUDGE_CROSS_PROJECT="0").returncode == 0
+    assert settings(machine)["cross_project"] == "0"
 
 
 def test_a_forgotten_session_takes_its_settings_along(machine: Machine) -> None:

@@ -229,6 +229,20 @@ def test_a_closed_connection_cancels_reads_and_finishes_writes(run: Run) -> None
     run(test)
 
 
+def test_calls_start_in_the_order_of_their_lines(run: Run) -> None:
+    """Also those that run in a task of their own, and those behind them."""
+
+    async def test(wire: Wire) -> None:
+        client = await wire.connect()
+        ops = ["mcp", "echo", "mcp", "write", "echo"]
+        wire.handler.release.set()
+        client.send(*({"id": number, "op": op} for number, op in enumerate(ops)))
+        assert {(await client.receive())["id"] for _ in ops} == set(range(len(ops)))
+        assert wire.handler.started == list(range(len(ops)))
+
+    run(test)
+
+
 def test_members_are_connections(run: Run) -> None:
     """Only those that say so, and only while they are there."""
 
