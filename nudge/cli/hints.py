@@ -126,7 +126,7 @@ def _list_component(
     fields = {"component": component, "context": plain.context_params(**where)}
     result = _fetch_component(invocation.client(env), fields)
     if not result.get("hints"):
-        raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+        raise NotFound(f"component {component} does not exist; list all with: nudge ls", component=component)
     console = invocation.console
     console.result(result, _hint_lines(console.pen, result["hints"]))
     return EXIT_OK
@@ -292,9 +292,9 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
     client, console = invocation.client(), invocation.console
     entries = _fetch_component(client, {"component": component}).get("hints")
     if not entries:
-        raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+        raise NotFound(f"component {component} does not exist; list all with: nudge ls", component=component)
     hints = output.count(len(entries), "hint")
-    if not ask(f"delete {escape(component)} with {hints}?", yes=yes):
+    if not ask(f"Delete {escape(component)} with {hints}?", yes=yes):
         raise Usage("nothing was deleted", "answer y, or add --yes")
     for key in dict.fromkeys(entry["key"] for entry in entries):
         client.call("nudge.delete_hint", {"component": component, "key": key})

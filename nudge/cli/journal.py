@@ -34,6 +34,9 @@ _STRATEGIES = (
 )
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*_OUTCOMES, "open")
+_NO_ATTEMPT = (
+    "there is no attempt in this project yet; an agent starts one with start_ghap, you with: nudge journal start"
+)
 _CLOSE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
 _id_argument = click.argument(
@@ -92,7 +95,7 @@ def list_attempts(
         if result.get("more"):
             console.note(output.more_note(limit or limits.DEFAULT_ATTEMPTS_LISTED, limits.MAX_ATTEMPTS_LISTED))
         if not result["entries"]:
-            console.note("no attempt is in the journal here; an agent starts one with start_ghap")
+            console.note(_NO_ATTEMPT)
     return EXIT_OK
 
 
@@ -219,7 +222,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
     result = invocation.client().call("nudge.journal_calibration", fields)
     console.result(result, _calibration_lines(console.pen, result))
     if not result["domains"] and not console.as_json:
-        console.note("no attempt is in the journal here; an agent starts one with start_ghap")
+        console.note(_NO_ATTEMPT)
     return EXIT_OK
 
 

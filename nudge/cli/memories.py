@@ -96,7 +96,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([*heading, *note_lines.table(console, result["memories"], contents=True)])
     if not hits and not result["memories"]:
         console.note(
-            "no note has one of these words, and no hint that applies here; keep a note with: nudge remember TEXT"
+            "no note has one of these words, and no hint that applies here; store a note with: nudge remember TEXT"
         )
     return EXIT_OK
 
@@ -253,17 +253,12 @@ def _show_list(
     if result.get("more"):
         console.note(more)
     if not rows:
-        console.note("no note matches; list all with: nudge memory list, keep one with: nudge remember TEXT")
+        console.note("no note matches; list all with: nudge memory list, store one with: nudge remember TEXT")
 
 
 @verb("memory get", "nudge memory get m12", "nudge memory get 12 --json")
 @id_argument
-@option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of the note; needed for a private note of another project.",
-    shell_complete=completion.namespaces,
-)
+@params.namespace_option("Namespace of the note; needed for a private note of another project.")
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     """Prints the text, all fields and the links to other notes."""
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
@@ -299,7 +294,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
     console = invocation.console
     note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
     name = f"{note_name(note_id)} {title_of(note)}"
-    if not ask(f"delete {name} permanently?", yes=yes):
+    if not ask(f"Delete {name} permanently?", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_delete", {"id": note_id})
@@ -363,7 +358,7 @@ def namespaces(invocation: Invocation) -> int:
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
     console.result(result, ("  ".join(row) for row in output.align(rows)))
     if not rows and not console.as_json:
-        console.note("there are no notes yet; keep one with: nudge remember TEXT")
+        console.note("there are no notes yet; store one with: nudge remember TEXT")
     return EXIT_OK
 
 

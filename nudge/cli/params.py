@@ -322,14 +322,14 @@ RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 id_argument = click.argument(
     "note_id", metavar="ID", type=NOTE_ID, help="The note, such as m12 or 12.", shell_complete=completion.note_ids
 )
-namespace_option = option(
-    "--namespace",
-    metavar="NAME",
-    help="Only notes of this namespace; . is the repo you are in.",
-    shell_complete=completion.namespaces,
-)
+
+
+def namespace_option(help: str = "Only notes of this namespace; . is the repo you are in.") -> Callable[[F], F]:
+    return option("--namespace", metavar="NAME", help=help, shell_complete=completion.namespaces)
+
+
 filter_options = options(
-    namespace_option,
+    namespace_option(),
     option("--tier", type=click.Choice(TIERS), help="Only notes of this tier."),
     option("--kind", type=click.Choice(KINDS), help="Only notes of this kind."),
     list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only notes with one of these tags."),
@@ -356,12 +356,7 @@ field_options = options(
     list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
     option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5)."),
     option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 1.0)."),
-    option(
-        "--namespace",
-        metavar="NAME",
-        help="Namespace of the note (default: the repo you are in).",
-        shell_complete=completion.namespaces,
-    ),
+    namespace_option("Namespace of the note (default: the repo you are in)."),
     option("--source", type=click.Choice(NOTE_SOURCES), help="Who writes it (default: cli)."),
     option(
         "--expires-at",
@@ -399,13 +394,13 @@ def read_text(text: str) -> str:
 
 # Projects
 
+
+def project_option(help: str, **attributes: Any) -> Callable[[F], F]:
+    return option("--project", metavar="NAME", help=help, shell_complete=completion.projects, **attributes)
+
+
 project_options = options(
-    option(
-        "--project",
-        metavar="NAME",
-        help="Only this project (default: the current one).",
-        shell_complete=completion.projects,
-    ),
+    project_option("Only this project (default: the current one)."),
     option("--all-projects", is_flag=True, help="All projects."),
 )
 

@@ -77,20 +77,8 @@ def serve(invocation: Invocation, **flags: Any) -> int:
 # status
 
 _STATUS_FIELDS = (
-    "role",
-    "pid",
-    "port",
-    "socket",
-    "version",
-    "started",
-    "generation",
-    "session",
-    "members",
-    "hints",
-    "durability",
-    "spool",
-    "owner",
-    "recording",
+    *("role", "pid", "port", "socket", "version", "started", "generation"),
+    *("session", "members", "hints", "durability", "spool", "owner", "recording"),
 )
 
 
@@ -180,20 +168,8 @@ def _lock_path() -> str:
 
 
 _FIRST_FIELDS = (
-    "role",
-    "pid",
-    "owner",
-    "version",
-    "uptime",
-    "session",
-    "members",
-    "hints",
-    "log_bytes",
-    "durability",
-    "history",
-    "recording",
-    "spool",
-    "last_error",
+    *("role", "pid", "owner", "version", "uptime", "session", "members"),
+    *("hints", "log_bytes", "durability", "history", "recording", "spool", "last_error"),
 )
 _LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs"}
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}

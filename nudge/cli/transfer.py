@@ -28,11 +28,8 @@ FORMATS = ("claude", "chatgpt", "slack")
 _OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links")
 _ERRORS_SHOWN = 10
 
-_target_namespace_option = option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of notes that name none (default: global); . is the repo you are in.",
-    shell_complete=completion.namespaces,
+_target_namespace_option = params.namespace_option(
+    "Namespace of notes that name none (default: global); . is the repo you are in."
 )
 _output_option = option(
     "-o",
@@ -235,7 +232,7 @@ def _hint_import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 
 @verb("memory export", "nudge memory export > notes.json", "nudge memory export -o notes.json --namespace .")
 @_output_option
-@namespace_option
+@namespace_option()
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
     """Prints one JSON document with all notes, their links and metadata, that `nudge memory import` reads."""
     document: dict[str, Any] = {"memories": [], "links": []}

@@ -400,7 +400,7 @@ def test_delete_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, co
     """By the title of the note."""
     typed.lines.append(answer)
     outcome = nudge("memory", "delete", "m12")
-    assert outcome.code == code and "delete m12 Chose SQLite permanently? [y/N]" in outcome.err
+    assert outcome.code == code and "Delete m12 Chose SQLite permanently? [y/N]" in outcome.err
     assert [name for name, _ in server.calls].count("nudge.memory_delete") == (answer == "y")
 
 
