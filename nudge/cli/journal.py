@@ -113,7 +113,7 @@ def show(invocation: Invocation, attempt_id: int) -> int:
 
 
 def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> str | None:
-    """The command whose exit code was observed, while its observation is kept."""
+    """Return the command whose exit code was observed; None when its observation has expired."""
     number = (metadata.get("observed") or {}).get("observation")
     rows = invocation.client().call("nudge.get_observations", {"ids": [number]}) if number is not None else ()
     return next((str(row["content"]) for row in rows), None)
@@ -230,7 +230,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
 
 
 def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """`m12  open  2m ago  debugging  GOAL`, with the namespace unless all have the same."""
+    """Yield `m12  open  2m ago  debugging  GOAL` for each attempt, with the namespace unless all have the same."""
     pen, several = console.pen, len({entry["namespace"] for entry in entries}) > 1
     rows = [
         (
@@ -302,7 +302,7 @@ def _iteration_text(iteration: Mapping[str, Any]) -> str:
 
 
 def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
-    """One row for each domain, and one for all."""
+    """Yield a row for each domain, and one for all."""
     if not result["domains"]:
         return
     rows = [*result["domains"], {"domain": "all", **result["total"]}]

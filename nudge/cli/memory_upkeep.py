@@ -64,7 +64,7 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
 
 
 def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
+    """Yield `m12  long  TITLE` for the first notes that match, and how many more there are."""
     pen, named = console.pen, result["memories"]
     rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
     for name, tier, title in output.align(rows):

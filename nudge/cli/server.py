@@ -122,7 +122,7 @@ def _differences(answer: Status) -> list[str]:
 
 
 def _member_differences(answer: Status) -> Iterator[str]:
-    """`codex (pid 43): NUDGE_MAX_HINTS=9 (the server has 7)`."""
+    """Yield the settings of clients that differ: `codex (pid 43): NUDGE_MAX_HINTS=9 (the server has 7)`."""
     for member in answer.get("members") or ():
         for line in member.get("differs") or ():
             yield f"{member.get('client')} (pid {member.get('pid')}): {line}"
@@ -138,7 +138,7 @@ def _why_off() -> switch.Off | None:
 
 
 def _ask_status(client: Client) -> Status | None:
-    """Return the server's status; None when there is no server; raise when there is one that does not answer."""
+    """Return the status of the server; None when no server is running. Raise Unavailable when it does not answer."""
     try:
         answer = client.status()
     except Unavailable as error:
@@ -195,7 +195,7 @@ def _owner_text(answer: Status) -> str:
 
 
 def _time_text(text: Any) -> str:
-    """`2026-11-16 08:30:00 UTC`."""
+    """Return an RFC 3339 time as `2026-11-16 08:30:00 UTC`."""
     return _text(str(text).replace("T", " ")[:19]) + " UTC" if text else "-"
 
 
@@ -311,7 +311,8 @@ def _hints_outcome(forget: bool) -> str:
 
 
 def _is_gone(client: Client, generation: str) -> bool:
-    """Wait until the server has released the lock, since the next command of a script may rely on it."""
+    """Wait until the server has released the lock, and return whether it has: the next command of a script may rely on
+    it."""
     give_up = time.monotonic() + limits.CALL_TIMEOUT
     while (
         not lock.is_free(_lock_path())

@@ -118,7 +118,7 @@ def export_hints(
     if all_history:
         return _export_history(invocation, target)
     console = invocation.console
-    del format  # there is one
+    del format  # JSON is the only one
     fields: dict[str, Any] = {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
     result = {"payload": pages.export_payload(_long_call(invocation), fields)}
@@ -195,7 +195,8 @@ def import_hints(invocation: Invocation, file: str | None, previous: bool, mode:
 
 
 def _read_payload(file: str | None) -> Any:
-    """Read the document of a file, of stdin (-) or of the previous session (None); also as --json wraps it."""
+    """Return the payload in a file, in stdin (-) or of the previous session (None), also when `export --json` wrapped
+    it."""
     path = os.path.join(paths.runtime_dir(), paths.PREVIOUS) if file is None else file
     if file is None and not os.path.exists(path):
         raise NotFound("there is no previous session; the first one ends when no nudge process has run for a while")
@@ -205,7 +206,7 @@ def _read_payload(file: str | None) -> Any:
 
 
 def _count_hints(payload: Any) -> int:
-    """How many hints a payload has; 0 for one that the server will refuse."""
+    """Return the number of hints in a payload; 0 for a payload that the server will refuse."""
     try:
         return sum(1 for _ in _payload_hints(payload))
     except (AttributeError, KeyError, TypeError):
