@@ -141,8 +141,8 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
 def start(invocation: Invocation, goal: str, parallel: bool, session: str | None, **fields: Any) -> int:
     """Run this before you act on a guess. A session has one open attempt at a time, unless --parallel is given. Prints
     the id of the attempt."""
-    given = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
-    result = invocation.call("nudge.start_ghap", given)
+    fields = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
+    result = invocation.call("nudge.start_ghap", fields)
     console, name = invocation.console, note_name(result["id"])
     done = console.pen.done(f"{console.pen.paint('bold', name)} is open")
     console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
@@ -185,8 +185,8 @@ def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str |
     """Takes any open attempt, whatever session it belongs to. An attempt is resolved only once. The lesson is stored as
     a note, and told to agents that start in this project."""
     console = invocation.console
-    given = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
-    fields = {"id": attempt_id, "status": outcome, **given}
+    texts = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
+    fields = {"id": attempt_id, "status": outcome, **texts}
     result = invocation.call("nudge.resolve_ghap", fields)
     name = console.pen.paint("bold", note_name(result["id"]))
     lines = [console.pen.done(f"{name} is {result['status']} ({result['confidence_tier']})")]

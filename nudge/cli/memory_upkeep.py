@@ -39,10 +39,10 @@ from nudge.text import escape, format_size
 @filter_options
 @dry_run_option
 @yes_option
-def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
+def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> int:
     """Moves the notes that match all filters; at least one filter is needed. Prints the notes and asks for confirmation
     first. `nudge memory archive restore` brings a note back."""
-    console, fields = invocation.console, note_fields(**given)
+    console, fields = invocation.console, note_fields(**filters)
     preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
     if dry_run:
@@ -170,14 +170,14 @@ verb_group(
 @namespace_option()
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
-def archive_list(invocation: Invocation, **given: Any) -> int:
+def archive_list(invocation: Invocation, **filters: Any) -> int:
     """Prints one line for each note: id, why and when it was archived, and its title."""
-    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**given))
+    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**filters))
     rows = result["memories"]
     console.result(result, _archive_lines(console, rows))
     if not console.as_json:
         if result.get("more"):
-            console.note(f"there are more: --offset {(given['offset'] or 0) + len(rows)}")
+            console.note(f"there are more: --offset {(filters['offset'] or 0) + len(rows)}")
         if not rows:
             console.note("nothing is archived; expired, forgotten and consolidated notes go to the archive")
     return EXIT_OK

@@ -342,30 +342,37 @@ filter_options = options(
     option("--until", type=UTC_TIME, metavar="WHEN", help="Only notes changed until WHEN."),
     option("--min-priority", type=WHOLE, metavar="N", help="Only notes of this priority or higher (1 to 10)."),
 )
-field_options = options(
-    option(
-        "--kind",
-        type=click.Choice(STORED_KINDS),
-        help="What the note is: decision, lesson, bugfix, ... (default: note).",
-    ),
-    option(
-        "--tier",
-        type=click.Choice(TIERS),
-        help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
-    ),
-    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
-    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5)."),
-    option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 1.0)."),
-    namespace_option("Namespace of the note (default: the repo you are in)."),
-    option("--source", type=click.Choice(NOTE_SOURCES), help="Who writes it (default: cli)."),
-    option(
-        "--expires-at",
-        type=EXPIRY,
-        metavar="WHEN",
-        help="When it expires: a date, an ISO time, or 30d (in thirty days).",
-    ),
-    option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
-)
+
+
+def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
+    """Return the options for the fields of a note. An update has no defaults: what is not given stays."""
+
+    def describe(text: str, default: str) -> str:
+        return f"{text} (default: {default})." if with_defaults else f"{text}."
+
+    kind = describe("What the note is, such as a decision or a lesson", "note")
+    return options(
+        option("--kind", type=click.Choice(STORED_KINDS), help=kind),
+        option(
+            "--tier",
+            type=click.Choice(TIERS),
+            help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
+        ),
+        list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
+        option("--priority", type=WHOLE, metavar="N", help=describe("1 to 10", "5")),
+        option("--confidence", type=NUMBER, metavar="X", help=describe("How sure it is, 0.0 to 1.0", "1.0")),
+        namespace_option(describe("Namespace of the note", "the repo you are in")),
+        option("--source", type=click.Choice(NOTE_SOURCES), help=describe("Who writes it", "cli")),
+        option(
+            "--expires-at",
+            type=EXPIRY,
+            metavar="WHEN",
+            help="When it expires: a date, an ISO time, or 30d (in thirty days).",
+        ),
+        option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
+    )
+
+
 words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="Words to search for.")
 
 
