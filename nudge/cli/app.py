@@ -45,7 +45,7 @@ def load_command(entry: Verb) -> Command:
 
 
 class Command(click.Command):
-    """A verb: options in sections, examples below them, the global options at the end."""
+    """A command whose help lists options in sections, then the global options and examples."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -53,7 +53,7 @@ class Command(click.Command):
         self.params += _global_options()
 
     def make_parser(self, ctx: click.Context) -> Any:
-        """A negative number is a value, never an option: `nudge set api retries -1`."""
+        """Return a parser that takes a negative number as a value, never as an option: `nudge set api retries -1`."""
         parser = super().make_parser(ctx)
         process_option = parser._process_opts
 
@@ -108,8 +108,8 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
 
 
 def verb_group(name: str, help: str, *examples: str, alone: str | None = None) -> None:
-    """Make the command of a verb whose own verbs are in the table. Alone it runs the one that `alone` names, or shows
-    its help."""
+    """Make the command of a verb that has verbs of its own in the table. Without one of them, it runs the verb that
+    `alone` names, or shows its help."""
     summary = _entry(name).summary
     _COMMANDS[name] = CommandGroup(
         name,
@@ -161,7 +161,7 @@ def _global_options() -> list[click.Parameter]:
 
 
 class VerbGroup(click.Group):
-    """Verbs of the table below a common word, or below the program; their modules are imported when they are needed."""
+    """The verbs of the table below one verb, or below the program. Imports the module of a verb when it is run."""
 
     path = ""
 
@@ -232,7 +232,7 @@ class CommandGroup(Command, VerbGroup):
 
 
 class Root(VerbGroup):
-    """The program."""
+    """The program itself: lists all verbs by group, and runs one."""
 
     def __init__(self) -> None:
         super().__init__("nudge", invoke_without_command=True, add_help_option=False, callback=_show_root_help)
@@ -348,7 +348,7 @@ def example_advice(name: str | None) -> str:
 
 
 def _usage_sentence(error: click.UsageError, name: str | None) -> tuple[str, str]:
-    """Return click's complaint in one line of our words, and what to type instead."""
+    """Return the usage error of click in one line of our words, and what to type instead."""
     help_advice = f"see: nudge {name} --help" if name else "try: nudge --help"
     if isinstance(error, NoSuchOption):
         return _unknown_option(error, name)

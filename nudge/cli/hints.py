@@ -126,7 +126,7 @@ def _list_component(
     fields = {"component": component, "context": plain.context_params(**where)}
     result = _fetch_component(invocation.client(env), fields)
     if not result.get("hints"):
-        raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+        raise _unknown_component(component)
     console = invocation.console
     console.result(result, _hint_lines(console.pen, result["hints"]))
     return EXIT_OK
@@ -250,6 +250,10 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
     return EXIT_OK
 
 
+def _unknown_component(component: str) -> NotFound:
+    return NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+
+
 def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:
     """Return a component with all its hints, page by page."""
     result: dict[str, Any] = client.call("nudge.list_components", fields)
@@ -292,9 +296,9 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
     client, console = invocation.client(), invocation.console
     entries = _fetch_component(client, {"component": component}).get("hints")
     if not entries:
-        raise NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+        raise _unknown_component(component)
     hints = output.count(len(entries), "hint")
-    if not ask(f"delete {escape(component)} with {hints}?", yes=yes):
+    if not ask(f"Delete {escape(component)} with {hints}?", yes=yes):
         raise Usage("nothing was deleted", "answer y, or add --yes")
     for key in dict.fromkeys(entry["key"] for entry in entries):
         client.call("nudge.delete_hint", {"component": component, "key": key})

@@ -60,7 +60,7 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     if word in ids or (word and len(ids) == 1):
         return word if word in ids else ids[0]
     if not ids and is_last:
-        raise NotFound("nothing was done in this project yet; list all sessions with: nudge sessions")
+        raise NotFound("no session of this project is recorded yet; list all sessions with: nudge sessions")
     if not ids:
         raise NotFound(f"session not found: {word}; list them with: nudge sessions")
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
@@ -97,12 +97,7 @@ def _call_page(
     "nudge search 'auth error' --explain",
 )
 @click.argument("query", metavar="QUERY", help='Words, "a phrase", prefix*, AND, OR, NOT.')
-@option(
-    "--project",
-    metavar="NAME",
-    help="Only observations of this project (default: all projects).",
-    shell_complete=completion.projects,
-)
+@params.project_option("Only observations of this project (default: all projects).")
 @_type_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
 @option("--full", is_flag=True, help="Print each observation in full, not one line of it.")
@@ -154,12 +149,7 @@ def search(
 
 
 @verb("recent", "nudge recent", "nudge recent --limit 50", "nudge recent --all-projects --json")
-@option(
-    "--project",
-    metavar="NAME",
-    help="Rank observations of this project first (default: the current one).",
-    shell_complete=completion.projects,
-)
+@params.project_option("Rank observations of this project first (default: the current one).")
 @option("--all-projects", is_flag=True, help="Rank all projects alike.")
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
@@ -220,7 +210,7 @@ def history(
     touched = _recent_files(rows)[: max(limit or 20, 1)]
     console.result(touched, history_lines.table(console.pen, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
-        console.note("no file was touched here yet; look in every project with --all-projects")
+        console.note("no file was touched here yet; look in all projects with --all-projects")
     return EXIT_OK
 
 
@@ -253,12 +243,7 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
 
 
 @verb("sessions", "nudge sessions", "nudge sessions --project api --limit 50")
-@option(
-    "--project",
-    metavar="NAME",
-    help="Only sessions of this project (default: all projects).",
-    shell_complete=completion.projects,
-)
+@params.project_option("Only sessions of this project (default: all projects).")
 @params.limit_option(limits.DEFAULT_SESSIONS_LIMIT)
 def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
     """Prints one line for each session, the newest first: id, start, duration, project, client, number of observations
@@ -308,11 +293,8 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
 # timeline, show
 
 
-_private_option = option(
-    "--project",
-    metavar="NAME",
-    help="Project of the observation; needed for a private project that is not the current one.",
-    shell_complete=completion.projects,
+_private_option = params.project_option(
+    "Project of the observation; needed for a private project that is not the current one."
 )
 
 
@@ -389,13 +371,13 @@ def inject(
         result = invocation.client(env).call("nudge.assemble_context", about)
         console.result(result, (escape(line) for line in result["markdown"].splitlines()))
         if not result["markdown"] and not console.as_json:
-            console.note("nothing that is known here is about this prompt, so an agent is told nothing")
+            console.note("nothing is known here about this prompt, so an agent is told nothing")
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
     console.result(result, history_lines.inject_lines(console, result))
     if not result["text"] and not console.as_json:
-        console.note("there are no hints or observations for here yet, so an agent is told nothing")
+        console.note("there are no hints or observations for this directory yet, so an agent is told nothing")
     return EXIT_OK
 
 
@@ -418,7 +400,9 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
     result = invocation.client().call("nudge.learned", project_params(chosen))
     console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
     if not result["facts"]:
-        console.note("nothing was learned here yet: a command must fail and another work in its place")
+        console.note(
+            "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
+        )
     return EXIT_OK
 
 

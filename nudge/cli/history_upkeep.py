@@ -81,7 +81,7 @@ _FILTERS = {"section": "What to delete (an observation must match all that are g
     help="Recorded before WHEN: a date, an ISO time, or 7d (seven days ago).",
     **_FILTERS,
 )
-@option("--project", metavar="NAME", help="Of this project.", shell_complete=completion.projects, **_FILTERS)
+@params.project_option("Of this project.", **_FILTERS)
 @option(
     "--session",
     metavar="SESSION",

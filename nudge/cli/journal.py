@@ -34,6 +34,9 @@ _STRATEGIES = (
 )
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*_OUTCOMES, "open")
+_NO_ATTEMPT = (
+    "there is no attempt in this project yet; an agent starts one with start_ghap, you with: nudge journal start"
+)
 _CLOSE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
 _id_argument = click.argument(
@@ -92,7 +95,7 @@ def list_attempts(
         if result.get("more"):
             console.note(output.more_note(limit or limits.DEFAULT_ATTEMPTS_LISTED, limits.MAX_ATTEMPTS_LISTED))
         if not result["entries"]:
-            console.note("no attempt is in the journal here; an agent starts one with start_ghap")
+            console.note(_NO_ATTEMPT)
     return EXIT_OK
 
 
@@ -110,7 +113,7 @@ def show(invocation: Invocation, attempt_id: int) -> int:
 
 
 def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> str | None:
-    """The command whose exit code was observed, while its observation is kept."""
+    """Return the command whose exit code was observed; None when its observation has expired."""
     number = (metadata.get("observed") or {}).get("observation")
     rows = invocation.client().call("nudge.get_observations", {"ids": [number]}) if number is not None else ()
     return next((str(row["content"]) for row in rows), None)
@@ -138,8 +141,8 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
 def start(invocation: Invocation, goal: str, parallel: bool, session: str | None, **fields: Any) -> int:
     """Run this before you act on a guess. A session has one open attempt at a time, unless --parallel is given. Prints
     the id of the attempt."""
-    given = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
-    result = invocation.call("nudge.start_ghap", given)
+    fields = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
+    result = invocation.call("nudge.start_ghap", fields)
     console, name = invocation.console, note_name(result["id"])
     done = console.pen.done(f"{console.pen.paint('bold', name)} is open")
     console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
@@ -182,8 +185,8 @@ def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str |
     """Takes any open attempt, whatever session it belongs to. An attempt is resolved only once. The lesson is stored as
     a note, and told to agents that start in this project."""
     console = invocation.console
-    given = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
-    fields = {"id": attempt_id, "status": outcome, **given}
+    texts = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
+    fields = {"id": attempt_id, "status": outcome, **texts}
     result = invocation.call("nudge.resolve_ghap", fields)
     name = console.pen.paint("bold", note_name(result["id"]))
     lines = [console.pen.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
@@ -219,7 +222,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
     result = invocation.client().call("nudge.journal_calibration", fields)
     console.result(result, _calibration_lines(console.pen, result))
     if not result["domains"] and not console.as_json:
-        console.note("no attempt is in the journal here; an agent starts one with start_ghap")
+        console.note(_NO_ATTEMPT)
     return EXIT_OK
 
 
@@ -227,7 +230,7 @@ def calibration(invocation: Invocation, project: str | None, all_projects: bool,
 
 
 def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """`m12  open  2m ago  debugging  GOAL`, with the namespace unless all have the same."""
+    """Yield `m12  open  2m ago  debugging  GOAL` for each attempt, with the namespace unless all have the same."""
     pen, several = console.pen, len({entry["namespace"] for entry in entries}) > 1
     rows = [
         (
@@ -299,7 +302,7 @@ def _iteration_text(iteration: Mapping[str, Any]) -> str:
 
 
 def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
-    """One row for each domain, and one for all."""
+    """Yield a row for each domain, and one for all."""
     if not result["domains"]:
         return
     rows = [*result["domains"], {"domain": "all", **result["total"]}]

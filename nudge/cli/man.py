@@ -16,11 +16,11 @@ from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, Verb, find_verb, shown_verbs
 
 _EXIT_STATUS = (
-    ("0", "Done."),
+    ("0", "Success."),
     ("1", "Not found: what was named does not exist."),
     ("2", "The command line is wrong."),
-    ("3", "Refused; the code and a sentence are on stderr."),
-    ("4", "No server."),
+    ("3", "Refused; the code and the reason are on stderr."),
+    ("4", "No server is running, or it does not answer."),
 )
 _FILES = (("~/.local/state/nudge", "Lock, endpoint, token and change log of the server; one folder per machine."),)
 _VARIABLES = (
@@ -89,7 +89,7 @@ def _find(words: tuple[str, ...], invocation: Invocation | None = None) -> Verb:
     return entry
 
 
-# The content of a page
+# Content of a page
 
 
 def _root_page() -> Page:
@@ -143,7 +143,7 @@ def _option_rows(command: click.Command, ctx: click.Context) -> Rows:
     return [record for record in records if record is not None]
 
 
-# Two forms of it
+# Formats: roff and text
 
 
 def _roff_lines(title: str, page: Page) -> Iterator[str]:

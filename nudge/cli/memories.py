@@ -52,7 +52,7 @@ _HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
 )
 @click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The text of the note; - reads it from stdin.")
 @option("--title", metavar="TITLE", help="Title (default: the first sentence). A note with the same title is updated.")
-@field_options
+@field_options()
 def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
     """The note belongs to the repo you are in, and is kept for good unless --tier is given. A text with a credential is
     refused. Prints the id of the note, such as m12, and how long it is kept."""
@@ -79,11 +79,11 @@ def first_sentence(text: str) -> str:
 @filter_options
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
-def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit: int | None, **given: Any) -> int:
+def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit: int | None, **filters: Any) -> int:
     """Prints the hints and the notes that have any of the words, the best match first. Options filter notes only. A
     note that is found counts as used: it is kept longer."""
     console, text = invocation.console, " ".join(words)
-    fields = {"context": text, **note_fields(**given, limit=limit, touch=False if no_touch else None)}
+    fields = {"context": text, **note_fields(**filters, limit=limit, touch=False if no_touch else None)}
     result = invocation.call("nudge.memory_recall", fields)
     hits = recall_hints(invocation.client().call, text, plain.context_params(), _HINTS_RECALLED)
     console.result({**result, "hints": hits}, ())
@@ -96,7 +96,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([*heading, *note_lines.table(console, result["memories"], contents=True)])
     if not hits and not result["memories"]:
         console.note(
-            "no note has one of these words, and no hint that applies here; keep a note with: nudge remember TEXT"
+            "no note has one of these words, and no hint that applies here; store a note with: nudge remember TEXT"
         )
     return EXIT_OK
 
@@ -187,7 +187,7 @@ verb_group(
     help="Title. A note with the same title in its namespace is updated.",
 )
 @option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
-@field_options
+@field_options()
 @option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, instead of the time of its tier.")
 def store(invocation: Invocation, content: str, **fields: Any) -> int:
     """An update never lowers the tier or the priority. A text with a credential is refused. Prints the id of the note,
@@ -207,10 +207,10 @@ def _store(invocation: Invocation, **fields: Any) -> int:
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
 @option("--budget-tokens", type=WHOLE, metavar="N", help="Return only as many notes as fit into N tokens.")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
-def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **given: Any) -> int:
+def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **filters: Any) -> int:
     """Prints the notes, the best match first, each with its score and text. A note that is found counts as used and is
     kept longer: after 5 times it is kept for good."""
-    fields = {"context": " ".join(words), **note_fields(**given, touch=False if no_touch else None)}
+    fields = {"context": " ".join(words), **note_fields(**filters, touch=False if no_touch else None)}
     result = invocation.call("nudge.memory_recall", fields)
     _show_list(invocation.console, result, result["memories"], contents=True)
     return EXIT_OK
@@ -220,9 +220,9 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
 @words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
-def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
+def search(invocation: Invocation, words: tuple[str, ...], **filters: Any) -> int:
     """Prints the notes, the best match first, each with its score and text. Does not count as a use."""
-    result = invocation.call("nudge.memory_search", {"query": " ".join(words), **note_fields(**given)})
+    result = invocation.call("nudge.memory_search", {"query": " ".join(words), **note_fields(**filters)})
     _show_list(invocation.console, result, result["results"], contents=True)
     return EXIT_OK
 
@@ -231,10 +231,10 @@ def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
-def list_notes(invocation: Invocation, **given: Any) -> int:
+def list_notes(invocation: Invocation, **filters: Any) -> int:
     """Prints one line for each note: id, priority, tier, kind, age and title."""
-    result = invocation.call("nudge.memory_list", note_fields(**given))
-    offset, rows = given.get("offset") or 0, result["memories"]
+    result = invocation.call("nudge.memory_list", note_fields(**filters))
+    offset, rows = filters.get("offset") or 0, result["memories"]
     _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}")
     return EXIT_OK
 
@@ -253,17 +253,12 @@ def _show_list(
     if result.get("more"):
         console.note(more)
     if not rows:
-        console.note("no note matches; list all with: nudge memory list, keep one with: nudge remember TEXT")
+        console.note("no note matches; list all with: nudge memory list, store one with: nudge remember TEXT")
 
 
 @verb("memory get", "nudge memory get m12", "nudge memory get 12 --json")
 @id_argument
-@option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of the note; needed for a private note of another project.",
-    shell_complete=completion.namespaces,
-)
+@params.namespace_option("Namespace of the note; needed for a private note of another project.")
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     """Prints the text, all fields and the links to other notes."""
     result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
@@ -279,7 +274,7 @@ def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
 @id_argument
 @option("-T", "--title", metavar="TITLE", help="New title.")
 @option("-c", "--content", metavar="TEXT", help="New text; - reads it from stdin.")
-@field_options
+@field_options(with_defaults=False)
 def update(invocation: Invocation, note_id: int, content: str | None, **fields: Any) -> int:
     """Only the fields that are given change. Prints the whole note."""
     text = None if content is None else read_text(content)
@@ -299,7 +294,7 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
     console = invocation.console
     note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
     name = f"{note_name(note_id)} {title_of(note)}"
-    if not ask(f"delete {name} permanently?", yes=yes):
+    if not ask(f"Delete {name} permanently?", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_delete", {"id": note_id})
@@ -363,14 +358,14 @@ def namespaces(invocation: Invocation) -> int:
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
     console.result(result, ("  ".join(row) for row in output.align(rows)))
     if not rows and not console.as_json:
-        console.note("there are no notes yet; keep one with: nudge remember TEXT")
+        console.note("there are no notes yet; store one with: nudge remember TEXT")
     return EXIT_OK
 
 
 # memory shell
 
-_PROMPT = "memory> "
-_HELP = (
+_SHELL_PROMPT = "memory> "
+_SHELL_HELP = (
     ("recall WORDS", "find notes with any of the words"),
     ("search WORDS", "find notes with all of the words"),
     ("list [NAMESPACE]", "list notes"),
@@ -381,25 +376,25 @@ _HELP = (
     ("help", "show this"),
     ("quit", "leave; so does Ctrl-D"),
 )
-_VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
+_SHELL_VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
 
 
 @verb("memory shell", "nudge memory shell", "printf 'recall sqlite\\nstats\\n' | nudge memory shell")
 def shell(invocation: Invocation) -> int:
     """Each line is a command: recall, search, list, get, stats, namespaces, delete, help or quit. They take the options
     of `nudge memory COMMAND`. Reads lines from stdin when it is not a terminal."""
-    before = ["--json"] if invocation.as_json else []
-    before += ["--port", str(invocation.port)] if invocation.port is not None else []
+    global_options = ["--json"] if invocation.as_json else []
+    global_options += ["--port", str(invocation.port)] if invocation.port is not None else []
     for line in _read_lines():
         command, *rest = line.split()
         if command in ("quit", "exit"):
             break
         if command == "help":
-            width = max(len(name) for name, _ in _HELP)
-            invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _HELP)
-        elif command not in _VERBS:
+            width = max(len(name) for name, _ in _SHELL_HELP)
+            invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _SHELL_HELP)
+        elif command not in _SHELL_VERBS:
             invocation.console.note(f"unknown command {command!a}; try: help")
-        elif app.main([*before, "memory", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
+        elif app.main([*global_options, "memory", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
             return EXIT_BROKEN_PIPE
     return EXIT_OK
 
@@ -422,7 +417,7 @@ def _read_lines() -> Iterator[str]:
         import readline  # noqa: F401
     while True:
         try:
-            line = input(_PROMPT)
+            line = input(_SHELL_PROMPT)
         except KeyboardInterrupt:
             print()
             continue

@@ -39,10 +39,10 @@ from nudge.text import escape, format_size
 @filter_options
 @dry_run_option
 @yes_option
-def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
+def forget(invocation: Invocation, dry_run: bool, yes: bool, **filters: Any) -> int:
     """Moves the notes that match all filters; at least one filter is needed. Prints the notes and asks for confirmation
     first. `nudge memory archive restore` brings a note back."""
-    console, fields = invocation.console, note_fields(**given)
+    console, fields = invocation.console, note_fields(**filters)
     preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
     if dry_run:
@@ -51,7 +51,7 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
         return EXIT_OK
     if preview["deleted"] and not yes and not console.as_json:
         console.show(_forget_lines(console, preview))
-    if preview["deleted"] and not ask(f"move {count} to the archive?", yes=yes):
+    if preview["deleted"] and not ask(f"Move {count} to the archive?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_forget", fields)
@@ -64,7 +64,7 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
 
 
 def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
+    """Yield `m12  long  TITLE` for the first notes that match, and how many more there are."""
     pen, named = console.pen, result["memories"]
     rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
     for name, tier, title in output.align(rows):
@@ -90,12 +90,7 @@ def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
 )
 @option("-T", "--title", required=True, metavar="TITLE", help="Title of the new note.")
 @option("-s", "--summary", required=True, metavar="TEXT", help="Text of the new note; - reads it from stdin.")
-@option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of the new note (default: that of the first ID).",
-    shell_complete=completion.namespaces,
-)
+@params.namespace_option("Namespace of the new note (default: that of the first ID).")
 @option("--tier", type=click.Choice(TIERS), help="Tier of the new note (default: long).")
 def consolidate(
     invocation: Invocation,
@@ -120,7 +115,7 @@ def consolidate(
     "nudge memory auto-consolidate --dry-run",
     "nudge memory auto-consolidate --namespace . --short-only --min-count 5",
 )
-@namespace_option
+@namespace_option()
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
 @option("--min-count", type=WHOLE, metavar="N", help="Smallest number of notes in a group (default: 3).")
 @dry_run_option
@@ -146,7 +141,7 @@ def auto_consolidate(
         if dry_run:
             console.note(f"nothing was changed (--dry-run): {groups}")
         elif not rows:
-            console.note("no group is large enough; notes are grouped by their first tag, 3 make a group (--min-count)")
+            console.note("no group is large enough; a group is at least 3 notes with the same first tag (--min-count)")
     return EXIT_OK
 
 
@@ -172,19 +167,19 @@ verb_group(
 
 
 @verb("memory archive list", "nudge memory archive list", "nudge memory archive list --namespace . --limit 50")
-@namespace_option
+@namespace_option()
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 @option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
-def archive_list(invocation: Invocation, **given: Any) -> int:
+def archive_list(invocation: Invocation, **filters: Any) -> int:
     """Prints one line for each note: id, why and when it was archived, and its title."""
-    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**given))
+    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**filters))
     rows = result["memories"]
     console.result(result, _archive_lines(console, rows))
     if not console.as_json:
         if result.get("more"):
-            console.note(f"there are more: --offset {(given['offset'] or 0) + len(rows)}")
+            console.note(f"there are more: --offset {(filters['offset'] or 0) + len(rows)}")
         if not rows:
-            console.note("nothing is archived; expired and forgotten notes come here")
+            console.note("nothing is archived; expired, forgotten and consolidated notes go to the archive")
     return EXIT_OK
 
 
@@ -226,8 +221,8 @@ def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> 
     """Asks for confirmation. The notes cannot be restored. Prints how many were deleted."""
     console = invocation.console
     archived = invocation.call("nudge.memory_archive_stats", {})["count"]
-    days = "" if older_than is None else f" that are there for more than {output.count(older_than, 'day')}"
-    if archived and not ask(f"delete archived notes{days} permanently? {archived:,} are archived in all.", yes=yes):
+    days = "" if older_than is None else f" that were archived more than {output.count(older_than, 'day')} ago"
+    if archived and not ask(f"Delete archived notes{days} permanently? {archived:,} are archived in all.", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
     result = invocation.call("nudge.memory_archive_purge", params.drop_none(older_than_days=older_than))

@@ -322,14 +322,14 @@ RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
 id_argument = click.argument(
     "note_id", metavar="ID", type=NOTE_ID, help="The note, such as m12 or 12.", shell_complete=completion.note_ids
 )
-namespace_option = option(
-    "--namespace",
-    metavar="NAME",
-    help="Only notes of this namespace; . is the repo you are in.",
-    shell_complete=completion.namespaces,
-)
+
+
+def namespace_option(help: str = "Only notes of this namespace; . is the repo you are in.") -> Callable[[F], F]:
+    return option("--namespace", metavar="NAME", help=help, shell_complete=completion.namespaces)
+
+
 filter_options = options(
-    namespace_option,
+    namespace_option(),
     option("--tier", type=click.Choice(TIERS), help="Only notes of this tier."),
     option("--kind", type=click.Choice(KINDS), help="Only notes of this kind."),
     list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only notes with one of these tags."),
@@ -342,35 +342,37 @@ filter_options = options(
     option("--until", type=UTC_TIME, metavar="WHEN", help="Only notes changed until WHEN."),
     option("--min-priority", type=WHOLE, metavar="N", help="Only notes of this priority or higher (1 to 10)."),
 )
-field_options = options(
-    option(
-        "--kind",
-        type=click.Choice(STORED_KINDS),
-        help="What the note is: decision, lesson, bugfix, ... (default: note).",
-    ),
-    option(
-        "--tier",
-        type=click.Choice(TIERS),
-        help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
-    ),
-    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
-    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5)."),
-    option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 1.0)."),
-    option(
-        "--namespace",
-        metavar="NAME",
-        help="Namespace of the note (default: the repo you are in).",
-        shell_complete=completion.namespaces,
-    ),
-    option("--source", type=click.Choice(NOTE_SOURCES), help="Who writes it (default: cli)."),
-    option(
-        "--expires-at",
-        type=EXPIRY,
-        metavar="WHEN",
-        help="When it expires: a date, an ISO time, or 30d (in thirty days).",
-    ),
-    option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
-)
+
+
+def field_options(*, with_defaults: bool = True) -> Callable[[F], F]:
+    """Return the options for the fields of a note. An update has no defaults: what is not given stays."""
+
+    def describe(text: str, default: str) -> str:
+        return f"{text} (default: {default})." if with_defaults else f"{text}."
+
+    kind = describe("What the note is, such as a decision or a lesson", "note")
+    return options(
+        option("--kind", type=click.Choice(STORED_KINDS), help=kind),
+        option(
+            "--tier",
+            type=click.Choice(TIERS),
+            help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
+        ),
+        list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
+        option("--priority", type=WHOLE, metavar="N", help=describe("1 to 10", "5")),
+        option("--confidence", type=NUMBER, metavar="X", help=describe("How sure it is, 0.0 to 1.0", "1.0")),
+        namespace_option(describe("Namespace of the note", "the repo you are in")),
+        option("--source", type=click.Choice(NOTE_SOURCES), help=describe("Who writes it", "cli")),
+        option(
+            "--expires-at",
+            type=EXPIRY,
+            metavar="WHEN",
+            help="When it expires: a date, an ISO time, or 30d (in thirty days).",
+        ),
+        option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
+    )
+
+
 words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="Words to search for.")
 
 
@@ -399,13 +401,13 @@ def read_text(text: str) -> str:
 
 # Projects
 
+
+def project_option(help: str, **attributes: Any) -> Callable[[F], F]:
+    return option("--project", metavar="NAME", help=help, shell_complete=completion.projects, **attributes)
+
+
 project_options = options(
-    option(
-        "--project",
-        metavar="NAME",
-        help="Only this project (default: the current one).",
-        shell_complete=completion.projects,
-    ),
+    project_option("Only this project (default: the current one)."),
     option("--all-projects", is_flag=True, help="All projects."),
 )
 

@@ -156,8 +156,8 @@ def context_params(
         fields = context.resolve(_directory(cwd)).to_wire()
     else:
         fields = {name: value for name, value in context.resolve().to_wire().items() if _is_sendable(name, value)}
-    given = {"repo": repo, "branch": branch, "os": os}
-    return fields | {name: value for name, value in given.items() if value is not None}
+    named = {"repo": repo, "branch": branch, "os": os}
+    return fields | {name: value for name, value in named.items() if value is not None}
 
 
 def _directory(path: str) -> str:

@@ -79,20 +79,8 @@ def serve(invocation: Invocation, **flags: Any) -> int:
 # status
 
 _STATUS_FIELDS = (
-    "role",
-    "pid",
-    "port",
-    "socket",
-    "version",
-    "started",
-    "generation",
-    "session",
-    "members",
-    "hints",
-    "durability",
-    "spool",
-    "owner",
-    "recording",
+    *("role", "pid", "port", "socket", "version", "started", "generation"),
+    *("session", "members", "hints", "durability", "spool", "owner", "recording"),
 )
 
 
@@ -136,7 +124,7 @@ def _differences(answer: Status) -> list[str]:
 
 
 def _member_differences(answer: Status) -> Iterator[str]:
-    """`codex (pid 43): NUDGE_MAX_HINTS=9 (the server has 7)`."""
+    """Yield the settings of clients that differ: `codex (pid 43): NUDGE_MAX_HINTS=9 (the server has 7)`."""
     for member in answer.get("members") or ():
         for line in member.get("differs") or ():
             yield f"{member.get('client')} (pid {member.get('pid')}): {line}"
@@ -152,7 +140,7 @@ def _why_off() -> switch.Off | None:
 
 
 def _ask_status(client: Client) -> Status | None:
-    """Return the server's status; None when there is no server; raise when there is one that does not answer."""
+    """Return the status of the server; None when no server is running. Raise Unavailable when it does not answer."""
     try:
         answer = client.status()
     except Unavailable as error:
@@ -182,20 +170,8 @@ def _lock_path() -> str:
 
 
 _FIRST_FIELDS = (
-    "role",
-    "pid",
-    "owner",
-    "version",
-    "uptime",
-    "session",
-    "members",
-    "hints",
-    "log_bytes",
-    "durability",
-    "history",
-    "recording",
-    "spool",
-    "last_error",
+    *("role", "pid", "owner", "version", "uptime", "session", "members"),
+    *("hints", "log_bytes", "durability", "history", "recording", "spool", "last_error"),
 )
 _LABELS = {"log_bytes": "log", "last_error": "last error", "differences": "differs"}
 _SHOWN_WITH = {"client": "owner", "started": "uptime"}
@@ -221,7 +197,7 @@ def _owner_text(answer: Status) -> str:
 
 
 def _time_text(text: Any) -> str:
-    """`2026-11-16 08:30:00 UTC`."""
+    """Return an RFC 3339 time as `2026-11-16 08:30:00 UTC`."""
     return _text(str(text).replace("T", " ")[:19]) + " UTC" if text else "-"
 
 
@@ -337,7 +313,8 @@ def _hints_outcome(forget: bool) -> str:
 
 
 def _is_gone(client: Client, generation: str) -> bool:
-    """Wait until the server has released the lock, since the next command of a script may rely on it."""
+    """Wait until the server has released the lock, and return whether it has: the next command of a script may rely on
+    it."""
     give_up = time.monotonic() + limits.CALL_TIMEOUT
     while (
         not lock.is_free(_lock_path())

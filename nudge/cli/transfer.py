@@ -28,11 +28,8 @@ FORMATS = ("claude", "chatgpt", "slack")
 _OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links")
 _ERRORS_SHOWN = 10
 
-_target_namespace_option = option(
-    "--namespace",
-    metavar="NAME",
-    help="Namespace of notes that name none (default: global); . is the repo you are in.",
-    shell_complete=completion.namespaces,
+_target_namespace_option = params.namespace_option(
+    "Namespace of notes that name none (default: global); . is the repo you are in."
 )
 _output_option = option(
     "-o",
@@ -121,7 +118,7 @@ def export_hints(
     if all_history:
         return _export_history(invocation, target)
     console = invocation.console
-    del format  # there is one
+    del format  # JSON is the only one
     fields: dict[str, Any] = {} if component is None else {"component": component}
     fields |= {"reveal": True} if reveal else {}
     result = {"payload": pages.export_payload(_long_call(invocation), fields)}
@@ -198,7 +195,8 @@ def import_hints(invocation: Invocation, file: str | None, previous: bool, mode:
 
 
 def _read_payload(file: str | None) -> Any:
-    """Read the document of a file, of stdin (-) or of the previous session (None); also as --json wraps it."""
+    """Return the payload in a file, in stdin (-) or of the previous session (None), also when `export --json` wrapped
+    it."""
     path = os.path.join(paths.runtime_dir(), paths.PREVIOUS) if file is None else file
     if file is None and not os.path.exists(path):
         raise NotFound("there is no previous session; the first one ends when no nudge process has run for a while")
@@ -208,7 +206,7 @@ def _read_payload(file: str | None) -> Any:
 
 
 def _count_hints(payload: Any) -> int:
-    """How many hints a payload has; 0 for one that the server will refuse."""
+    """Return the number of hints in a payload; 0 for a payload that the server will refuse."""
     try:
         return sum(1 for _ in _payload_hints(payload))
     except (AttributeError, KeyError, TypeError):
@@ -235,7 +233,7 @@ def _hint_import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 
 @verb("memory export", "nudge memory export > notes.json", "nudge memory export -o notes.json --namespace .")
 @_output_option
-@namespace_option
+@namespace_option()
 def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
     """Prints one JSON document with all notes, their links and metadata, that `nudge memory import` reads."""
     document: dict[str, Any] = {"memories": [], "links": []}

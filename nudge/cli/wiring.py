@@ -282,7 +282,7 @@ def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool)
 
         with redirect_stdout(StringIO()):
             stop_server(Console(as_json=False), Invocation().observer(), force=True, forget=True)
-    owned = owned_files.find()  # stopping has written the last of it
+    owned = owned_files.find()  # again: the server wrote files when it stopped
     owned_files.delete(owned)
     deleted = [item.path for item in owned]
     summary = console.pen.done(f"deleted {output.count(len(deleted), 'path')}; nothing of Nudge is left")

@@ -39,7 +39,7 @@ def test_forget_shows_first_and_asks(
     typed.lines.append(answer)
     outcome = nudge("memory", "forget", "--pattern", "sqlite", "--tier", "mid")
     assert outcome.code == code and outcome.out.startswith("m12  mid  Chose SQLite\n")
-    assert "move 1 note to the archive? [y/N]" in outcome.err and forgotten(server) == runs
+    assert "Move 1 note to the archive? [y/N]" in outcome.err and forgotten(server) == runs
 
 
 def test_forget_without_a_terminal(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_purge_asks(nudge: Nudge, server: Server, typed: Typed, answer: str, cal
     """With the number of notes that are archived."""
     typed.lines.append(answer)
     outcome = nudge("memory", "archive", "purge", "--older-than", "2w")
-    assert outcome.code == code and "more than 14 days permanently? 3 are archived in all." in outcome.err
+    assert outcome.code == code and "more than 14 days ago permanently? 3 are archived in all." in outcome.err
     assert [fields for name, fields in server.calls if name.endswith("purge")] == [{"older_than_days": 14}] * calls
 
 
