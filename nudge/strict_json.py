@@ -25,6 +25,9 @@ _SLICE = 4_096  # members of an object
 class JsonError(NudgeError):
     """A message that never reaches an operation: -32700 for what is not JSON, -32600 for JSON that is ambiguous."""
 
+    request_id: int | str | None = None
+    """The id of the request, where it could be read."""
+
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code

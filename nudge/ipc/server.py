@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import logging
 import os
 import select
@@ -335,9 +336,9 @@ class _Connection(asyncio.Protocol):
 
     async def _read_large(self, line: bytes) -> None:
         try:
-            message = await asyncio.to_thread(decode, line)
+            message = await asyncio.to_thread(_decode_large, line)
         except JsonError as error:
-            self._send(None, {"error": error.to_wire()})
+            self._send(error.request_id, {"error": error.to_wire()})
         else:
             self._handle(message)
         self._decoding = False
@@ -502,6 +503,23 @@ def _encode(answer: Answer) -> bytes:
     except ValueError:
         _log.exception("an answer is not JSON")
         return encode({"id": answer["id"], "error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)})
+
+
+def _decode_large(line: bytes) -> Any:
+    """Decode a line on a thread. Raises JsonError for parameters over the limit: a line may be longer than they, since
+    the envelope has the caller's context and environment."""
+    message = decode(line)
+    if len(line) > limits.MAX_BODY_BYTES and isinstance(message, dict) and "params" in message:
+        size = len(json.dumps(message["params"], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+        if size > limits.MAX_BODY_BYTES:
+            error = JsonError(
+                INVALID_REQUEST,
+                "Invalid request: params have at most 1 MiB; a larger `payload` goes in pages: "
+                "nudge.import_begin, nudge.import_page, nudge.import_commit",
+            )
+            error.request_id = call_id if _is_id(call_id := message.get("id")) else None
+            raise error
+    return message
 
 
 def _is_id(value: object) -> bool:

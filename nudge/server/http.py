@@ -69,12 +69,15 @@ class _TooLarge(_Refused):
     """A body beyond the limit."""
 
     def __init__(self) -> None:
-        super().__init__(413, f"the body is larger than {limits.MAX_BODY_BYTES} bytes")
+        super().__init__(413, f"the body is larger than {limits.MAX_BODY_BYTES} bytes; {_PAGES}")
 
     def answer_to(self, request: web.BaseRequest) -> web.StreamResponse:
         if _is_rest(request):
             return super().answer_to(request)
         return _json(jsonrpc.error_response(None, INVALID_REQUEST, f"Invalid request: {self}"), 413)
+
+
+_PAGES = "a larger `payload` goes in pages: nudge.import_begin, nudge.import_page, nudge.import_commit"
 
 
 class HttpServer:

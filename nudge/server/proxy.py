@@ -133,9 +133,9 @@ class Proxy:
             try:
                 message = decode_line(line)
             except JsonError as error:
-                self._answer({"jsonrpc": "2.0", "id": None, "error": error.to_wire()})
+                self._answer({"jsonrpc": "2.0", "id": error.request_id, "error": error.to_wire()})
             else:
-                self._take_message(line or b"", message)
+                self._take_message(line, message)
 
     def _take_message(self, line: bytes, message: Any) -> None:
         name = self._client.name

@@ -6,7 +6,7 @@ import os
 import select
 import sys
 
-from nudge.errors import PARSE_ERROR
+from nudge.errors import INVALID_REQUEST
 from nudge.ipc import protocol
 from nudge.limits import KIB, MAX_STDIO_LINE_BYTES, SWITCH_INTERVAL
 from nudge.server.mcp import is_notification
@@ -23,21 +23,22 @@ _CHUNK = 65_536
 _EARLY_SWITCH = 0.0005  # seconds
 _EARLY_PAUSE = 0.005  # seconds between an answer and the next request of its client
 _EARLY_BYTES = 16 * KIB  # that are written before the server is loaded; with one more answer, a pipe is full
-_UNREADABLE = b"\0"  # stands for a line over the limit; it is answered like any line that is not JSON
+_OVERLONG = b"\0overlong "  # with the id of the request behind it: stands for a line over the limit
+_ENDS = KIB  # bytes of an overlong line that are kept of its beginning and of its end: the id is in one of them
 
 
 class Pipe:
     """The connection to the client. What was read but not handled stays in the buffer, so that another reader can take
     over."""
 
-    __slots__ = ("_at", "_buffer", "_skipping", "closed", "reader", "writer")
+    __slots__ = ("_at", "_buffer", "_head", "_tail", "closed", "reader", "writer")
 
     def __init__(self, reader: int, writer: int) -> None:
         self.reader, self.writer = reader, writer
         self.closed = False
         self._buffer = b""
         self._at = 0  # start of the next line; cutting each line off the buffer would copy all the others each time
-        self._skipping = False
+        self._head = self._tail = b""  # the ends of an overlong line that is arriving
 
     def fileno(self) -> int:
         return self.reader
@@ -60,13 +61,16 @@ class Pipe:
         self._buffer = self._buffer[self._at :] + received
         self._at = 0
 
-    def lines(self) -> Iterator[bytes | None]:
-        """Yield the complete lines in the buffer; None stands for a line over the limit, which is dropped."""
+    def lines(self) -> Iterator[bytes]:
+        """Yield the complete lines in the buffer. A line over the limit is dropped; a stand-in for it, from which
+        `decode_line` makes the error, takes its place."""
         while (line := self._next()) is not None:
-            skipped, self._skipping = self._skipping, False
-            if not skipped and line.strip():
-                yield line if len(line) <= MAX_STDIO_LINE_BYTES else None
-        yield from self._drop_if_too_long()
+            if self._head or len(line) > MAX_STDIO_LINE_BYTES:
+                yield _OVERLONG + _find_id(self._head or line[:_ENDS], (self._tail + line[-_ENDS:])[-_ENDS:])
+                self._head = self._tail = b""
+            elif line.strip():
+                yield line
+        self._drop_if_too_long()
 
     def _next(self) -> bytes | None:
         """Return the next line; None when it is incomplete. The last line needs no newline once the client has
@@ -78,13 +82,13 @@ class Pipe:
         self._at += len(line) + 1
         return line
 
-    def _drop_if_too_long(self) -> Iterator[None]:
-        """Drop the beginning of an overlong line as it arrives, instead of holding it in memory."""
-        if len(self._buffer) - self._at > MAX_STDIO_LINE_BYTES:
+    def _drop_if_too_long(self) -> None:
+        """Drop an overlong line as it arrives, but for its ends, instead of holding it in memory."""
+        if len(self._buffer) - self._at > (0 if self._head else MAX_STDIO_LINE_BYTES):
+            rest = self._buffer[self._at :]
+            self._head = self._head or rest[:_ENDS]
+            self._tail = (self._tail + rest[-_ENDS:])[-_ENDS:]
             self._buffer, self._at = b"", 0
-            if not self._skipping:
-                self._skipping = True
-                yield None
 
     def write(self, message: bytes) -> bool:
         """Send one line; False when the client is gone."""
@@ -163,15 +167,15 @@ class EarlyReader:
         self.pipe.fill()
         for line in self.pipe.lines():
             if not self._answer(line):
-                self._waiting.append(_UNREADABLE if line is None else line)
-                self._held += len(self._waiting[-1])
-                self._outstanding |= line is None or not _is_notification(line)
+                self._waiting.append(line)
+                self._held += len(line)
+                self._outstanding |= not _is_notification(line)
 
     def _may_read(self) -> bool:
         return not self.pipe.closed and self._room > 0 and self._held < MAX_STDIO_LINE_BYTES
 
-    def _answer(self, line: bytes | None) -> bool:
-        if line is None or self._room <= 0:
+    def _answer(self, line: bytes) -> bool:
+        if self._room <= 0:
             return False
         try:
             answer = self.client.answer(decode(line))
@@ -192,10 +196,32 @@ def _is_notification(line: bytes) -> bool:
         return False
 
 
-def decode_line(line: bytes | None) -> Any:
-    """Return the message in a line of `Pipe.lines`, or raise JsonError; None stands for a line over the limit."""
-    if line is None:
-        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+def _find_id(head: bytes, tail: bytes) -> bytes:
+    """Return the JSON of the id of a request, from the ends of its line; b"null" where it is in neither. It stands
+    before the parameters or, as the TypeScript SDK writes it, last."""
+    import re  # late: 5 ms that a PROXY does not need to start
+
+    value = rb'"id"\s*:\s*(-?[0-9]{1,18}|"[^"\\]{0,200}")\s*'
+    before_params = rb'\s*\{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*' + value + rb","
+    match = re.match(before_params, head) or re.search(rb",\s*" + value + rb"\}\s*$", tail)
+    return match[1] if match else b"null"
+
+
+def check_length(line: bytes) -> None:
+    """Raise JsonError, with the id of the request where that is known, for the stand-in of a line over the limit."""
+    if line.startswith(_OVERLONG):
+        error = JsonError(
+            INVALID_REQUEST,
+            "Invalid request: a message has at most 1 MiB; a larger `payload` goes in pages: nudge_import_begin, "
+            "nudge_import_page, nudge_import_commit",
+        )
+        error.request_id = decode(line.removeprefix(_OVERLONG))
+        raise error
+
+
+def decode_line(line: bytes) -> Any:
+    """Return the message in a line of `Pipe.lines`, or raise JsonError."""
+    check_length(line)
     return decode(line)
 
 

@@ -18,7 +18,7 @@ from nudge.server.jsonrpc import error_response, id_of, refusal
 from nudge.server.mcp import StdioClient, cancelled_id, is_notification, read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.proxy import caller_context
-from nudge.server.stdio import Pipe, decode_line, wait_readable
+from nudge.server.stdio import Pipe, check_length, wait_readable
 from nudge.strict_json import JsonError, decode_any, encode
 from nudge.usecases.call import Call, EnvNeeded
 
@@ -35,7 +35,7 @@ class _Backlog:
         self._unanswered = self._unread = 0
         self._is_waiting_allowed = True
 
-    def take(self, line: bytes | None) -> bool:
+    def take(self, line: bytes) -> bool:
         """Wait for room and count the line; False when waiting was stopped."""
         with self._changed:
             self._changed.wait_for(self._has_room)
@@ -47,7 +47,7 @@ class _Backlog:
             self._unanswered < limits.STDIO_UNANSWERED_BYTES and self._unread <= limits.STDIO_UNREAD_BYTES
         )
 
-    def answered(self, line: bytes | None, answer: bytes) -> None:
+    def answered(self, line: bytes, answer: bytes) -> None:
         with self._changed:
             self._unanswered -= _weight(line)
             self._unread += len(answer)
@@ -64,9 +64,9 @@ class _Backlog:
             self._changed.notify()
 
 
-def _weight(line: bytes | None) -> int:
+def _weight(line: bytes) -> int:
     """Return the cost of a line in bytes: its length, and a constant for handling it."""
-    return limits.STDIO_LINE_COST_BYTES + len(line or b"")
+    return limits.STDIO_LINE_COST_BYTES + len(line)
 
 
 class StdioServer:
@@ -122,7 +122,7 @@ class StdioServer:
         """Hand complete lines to the event loop; False when waiting for room was stopped."""
         for line in self._pipe.lines():
             if not self._backlog.take(line):
-                self._leftover.append(line or b"")
+                self._leftover.append(line)
                 return False
             self._loop.call_soon_threadsafe(self._begin, line)
         return True
@@ -137,28 +137,29 @@ class StdioServer:
                 return
             self._backlog.read(answer)
 
-    def _begin(self, line: bytes | None) -> None:
+    def _begin(self, line: bytes) -> None:
         task = self._loop.create_task(self._handle(line))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _handle(self, line: bytes | None) -> None:
+    async def _handle(self, line: bytes) -> None:
         answer = await self._answer_to(line)
         encoded = b"" if answer is None else encode(answer)
         self._backlog.answered(line, encoded)
         if encoded:
             self._answers.put(encoded)
 
-    async def _answer_to(self, line: bytes | None) -> dict[str, Any] | None:
+    async def _answer_to(self, line: bytes) -> dict[str, Any] | None:
         message: object = None
         try:
-            message = decode_line(None) if line is None else await decode_any(line)
+            check_length(line)
+            message = await decode_any(line)
             return await self._answer(message)
         except HandingOver:
-            self._leftover.append(line or b"")
+            self._leftover.append(line)
             return None
         except JsonError as error:
-            return error_response(None, error.code, error.message)
+            return error_response(error.request_id, error.code, error.message)
         except NudgeError as error:
             return refusal(id_of(message), error)
         except Exception:

@@ -164,13 +164,27 @@ def test_what_is_no_request_gets_no_answer(pipe: Stdio, message: Any) -> None:
         (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32600),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32602),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": ' + b'{"x": ' * 70 + b"1" + b"}" * 71, -32600),
-        (b'"' + b"x" * 1_100_000 + b'"', -32700),
+        (b'"' + b"x" * 1_100_000 + b'"', -32600),
     ],
 )
 def test_nonsense_is_called_by_its_number(pipe: Stdio, line: bytes, code: int) -> None:
     """A line that is no message is answered once with what is wrong, and the pipe goes on."""
     pipe.send(line)
     assert pipe.receive()["error"]["code"] == code
+    assert pipe.request("ping")["result"] == {}
+
+
+@pytest.mark.parametrize("request_id", [77, "seventy-seven"])
+@pytest.mark.parametrize("order", ["jsonrpc id method params", "method params jsonrpc id", "jsonrpc method id params"])
+def test_a_message_over_the_limit_is_answered_by_its_id(pipe: Stdio, order: str, request_id: int | str) -> None:
+    """However long it is and wherever the id stands: a client waits for that answer, which says how to send more."""
+    payload = {"components": {"c": {"hints": {"k": "x" * 3_000_000, "id": 5}}}}
+    params = {"name": "nudge_import", "arguments": {"payload": payload}}
+    message = {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
+    pipe.send({name: message[name] for name in order.split()})
+    answer = pipe.receive()
+    assert (answer["id"], answer["error"]["code"]) == (request_id, -32600)
+    assert "`payload`" in answer["error"]["message"] and "nudge_import_begin" in answer["error"]["message"]
     assert pipe.request("ping")["result"] == {}
 
 

@@ -209,11 +209,11 @@ def test_rest_bodies_have_the_same_limits(server: Served) -> None:
 
 
 def test_a_line_has_a_mebibyte(server: Served) -> None:
-    """On stdio a longer line is one parse error, however long, and the next line is read; PRIMARY and PROXY alike."""
+    """On stdio a longer line is an invalid request, however long, and the next one is read; PRIMARY and PROXY alike."""
     for line in (server.stdio(), server.proxy()):
         line.send(b"x" * (3 * MAX_BODY_BYTES) + b"\n")
         first, second = line.until("after")
-        assert (refusal_of(first), second["id"]) == (PARSE_ERROR, "after")
+        assert (refusal_of(first), second["id"]) == (INVALID_REQUEST, "after")
 
 
 def test_newlines_without_end_cost_next_to_nothing(server: Served) -> None:

@@ -299,6 +299,6 @@ def test_a_line_that_never_ends(server: Served, door: str) -> None:
         line.send(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"' + b"x" * 2_500_000)
     line.send(b'"}}\n')
     first, second = line.until("after")
-    assert (first["error"]["code"], second["id"]) == (-32700, "after")
+    assert (first["id"], first["error"]["code"], second["id"]) == (1, -32600, "after")
     line.finish_with(rpc("ping", {}, "unended"))
     assert line.receive()["id"] == "unended"

@@ -243,6 +243,21 @@ def test_calls_start_in_the_order_of_their_lines(run: Run) -> None:
     run(test)
 
 
+def test_params_have_a_mebibyte(run: Run) -> None:
+    """A line may be longer, for what the envelope says of its caller; the connection stays open."""
+
+    async def test(wire: Wire) -> None:
+        client = await wire.connect()
+        text = "x" * limits.MIB
+        within = {"id": 1, "op": "echo", "params": text[:-2], "caller": {"env": {"A": text}}}
+        assert (await client.ask(within))["result"] == text[:-2]
+        refused = await client.ask({"id": 2, "op": "echo", "params": text})
+        assert (refused["id"], refused["error"]["code"]) == (2, -32600) and "`payload`" in refused["error"]["message"]
+        assert await client.ask({"id": 3, "op": "echo"}) == {"id": 3, "result": None}
+
+    run(test)
+
+
 def test_members_are_connections(run: Run) -> None:
     """Only those that say so, and only while they are there."""
 
