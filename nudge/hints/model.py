@@ -1,4 +1,4 @@
-"""The hint with its meta and its forms (wire, record), and the change that a write makes to the store; all immutable."""
+"""The hint with its meta and its forms (wire, record), and the change that a write makes. All are immutable."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ class Change:
         }
 
     def without_secrets(self) -> Change:
-        """The change for the log. Secrets are kept in memory only: the log removes the hint with its earlier version."""
+        """The change for the log. Secrets are kept in memory only: in the log, they are removals."""
         secrets = tuple(hint.identity for hint in self.puts if hint.secret)
         if not secrets:
             return self

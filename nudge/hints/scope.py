@@ -113,14 +113,14 @@ def _normal_branch(raw: str) -> str:
     return compile_branch_glob(raw, "").pattern
 
 
-def _parse_pattern(normalise: Callable[[str], str]) -> Callable[[object, str], str]:
+def _parse_pattern(normalize: Callable[[str], str]) -> Callable[[object, str], str]:
     """Check a pattern when it is first seen. The field is named here, since the result is cached without it."""
 
     def parse(raw: object, field: str) -> str:
         if not isinstance(raw, str):
             raise Invalid("must be a string", field=field)
         try:
-            return normalise(raw)
+            return normalize(raw)
         except ScopeInvalid as refused:
             raise ScopeInvalid(refused.rule, field=field) from None
 
