@@ -1,7 +1,7 @@
 """The console script, and its thin front: hooks, `nudge serve` and plain get, set and bump lines run without click.
 
 Importing click takes three times as long as starting Python, and agents run these lines all day. A line with anything
-that the table does not list goes to click, which also words every usage error.
+that the table does not list goes to click, which also reports every usage error.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     Parse = Callable[[str], Any]
 
 
-class _Line:
-    """What a plain line of one verb may have: positional words, flags, and options with a value."""
+class _Grammar:
+    """The grammar of a plain line of one verb: positional words, flags, and options with a value."""
 
     __slots__ = ("flags", "options", "words")
 
@@ -27,17 +27,17 @@ class _Line:
         self.words, self.flags, self.options = words, flags, options
 
 
-def _whole(text: str) -> int:
+def _parse_whole(text: str) -> int:
     return int(text)
 
 
-def _items(text: str) -> list[str]:
+def _parse_list(text: str) -> list[str]:
     from nudge.cli.plain import parse_list
 
     return parse_list(text)
 
 
-def _value_type(text: str) -> str:
+def _parse_type(text: str) -> str:
     from nudge.cli.plain import VALUE_TYPES
 
     if text not in VALUE_TYPES:
@@ -45,29 +45,29 @@ def _value_type(text: str) -> str:
     return text
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     from nudge.cli.plain import parse_port
 
     return parse_port(text)
 
 
 _PLAIN = {
-    "get": _Line(("component", "key"), {"--json": "json", "--explain": "explain", "--value-only": "value_only"}, {}),
-    "set": _Line(
+    "get": _Grammar(("component", "key"), {"--json": "json", "--explain": "explain", "--value-only": "value_only"}, {}),
+    "set": _Grammar(
         ("component", "key", "value"),
         {"--json": "json", "--global": "everywhere"},
         {
-            "--type": ("type", _value_type),
+            "--type": ("type", _parse_type),
             "--reason": ("reason", None),
-            "--tags": ("tags", _items),
+            "--tags": ("tags", _parse_list),
             "--ttl": ("ttl", None),
         },
     ),
-    "bump": _Line(("component", "key"), {"--json": "json"}, {"--delta": ("delta", _whole)}),
-    "serve": _Line(
+    "bump": _Grammar(("component", "key"), {"--json": "json"}, {"--delta": ("delta", _parse_whole)}),
+    "serve": _Grammar(
         (),
         {"--daemon": "daemon", "--detach": "detach", "--http": "http_only", "--http-only": "http_only"},
-        {"--successor": ("successor", None), "--port": ("port", _port), "-p": ("port", _port)},
+        {"--successor": ("successor", None), "--port": ("port", _parse_port), "-p": ("port", _parse_port)},
     ),
 }
 
@@ -89,17 +89,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
     """Return the values of a plain line by their names; None for a line that click must see."""
-    line = _PLAIN.get(words[0]) if words else None
-    if line is None or "--" in words:
+    grammar = _PLAIN.get(words[0]) if words else None
+    if grammar is None or "--" in words:
         return None
     values: dict[str, Any] = {}
     positional: list[str] = []
     rest = iter(words[1:])
     for word in rest:
-        if word in line.flags:
-            values[line.flags[word]] = True
-        elif word in line.options:
-            name, parse = line.options[word]
+        if word in grammar.flags:
+            values[grammar.flags[word]] = True
+        elif word in grammar.options:
+            name, parse = grammar.options[word]
             value = next(rest, None)
             if value is None or name in values:
                 return None
@@ -111,13 +111,13 @@ def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
             return None
         else:
             positional.append(word)
-    if line.words and len(positional) == len(line.words) - 1:
+    if grammar.words and len(positional) == len(grammar.words) - 1:
         from nudge.cli.plain import split_name
 
         positional[:1] = [part for part in split_name(positional[0]) if part is not None] if positional else []
-    if len(positional) != len(line.words):
+    if len(positional) != len(grammar.words):
         return None
-    return {**dict(zip(line.words, positional, strict=True)), **values}
+    return {**dict(zip(grammar.words, positional, strict=True)), **values}
 
 
 def _run_plain(verb: str, values: dict[str, Any]) -> int:
@@ -162,7 +162,8 @@ def _run_hook() -> int:
 
 
 def _run_only_hook() -> int:
-    """Every tool call of every agent comes this way: no collector, no tear-down of the interpreter."""
+    """Run the hook as the only work of this process: without garbage collection, and `hook.run` exits without tearing
+    down the interpreter. Every tool call of every agent pays for this."""
     import gc
 
     gc.disable()

@@ -22,6 +22,14 @@ WIRE_REASONS = {
 }
 """The codes of JSON-RPC itself, with the symbol for `data.reason`."""
 
+INTERNAL_MESSAGE = "Internal error; the server's log has the details"
+"""All that a caller is told about an exception that nothing expected: its text could quote a secret."""
+
+
+def protocol_error(code: int, message: str) -> dict[str, Any]:
+    """Return the JSON-RPC error object for one of the codes in `WIRE_REASONS`."""
+    return {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}}
+
 
 class NudgeError(Exception):
     """The base of all errors. Subclasses set `code` and `reason`; `data` is added to the wire form."""

@@ -246,9 +246,9 @@ class _Recording:
                 return str(result["text"])
             except (NudgeError, KeyError, TypeError):
                 pass
-        from nudge.usecases.inject_offline import offline  # late: it reads the database
+        from nudge.usecases.session_start import build_offline_digest  # late: it reads the database
 
-        digest = offline(self._environ, context, event["session_id"], event["start_source"])
+        digest = build_offline_digest(self._environ, context, event["session_id"], event["start_source"])
         if digest.text:
             injection = {
                 "event_id": f"told-{event['event_id']}"[:64],

@@ -257,6 +257,7 @@ DEFAULT_TRACE_LIMIT, MAX_TRACE_LIMIT = 200, 2_000  # prompts and observations of
 DEFAULT_SESSIONS_LIMIT, MAX_SESSIONS_LIMIT = 20, 100
 EXPORT_PAGE = 500  # rows
 MAX_PURGED_IDS = 1_000  # named in one purge
+SPOOL_WAIT = 0.5  # seconds that a read of the history waits after a start for events in the spool
 FIRST_SWEEP = 300.0  # seconds after a PRIMARY's start, before which retention deletes nothing
 SWEEP_PORTION = 2_000  # rows deleted in one transaction
 MAX_RETENTION_DAYS = 36_500

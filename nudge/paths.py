@@ -195,7 +195,7 @@ def _check_parents(path: str) -> None:
     """Whoever may rename a directory above could put another in its place. Others may write to one with the sticky bit,
     as /tmp has it: there nobody moves what is not his."""
     trusted = (0, os.getuid(), _OVERFLOW_UID)
-    for parent in (*_parents(os.path.abspath(path)), *_parents(os.path.realpath(path))):
+    for parent in (*_above(os.path.abspath(path)), *_above(os.path.realpath(path))):
         status = os.lstat(parent)
         shared = stat.S_ISDIR(status.st_mode) and status.st_mode & 0o002 and not status.st_mode & stat.S_ISVTX
         if status.st_uid not in trusted or shared:
@@ -203,7 +203,13 @@ def _check_parents(path: str) -> None:
             raise StorageFailed(f"{parent}, above {path}, {problem}; set NUDGE_RUNTIME_DIR to a directory of yours")
 
 
-def _parents(path: str) -> Iterator[str]:
-    while (parent := os.path.dirname(path)) != path:
-        yield parent
-        path = parent
+def upward(folder: str) -> Iterator[str]:
+    """Yield the folder itself, then each directory above it up to the root."""
+    yield folder
+    while (parent := os.path.dirname(folder)) != folder:
+        folder = parent
+        yield folder
+
+
+def _above(path: str) -> list[str]:
+    return list(upward(path))[1:]

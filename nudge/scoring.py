@@ -21,7 +21,7 @@ def half_life(age_seconds: float, half: float = WEEK) -> float:
 
 
 def saturation(uses: float) -> float:
-    """0.0 for none, rising towards 1.0: the tenth use adds less than the first."""
+    """0.0 for none, rising toward 1.0: the tenth use adds less than the first."""
     return 1.0 - exp(-max(uses, 0.0) / USES_TO_SATURATE)
 
 

@@ -18,14 +18,12 @@ import click
 from click.exceptions import Exit, MissingParameter, NoSuchOption
 
 from nudge import __version__
-from nudge.cli import output
+from nudge.cli import completion, output
 from nudge.cli.output import EXIT_INTERRUPTED, EXIT_OK, Usage
 from nudge.cli.params import GLOBAL_SECTION, PORT, Option
 from nudge.cli.plain import Invocation
 from nudge.cli.verbs import GROUPS, VERBS, Verb, find_verb, shown_verbs
 from nudge.errors import NudgeError
-
-COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
 
 _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
@@ -136,8 +134,21 @@ def _global_options() -> list[click.Parameter]:
 
     common: dict[str, Any] = {"expose_value": False, "section": GLOBAL_SECTION}
     return [
-        Option(["-p", "--port"], type=PORT, metavar="PORT", callback=set_port, help="Port of the server.", **common),
-        Option(["--json"], is_flag=True, callback=set_json, help="Print the exact result object.", **common),
+        Option(
+            ["-p", "--port"],
+            type=PORT,
+            metavar="PORT",
+            callback=set_port,
+            help="HTTP port of the server; an error if the running one has another.",
+            **common,
+        ),
+        Option(
+            ["--json"],
+            is_flag=True,
+            callback=set_json,
+            help="Print the result as one JSON object, with all fields.",
+            **common,
+        ),
         Option(
             ["-V", "--version"],
             is_flag=True,
@@ -194,7 +205,7 @@ class VerbGroup(click.Group):
 
 
 def _help_words(entry: Verb, rest: Sequence[str]) -> list[str]:
-    """What stands behind a verb when `--help` came before it."""
+    """Return the words after a verb when `--help` came before it."""
     return list(rest) if rest and find_verb(entry.name, rest[0]) else ["--help"]
 
 
@@ -227,7 +238,9 @@ class Root(VerbGroup):
         super().__init__("nudge", invoke_without_command=True, add_help_option=False, callback=_show_root_help)
         self.params = [
             *_global_options(),
-            Option(["-h", "--help"], is_flag=True, section=GLOBAL_SECTION, help="Show help, also of one verb."),
+            Option(
+                ["-h", "--help"], is_flag=True, section=GLOBAL_SECTION, help="Show this help, or the help of a command."
+            ),
         ]
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -247,6 +260,8 @@ class Root(VerbGroup):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_text("Nudge: the shared memory of the coding agents on one machine.")
         formatter.write_paragraph()
+        formatter.write_text(_ABOUT)
+        formatter.write_paragraph()
         formatter.write_usage("nudge", "[-p PORT] [--json] COMMAND [ARGS]...")
         for group in GROUPS:
             with formatter.section(group):
@@ -256,8 +271,14 @@ class Root(VerbGroup):
         with formatter.section("Examples"):
             for line in EXAMPLES:
                 formatter.write(f"  {line}\n")
+        formatter.write_paragraph()
+        formatter.write_text("Options and examples of a command: nudge COMMAND --help")
 
 
+_ABOUT = (
+    "A hint is a short fact with a name, such as api/test: the command that runs the tests of api. A note is a longer "
+    "text: a decision, a lesson. The history is what agents did, as their hooks recorded it."
+)
 EXAMPLES = (
     'nudge set http-proxy build "docker compose build router" --tags build,docker',
     "nudge get http-proxy build",
@@ -289,7 +310,7 @@ def _run_group(ctx: click.Context) -> int:
 
 
 def verb_advice(word: str, parent: str = "") -> str:
-    """What to type instead of a verb that does not exist."""
+    """Return the advice for a verb that does not exist: the nearest name, else the help."""
     from difflib import get_close_matches
 
     program = f"nudge {parent}".rstrip()
@@ -301,9 +322,7 @@ def verb_advice(word: str, parent: str = "") -> str:
 def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> int:
     """Run one command line and return its exit code. `run_hook` is what `nudge record` runs."""
     invocation = Invocation(run_hook=run_hook)
-    if COMPLETE_VARIABLE in os.environ:
-        from nudge.cli import completion
-
+    if completion.COMPLETE_VARIABLE in os.environ:
         return completion.answer(Root(), invocation)
     try:
         return _run(words, invocation)

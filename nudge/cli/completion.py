@@ -1,4 +1,4 @@
-"""Shell completion on click's mechanism: the scripts, and values that a running server knows.
+"""Shell completion with click: the scripts for the shells, and candidates that a running server knows.
 
 Pressing Tab never starts a server, never prints an error and never fails.
 """
@@ -22,18 +22,18 @@ from click.shell_completion import (
 )
 
 from nudge.cli import output
-from nudge.cli.app import COMPLETE_VARIABLE
 from nudge.cli.output import EXIT_OK
 from nudge.cli.plain import Invocation
 
 if TYPE_CHECKING:
     from nudge.ipc.client import Client
 
+COMPLETE_VARIABLE = "_NUDGE_COMPLETE"
 _SESSIONS = 20
 _NOTES = 50
 
-# The name of a hint is untrusted text: bash must insert it quoted. Bash also splits words at `:`, `=` and `@`, so what
-# stands before the last of them is cut off. The line goes over whole, since COMP_WORDS is split at those too.
+# The name of a hint is untrusted text: bash must insert it quoted. Bash also splits words at `:`, `=` and `@`, so the
+# part before the last of them is cut off. The whole line is passed on, since COMP_WORDS is split at those too.
 _BASH = r"""
 _nudge_completion() {
     local head="${COMP_LINE:0:COMP_POINT}" current candidate
@@ -97,7 +97,7 @@ class _Bash(BashComplete):
     source_template = _BASH.lstrip().replace("%", "%%")
 
     def source(self) -> str:
-        """Without click's look at the version of bash: our script works with 3.2."""
+        """Return the script without the check of the bash version that click makes: this script works with 3.2."""
         return ShellComplete.source(self)
 
     def get_completion_args(self) -> tuple[list[str], str]:
@@ -126,7 +126,7 @@ def script(shell: str) -> str:
 
 
 def answer(root: click.Group, invocation: Invocation) -> int:
-    """Print what could come next on the command line that the shell describes in the environment."""
+    """Print the candidates for the command line that the shell describes in the environment. Never fails."""
     shell, _, instruction = os.environ[COMPLETE_VARIABLE].partition("_")
     if shell not in _SHELLS or instruction != "complete":
         return EXIT_OK
@@ -134,19 +134,19 @@ def answer(root: click.Group, invocation: Invocation) -> int:
         lines = _SHELLS[shell](root, {"obj": invocation}, "nudge", COMPLETE_VARIABLE).complete()
         sys.stdout.write(f"{lines}\n" if lines else "")
         sys.stdout.flush()
-    except Exception:  # whatever is wrong, the middle of a command line is no place to say it
+    except Exception:  # an error message would be printed into the command line that is being typed
         return EXIT_OK
     return EXIT_OK
 
 
-# Values that a running server knows
+# Candidates that a running server knows
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 Names = Iterable[tuple[str, str | None]]
 
 
-def _live(names: Callable[[Client, click.Context], Names]) -> Complete:
-    """Make a completion of a function that asks a running server for names and what to say about each."""
+def _ask_server(names: Callable[[Client, click.Context], Names]) -> Complete:
+    """Return the completion for a function that asks a running server for names and a description of each."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         try:
@@ -154,7 +154,7 @@ def _live(names: Callable[[Client, click.Context], Names]) -> Complete:
             if client.endpoint() is None:
                 return []
             unique = dict(names(client, ctx))
-        except Exception:  # no server, an older one, a strange answer: nothing to offer
+        except Exception:  # no server, an older one, an unexpected answer: nothing to offer
             return []
         return [
             CompletionItem(name, help=help)
@@ -215,6 +215,6 @@ def _titles(result: dict[str, Any]) -> Names:
         yield f"m{note['id']}", title[:60] if title.isprintable() else None
 
 
-components, keys = _live(_component_names), _live(_key_names)
-sessions, projects, observation_types = _live(_session_ids), _live(_project_names), _live(_type_names)
-namespaces, note_ids, archived_ids = _live(_namespace_names), _live(_note_ids), _live(_archived_ids)
+components, keys = _ask_server(_component_names), _ask_server(_key_names)
+sessions, projects, observation_types = _ask_server(_session_ids), _ask_server(_project_names), _ask_server(_type_names)
+namespaces, note_ids, archived_ids = _ask_server(_namespace_names), _ask_server(_note_ids), _ask_server(_archived_ids)

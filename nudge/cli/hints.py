@@ -1,23 +1,30 @@
-"""The verbs for single hints: set, get, query, ls, delete, bump."""
+"""The verbs for hints: set, get, query, ls, delete, bump, scan."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nudge import limits
+from nudge import context, limits
 from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
 from nudge.cli.params import LIST, NUMBER, PAIR, SYSTEMS, WHOLE, list_option, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
-from nudge.errors import NotFound
+from nudge.errors import Invalid, NotFound
 from nudge.ipc.client import Client
 from nudge.text import escape
 
+if TYPE_CHECKING:
+    from nudge.manifests import Command
+
+_SHELLS = ("bash", "sh", "powershell", "cmd")
+_SENSITIVITIES = ("normal", "secret")
+_SOURCES = ("user", "agent", "tool-output", "file-import")
 _VALUE = {"section": "Value"}
 _META = {"section": "Metadata"}
 
@@ -31,28 +38,52 @@ _META = {"section": "Metadata"}
     "kubectl config view -o json | nudge set infra kube - --type json --global",
     "nudge set api flag -- --verbose          (a value that starts with - goes after --)",
 )
-@params.name_arguments
-@click.argument("value", metavar="VALUE", required=False, help="The value; - reads it from stdin.")
-@option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (string).", **_VALUE)
-@option("--shell", type=click.Choice(plain.SHELLS), help="Shell of a command.", **_VALUE)
+@params.name_arguments()
+@click.argument("value", metavar="VALUE", required=False, help="The value of the hint; - reads it from stdin.")
+@option("--type", type=click.Choice(plain.VALUE_TYPES), help="What VALUE is (default: string).", **_VALUE)
+@option("--shell", type=click.Choice(_SHELLS), help="The shell that runs a command.", **_VALUE)
 @option("--format", type=click.Choice(plain.TEMPLATE_FORMATS), help="Format of a template.", **_VALUE)
 @option(
-    "--default", type=PAIR, multiple=True, metavar="NAME=VALUE", help="Default in a template (repeatable).", **_VALUE
+    "--default",
+    type=PAIR,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Default value of a variable in a template (repeatable).",
+    **_VALUE,
 )
-@list_option("--os", type=SYSTEMS, metavar="OS", help="Systems of a path: linux, darwin, windows.", **_VALUE)
-@option("--reason", metavar="TEXT", help="Why it is so.", **_META)
+@list_option(
+    "--os", type=SYSTEMS, metavar="OS", help="Operating systems that a path is for: linux, darwin, windows.", **_VALUE
+)
+@option("--reason", metavar="TEXT", help="Why the value is right, for whoever reads it.", **_META)
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to search by.", **_META)
-@option("--priority", type=WHOLE, metavar="N", help="1 to 10 (5).", **_META)
-@option("--confidence", type=NUMBER, metavar="X", help="0.0 to 1.0 (0.5).", **_META)
-@option("--ttl", metavar="TTL", help="session, 30d, 12h, or an ISO-8601 duration such as PT2H.", **_META)
-@option("--sensitivity", type=click.Choice(plain.SENSITIVITIES), help="secret: hidden in pretty output.", **_META)
+@option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5); higher ranks first.", **_META)
+@option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 0.5).", **_META)
+@option(
+    "--ttl",
+    metavar="TTL",
+    help="How long it is kept: session, 30d, 12h, or an ISO-8601 duration such as PT2H.",
+    **_META,
+)
+@option(
+    "--sensitivity",
+    type=click.Choice(_SENSITIVITIES),
+    help="secret: the value is hidden, except in get --value-only and --json.",
+    **_META,
+)
 @option("--allow-secret", is_flag=True, help="The same as --sensitivity secret.", **_META)
-@option("--source", type=click.Choice(plain.SOURCES), help="Where it comes from (user).", **_META)
+@option("--source", type=click.Choice(_SOURCES), help="Where it comes from (default: user).", **_META)
 @option("--added-by", metavar="NAME", help="Who adds it, such as agent:codex.", **_META)
-@option("--if-match-version", type=WHOLE, metavar="N", help="Only if this is its version (0: it is new).", **_META)
-@params.scope_options("In every repo. Without it, a hint applies to the repo you are in.")
+@option(
+    "--if-match-version",
+    type=WHOLE,
+    metavar="N",
+    help="Save only if the hint has this version; 0: only if it does not exist.",
+    **_META,
+)
+@params.scope_options("The hint applies in every repo (default: only in the repo you are in).")
 def set_hint(invocation: Invocation, component: str, key: str | None, value: str | None, **options: Any) -> int:
-    """The same component, key and scope replace the hint; another scope adds a variant."""
+    """A hint with the same component, key and scope is replaced; another scope adds a variant. Prints the version of
+    the hint, where it applies and how long it is kept."""
     if value is None:
         (component, name), value = plain.split_name(component), key
         key, value = (name, value) if name is not None else (key, None)
@@ -68,13 +99,13 @@ def set_hint(invocation: Invocation, component: str, key: str | None, value: str
     'eval "$(nudge get http-proxy build --value-only)"',
     "nudge get http-proxy directory --os windows",
 )
-@params.name_arguments
+@params.name_arguments("[KEY]")
 @option("--explain", is_flag=True, help="Show all fields of the hint and the parts of its score.")
-@option("--value-only", is_flag=True, help="Print the bare value and nothing else, for scripts.")
+@option("--value-only", is_flag=True, help="Print the value and nothing else, for scripts.")
 @params.context_options
 def get(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
-    """When no variant applies here, the error lists each one and the condition that excludes it. Without KEY, the hints
-    of the component are listed."""
+    """Prints the value, its score and the reasons. When no variant applies here, the error lists each variant and the
+    condition that excludes it. Without KEY, the hints of the component are listed."""
     component, key = plain.split_name(component, key)
     if key is None:
         return _list_component(invocation, component, **options)
@@ -102,11 +133,14 @@ def _list_component(
 
 
 @verb("bump", "nudge bump http-proxy build", "nudge bump http-proxy build --delta -1")
-@params.name_arguments
-@option("--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number takes back (1).")
+@params.name_arguments()
+@option(
+    "--delta", type=WHOLE, default=1, metavar="N", help="Uses to add; a negative number lowers the hint (default: 1)."
+)
 @params.context_options
 def bump(invocation: Invocation, component: str, key: str | None, **options: Any) -> int:
-    """The credit goes to the variant that `nudge get` returns here, or to the only one that there is."""
+    """Counts a use of the variant that `nudge get` returns here, or of the only one there is: often used hints rank
+    higher. Prints the new count."""
     component, key = plain.split_name(component, key)
     if key is None:
         raise Usage("missing KEY")
@@ -122,11 +156,11 @@ def bump(invocation: Invocation, component: str, key: str | None, **options: Any
     "nudge query --component http-proxy --tags build --limit 5",
     "nudge query --keys build,test --regex 'dock.*build'",
 )
-@click.argument("words", metavar="[TEXT]...", nargs=-1, help='Words in any order, "a phrase", or prefix*.')
+@click.argument("words", metavar="[TEXT]...", nargs=-1, help='Words in any order, "a phrase", or a prefix*.')
 @option("--component", metavar="NAME", help="Only in this component.", shell_complete=completion.components)
 @list_option("--keys", type=LIST, metavar="KEY,KEY", help="Only these keys.")
 @list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only hints with these tags.")
-@option("--regex", metavar="REGEX", help="RE2 expression to search for in names, values, reasons and tags.")
+@option("--regex", metavar="REGEX", help="RE2 regular expression to search for in names, values, reasons and tags.")
 @params.limit_option(limits.DEFAULT_QUERY_LIMIT, type=WHOLE)
 @params.context_options
 def query(
@@ -140,11 +174,12 @@ def query(
     env: tuple[tuple[str, str], ...],
     **where: str | None,
 ) -> int:
-    """Only hints that apply to the context are found; what matches elsewhere is named with the reason."""
+    """Prints the hints that match and apply here, the best first, with score and reasons. When there is none, prints
+    the hints that match elsewhere and why they do not apply here."""
     text = " ".join(words) if words else None
     if text is not None and regex is not None:
         raise Usage("TEXT and --regex exclude each other", "leave one out")
-    fields = params.given(component=component, keys=keys, tags=tags, limit=limit, text=text, regex=regex)
+    fields = params.drop_none(component=component, keys=keys, tags=tags, limit=limit, text=text, regex=regex)
     fields["context"] = plain.context_params(**where)
     result = invocation.client(env).call("nudge.query", fields)
     console = invocation.console
@@ -189,7 +224,8 @@ def hit_lines(pen: Pen, hits: list[dict[str, Any]]) -> Iterator[str]:
 )
 @params.context_options
 def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str], ...], **where: str | None) -> int:
-    """● marks what applies here, ○ what does not: components, or a component's hints with the reason."""
+    """Without COMPONENT, prints each component and the number of its hints; with it, the hints of the component.
+    ● marks what applies here, ○ what does not, with the reason."""
     console, client = invocation.console, invocation.client(env)
     if component is None:
         # With --json the answer is what a call without a context gets through every other interface.
@@ -215,7 +251,7 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
 
 
 def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:
-    """A component with all its hints, which may take several calls."""
+    """Return a component with all its hints, page by page."""
     result: dict[str, Any] = client.call("nudge.list_components", fields)
     while result.pop("more", False):
         page = client.call("nudge.list_components", {**fields, "offset": len(result["hints"])})
@@ -270,15 +306,16 @@ def _delete_component(invocation: Invocation, component: str, *, yes: bool) -> i
 @verb(
     "delete",
     "nudge delete http-proxy build",
-    "nudge delete http-proxy                   (all its hints; asks)",
+    "nudge delete http-proxy                   (all its hints, after confirmation)",
     "nudge delete http-proxy directory --scope-os windows",
     "nudge delete http-proxy build --global",
 )
-@params.name_arguments
-@params.scope_options("The variant for every repo.")
+@params.name_arguments("[KEY]")
+@params.scope_options("Only the variant for every repo.")
 @yes_option
 def delete(invocation: Invocation, component: str, key: str | None, yes: bool, **scope_options: Any) -> int:
-    """Without a scope, all variants are deleted; without KEY, all hints of the component, after a question."""
+    """Without scope options, all variants of the hint are deleted. Without KEY, all hints of the component are deleted,
+    after confirmation."""
     component, key = plain.split_name(component, key)
     if key is None:
         if plain.is_scope_given(scope_options):
@@ -294,3 +331,86 @@ def delete(invocation: Invocation, component: str, key: str | None, yes: bool, *
     name = pen.paint("bold", output.hint_name(component, key))
     invocation.console.result(result, [pen.done(f"deleted hint {name} ({what})")])
     return EXIT_OK
+
+
+# scan
+
+_OUTCOMES = (("added", "+", "green"), ("updated", "~", "yellow"), ("removed", "-", "red"), ("kept", "=", "dim"))
+
+
+@verb("scan", "nudge scan", "nudge scan --dry-run", "nudge scan ~/code/api")
+@click.argument(
+    "directory",
+    metavar="[DIR]",
+    default=".",
+    type=click.Path(file_okay=False),
+    help="Any directory of the repo (default: the current one).",
+)
+@option("--dry-run", is_flag=True, help="Show what would be set, and set nothing.")
+def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
+    """Reads Makefile, package.json, pyproject.toml and other manifests, and runs nothing. Prints what was added (+),
+    updated (~), removed (-) and kept (=): hints that a person or an agent set are not overwritten."""
+    folder = plain.absolute_path(directory)
+    if not os.path.isdir(folder):
+        raise Usage(f"{folder} is not a directory", "name one, or leave it out for the current one")
+    here = context.resolve(folder)
+    if here.repo is None:
+        raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
+    from pathlib import Path  # not above: it loads urllib, and the other verbs here need neither
+
+    from nudge import manifests
+
+    root = _work_tree(folder)
+    scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
+    fields: dict[str, Any] = {
+        "repo": here.repo,
+        "found": [_scan_entry(command, root) for command in scanned.commands],
+        "dry_run": dry_run,
+    }
+    if scanned.unread:  # an older server does not know the field
+        fields["unread"] = scanned.unread
+    result = invocation.client().call("nudge.scan", fields)
+    console = invocation.console
+    console.result(result, _scan_lines(console.pen, result, dry_run=dry_run))
+    refused = [f"{entry['component']}/{entry['key']}: {entry['reason']}" for entry in result.get("skipped", ())]
+    for problem in [*scanned.problems, *refused]:
+        console.note(f"skipped: {escape(problem)}")
+    return EXIT_OK
+
+
+def _work_tree(folder: str) -> str:
+    """Return the root of the git work tree that a directory is in; the directory itself when there is none."""
+    parent, above = folder, os.path.dirname(folder)
+    while not (os.path.isfile(f"{parent}/.git") or os.path.isfile(f"{parent}/.git/HEAD")):
+        if above == parent:
+            return folder
+        parent, above = above, os.path.dirname(above)
+    return parent
+
+
+def _scan_entry(command: Command, root: str) -> dict[str, Any]:
+    """Return a command as the server expects it. A command of a nested package says that it runs in the root: its hint
+    applies anywhere in the repo."""
+    from nudge.usecases import freshness
+
+    reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"
+    value = {"type": "command", "cmd": command.cmd}
+    files = freshness.digest_files(root, [command.file])
+    entry = {"component": command.component, "key": command.key, "value": value, "reason": reason, "files": files}
+    return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
+
+
+def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
+    rows = [(mark, style, entry) for outcome, mark, style in _OUTCOMES for entry in result[outcome]]
+    names = [output.hint_name(entry["component"], entry["key"]) for _, _, entry in rows]
+    width = output.widest(names)
+    for name, (mark, style, entry) in zip(names, rows, strict=True):
+        reason = escape(entry.get("reason") or "")
+        value = pen.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
+        yield f"{pen.paint(style, mark)} {output.pad(name, width)}  {value}  {pen.paint('dim', reason)}".rstrip()
+    counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"
+    if dry_run:
+        yield f"nothing was set (--dry-run); it would be: {summary}"
+    else:
+        yield pen.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))

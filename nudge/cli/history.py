@@ -1,4 +1,5 @@
-"""The verbs that read the history: search, recent, history, sessions, trace, timeline, show, inject."""
+"""The verbs that read the history: search, recent, history, sessions, trace, timeline, show; and what agents are told:
+inject, learned, told, stats."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ import click
 
 from nudge import context, limits, paths
 from nudge import switches as switch
-from nudge.cli import completion, notes, observations, output, params, plain
+from nudge.cli import completion, history_lines, note_lines, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, Usage
-from nudge.cli.params import ID, WHOLE, option
+from nudge.cli.params import COUNT, ID, WHOLE, option, project_options, project_params, resolve_project
 from nudge.cli.plain import Invocation
 from nudge.clock import iso
 from nudge.errors import NotFound, RemoteError
@@ -27,49 +28,33 @@ _type_option = option(
     "--type",
     "obs_type",
     metavar="TYPE",
-    help="Only this type, such as command_error, file_edit or git_commit.",
+    help="Only observations of this type, such as command_error, file_edit or git_commit.",
     shell_complete=completion.observation_types,
-)
-project_options = params.options(
-    option("--project", metavar="NAME", help="This project (the current one).", shell_complete=completion.projects),
-    option("--all-projects", is_flag=True, help="Every project."),
 )
 
 
 # Which project, which session
 
 
-def chosen_project(project: str | None, all_projects: bool) -> str | None:
-    """The project that is named, else the current one; None means all of them."""
-    if all_projects and project is not None:
-        raise Usage("--project and --all-projects exclude each other", "leave one out")
-    if all_projects or project is not None:
-        return None if all_projects else str(project).casefold()
-    return context.resolve().project
-
-
-def project_params(project: str | None) -> dict[str, Any]:
-    """A project, or all of them with the current one: a private project is shown only to callers that are in it."""
-    here = context.resolve().project if project is None else None
-    return {"project": project} | ({} if here is None else {"context": {"project": here}})
-
-
 def caller_params(project: str | None) -> dict[str, Any]:
-    """The same for what has an id: from elsewhere, a private project must be named too."""
+    """Return the parameters for rows that are found by id: no project is needed, unless it is private and not the
+    current one."""
     return {name: value for name, value in project_params(project).items() if value is not None}
 
 
 def _private_note() -> str | None:
-    """What a question about all projects leaves out."""
+    """Return a remark that names the private projects that a search of all projects leaves out; None when there are
+    none."""
     private = visible_here().hidden_from(context.resolve().project)
     return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
 
 
 def find_session(client: Client, word: str, project: str | None = None) -> str:
-    """Return the id of `last` (of this project, and not empty), of a whole id, or of a unique beginning."""
+    """Return the id of a session. `word` is `last` (the last one of this project that is not empty), an id, or a unique
+    beginning of one."""
     is_last = word == "last"
     which = {"nonempty": True, "limit": 1} if is_last else {"session": word, "limit": 20}
-    named = project_params(chosen_project(project, False) if is_last else project)
+    named = project_params(resolve_project(project, False) if is_last else project)
     sessions = client.call("nudge.sessions", {**named, **which})
     ids = [str(session["session_id"]) for session in sessions]
     if word in ids or (word and len(ids) == 1):
@@ -82,7 +67,7 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
 
 
 def _fetch(client: Client, ids: Sequence[int], project: str | None = None) -> list[dict[str, Any]]:
-    """Fetch whole observations, in the order of the ids."""
+    """Return whole observations, in the order of the ids."""
     portions = (ids[start : start + MAX_IDS] for start in range(0, len(ids), MAX_IDS))
     named = caller_params(project)
     return [
@@ -111,28 +96,38 @@ def _call_page(
     "nudge search deploy --project api --order-by blended",
     "nudge search 'auth error' --explain",
 )
-@click.argument("query", metavar="QUERY", help='Words, "phrases", prefix*, AND, OR, NOT.')
-@option("--project", metavar="NAME", help="Only in this project.", shell_complete=completion.projects)
+@click.argument("query", metavar="QUERY", help='Words, "a phrase", prefix*, AND, OR, NOT.')
+@option(
+    "--project",
+    metavar="NAME",
+    help="Only observations of this project (default: all projects).",
+    shell_complete=completion.projects,
+)
 @_type_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT)
-@option("--full", is_flag=True, help="Show each observation in full, not a preview.")
-@option("--ids", is_flag=True, help="Print the ids only, one per line.")
-@option("--explain", is_flag=True, help="Show the parts of each score, and the words that matched.")
-@option("--order-by", type=click.Choice(["relevance", "blended"]), help="The best match first, or blended with age.")
+@option("--full", is_flag=True, help="Print each observation in full, not one line of it.")
+@option("--ids", is_flag=True, help="Print only the ids, one per line.")
+@option("--explain", is_flag=True, help="Print the parts of each score, and the words that matched.")
+@option(
+    "--order-by",
+    type=click.Choice(["relevance", "blended"]),
+    help="Order by the match alone, or by match and age together (default: relevance).",
+)
 @params.window_options("what happened")
 def search(
     invocation: Invocation, query: str, project: str | None, full: bool, ids: bool, explain: bool, **filters: Any
 ) -> int:
-    """All projects are searched, unless one is named."""
+    """Prints one line for each observation: id, age, type and text. All projects are searched, unless --project names
+    one."""
     if ids and (full or invocation.as_json):
         raise Usage("--ids excludes --full and --json", "leave one out")
     if explain and (ids or full):
         raise Usage("--explain excludes --ids and --full", "leave one out")
     console, client = invocation.console, invocation.client()
-    fields = {"query": query, **project_params(project), **params.given(**filters)}
+    fields = {"query": query, **project_params(project), **params.drop_none(**filters)}
     if explain:
         result = client.call("nudge.search_explain", fields)
-        console.result(result, notes.explain_lines(console, result, in_history=True))
+        console.result(result, note_lines.explain_lines(console, result, in_history=True))
         console.note(f'nudge: {output.count(len(result["items"]), "result")} for "{escape(query)}"')
         return EXIT_OK
     rows, more = _call_page(client, "nudge.search", fields, limits.DEFAULT_SEARCH_LIMIT, limits.MAX_SEARCH_LIMIT)
@@ -142,9 +137,9 @@ def search(
         console.show(str(row["id"]) for row in rows)
     else:
         lines = (
-            (line for row in rows for line in observations.full_lines(console.pen, row))
+            (line for row in rows for line in history_lines.full_lines(console.pen, row))
             if full
-            else observations.table(console.pen, rows)
+            else history_lines.table(console.pen, rows)
         )
         console.result(rows, lines)
     suffix = f"; {more}" if more else ""
@@ -162,20 +157,21 @@ def search(
 @option(
     "--project",
     metavar="NAME",
-    help="Rank what happened in this project above the others (the current one).",
+    help="Rank observations of this project first (default: the current one).",
     shell_complete=completion.projects,
 )
-@option("--all-projects", is_flag=True, help="Rank every project alike.")
+@option("--all-projects", is_flag=True, help="Rank all projects alike.")
 @params.limit_option(limits.DEFAULT_RECENT_LIMIT)
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
-    """Edits rank above commands, those above everything else, new above old, and this project above the others."""
-    chosen = chosen_project(project, all_projects)
-    fields = {**project_params(chosen), **params.given(limit=limit)}
+    """Prints one line for each observation: id, age, type and text. Edits rank above commands, and commands above
+    everything else; new above old; this project above the others."""
+    chosen = resolve_project(project, all_projects)
+    fields = {**project_params(chosen), **params.drop_none(limit=limit)}
     rows, more = _call_page(
         invocation.client(), "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
     console = invocation.console
-    console.result(rows, observations.table(console.pen, rows, project=chosen, show_projects=True))
+    console.result(rows, history_lines.table(console.pen, rows, project=chosen, show_projects=True))
     if more:
         console.note(more)
     if not rows and not console.as_json:
@@ -183,13 +179,19 @@ def recent(invocation: Invocation, project: str | None, all_projects: bool, limi
     return EXIT_OK
 
 
-_RECENT_ROWS = 100  # recent observations in which files are looked for
+_RECENT_ROWS = 100  # recent observations in which `nudge history` looks for files
 _FILE_FIELDS = ("timestamp", "obs_type", "id", "session_id", "project")
 
 
 @verb("history", "nudge history", "nudge history src/auth.py", "nudge history src/auth.py --after 30d --limit 50")
-@click.argument("file", metavar="[FILE]", required=False, type=click.Path(), help="The file; without it, recent files.")
-@params.limit_option(10, "touches; of files (20)")
+@click.argument(
+    "file",
+    metavar="[FILE]",
+    required=False,
+    type=click.Path(),
+    help="The file; without it, list files that were touched recently.",
+)
+@option("--limit", type=COUNT, metavar="N", help="Maximum number of touches (default: 10), or of files (default: 20).")
 @project_options
 @params.window_options("touches")
 def history(
@@ -201,28 +203,29 @@ def history(
     before: int | None,
     after: int | None,
 ) -> int:
-    """Without a file, list the files that were touched recently."""
+    """Prints each session with its intent, and below it when and how it touched the file. Without FILE, prints the
+    files that were touched recently."""
     if file is not None:
-        window = params.given(before=before, after=after, limit=limit)
+        window = params.drop_none(before=before, after=after, limit=limit)
         return _file_history(invocation, file, {**caller_params(project), **window})
     console = invocation.console
-    chosen = chosen_project(project, all_projects)
+    chosen = resolve_project(project, all_projects)
     rows = invocation.client().call("nudge.recent_context", {**project_params(chosen), "limit": _RECENT_ROWS})
     # Recent context ranks other projects lower, but includes them.
     rows = [
         row
         for row in rows
-        if observations.is_of(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
+        if history_lines.is_of(row, chosen) and (after or 0) < row["timestamp"] < (before or float("inf"))
     ]
     touched = _recent_files(rows)[: max(limit or 20, 1)]
-    console.result(touched, observations.table(console.pen, touched, project=chosen, show_projects=True))
+    console.result(touched, history_lines.table(console.pen, touched, project=chosen, show_projects=True))
     if not touched and not console.as_json:
         console.note("no file was touched here yet; look in every project with --all-projects")
     return EXIT_OK
 
 
 def _recent_files(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each file once, the one touched last first. One change may touch several files."""
+    """Return each file once, the one touched last first. One observation may touch several files."""
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (-row["timestamp"], -row["id"])):
         names = (row.get("metadata") or {}).get("files") if str(row["obs_type"]).startswith("file_") else None
@@ -233,11 +236,11 @@ def _recent_files(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> int:
-    """A path has one history, whatever project the command runs in."""
+    """Print the history of a path, which is the same in whatever project the command runs."""
     fields = {"file_path": plain.absolute_path(file), **window}
     result = invocation.client().call("nudge.file_history", fields)
     console = invocation.console
-    console.result(result, observations.file_history_lines(console.pen, result))
+    console.result(result, history_lines.file_history_lines(console.pen, result))
     if not result["sessions"] and not console.as_json:
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
@@ -250,16 +253,22 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
 
 
 @verb("sessions", "nudge sessions", "nudge sessions --project api --limit 50")
-@option("--project", metavar="NAME", help="Only of this project.", shell_complete=completion.projects)
+@option(
+    "--project",
+    metavar="NAME",
+    help="Only sessions of this project (default: all projects).",
+    shell_complete=completion.projects,
+)
 @params.limit_option(limits.DEFAULT_SESSIONS_LIMIT)
 def sessions(invocation: Invocation, project: str | None, limit: int | None) -> int:
-    """Sessions of every project, unless one is named; the newest first."""
-    fields = {**project_params(project), **params.given(limit=limit)}
+    """Prints one line for each session, the newest first: id, start, duration, project, client, number of observations
+    and intent."""
+    fields = {**project_params(project), **params.drop_none(limit=limit)}
     rows, more = _call_page(
         invocation.client(), "nudge.sessions", fields, limits.DEFAULT_SESSIONS_LIMIT, limits.MAX_SESSIONS_LIMIT
     )
     console = invocation.console
-    console.result(rows, observations.session_lines(console.pen, rows))
+    console.result(rows, history_lines.session_lines(console.pen, rows))
     if more:
         console.note(more)
     if console.as_json:
@@ -277,20 +286,21 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
 @click.argument(
     "session",
     metavar="SESSION",
-    help="last (of this project), an id, or the beginning of one.",
+    help="last (the last one of this project), an id, or the beginning of an id.",
     shell_complete=completion.sessions,
 )
 @option("--project", metavar="NAME", help="Only sessions of this project.", shell_complete=completion.projects)
-@option("--full", is_flag=True, help="Include the whole text that the agent received at its start.")
+@option("--full", is_flag=True, help="Also print the whole text that the agent was told at its start.")
 @params.window_options("what happened")
 @params.limit_option(limits.DEFAULT_TRACE_LIMIT, "prompts and observations")
 def trace(invocation: Invocation, session: str, project: str | None, full: bool, **window: int | None) -> int:
+    """Prints what the agent was told at its start, then each prompt with the observations that followed it."""
     client, console = invocation.client(), invocation.console
-    fields = {"session_id": find_session(client, session, project), **params.given(**window)}
+    fields = {"session_id": find_session(client, session, project), **params.drop_none(**window)}
     result = client.call("nudge.session_trace", {**caller_params(project), **fields})
-    console.result(result, observations.trace_lines(console.pen, result, full=full))
+    console.result(result, history_lines.trace_lines(console.pen, result, full=full))
     if result.get("more"):
-        latest = observations.latest_in_trace(result)
+        latest = history_lines.latest_in_trace(result)
         console.note(f"there is more: nudge trace {escape(result['session_id'])} --after {iso(latest)}")
     return EXIT_OK
 
@@ -301,36 +311,39 @@ def trace(invocation: Invocation, session: str, project: str | None, full: bool,
 _private_option = option(
     "--project",
     metavar="NAME",
-    help="Of this project, if it is private and not this one.",
+    help="Project of the observation; needed for a private project that is not the current one.",
     shell_complete=completion.projects,
 )
 
 
 @verb("timeline", "nudge timeline 42", "nudge timeline 42 --before 20 --after 0")
-@click.argument("anchor", metavar="ID", type=ID, help="The observation in the middle.")
-@option("--before", type=WHOLE, metavar="N", help="Observations before it (5).")
-@option("--after", type=WHOLE, metavar="N", help="Observations after it (5).")
+@click.argument("anchor", metavar="ID", type=ID, help="The observation in the middle, such as 42 or #42.")
+@option("--before", type=WHOLE, metavar="N", help="Number of observations before it (default: 5).")
+@option("--after", type=WHOLE, metavar="N", help="Number of observations after it (default: 5).")
 @_private_option
 def timeline(invocation: Invocation, anchor: int, before: int | None, after: int | None, project: str | None) -> int:
-    """Only observations of the same session are shown."""
+    """Prints the observations of the same session before and after it; > marks the one that was asked for."""
     try:
-        fields = {"anchor": anchor, **caller_params(project), **params.given(before=before, after=after)}
+        fields = {"anchor": anchor, **caller_params(project), **params.drop_none(before=before, after=after)}
         result = invocation.client().call("nudge.timeline", fields)
     except RemoteError as error:
         if error.reason == NotFound.reason:
             raise NotFound(f"{error.message}; find one with: nudge search") from None
         raise
-    invocation.console.result(result, observations.timeline_lines(invocation.console.pen, result))
+    invocation.console.result(result, history_lines.timeline_lines(invocation.console.pen, result))
     return EXIT_OK
 
 
 @verb("show", "nudge show 42", "nudge show 42 43 --json", "nudge search stale --ids | xargs nudge show")
-@click.argument("ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Observations, by their number.")
+@click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Ids of observations, such as 42 or #42."
+)
 @_private_option
 def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> int:
+    """Prints the whole text of each observation, its session, project, file and other fields."""
     console = invocation.console
     rows = _fetch(invocation.client(), ids, project)
-    console.result(rows, (line for row in rows for line in observations.full_lines(console.pen, row)))
+    console.result(rows, (line for row in rows for line in history_lines.full_lines(console.pen, row)))
     row_ids = {row["id"] for row in rows}
     if missing := [f"#{number}" for number in dict.fromkeys(ids) if number not in row_ids]:
         console.note(f"not found: {', '.join(missing)}")
@@ -351,10 +364,10 @@ def show(invocation: Invocation, ids: tuple[int, ...], project: str | None) -> i
     "--source",
     type=click.Choice(["startup", "resume", "clear", "compact"]),
     default="startup",
-    help="How the session starts (startup).",
+    help="How the session starts (default: startup).",
 )
-@option("--explain", is_flag=True, help="Show the parts of the score of each line, and why it is there.")
-@option("--prompt", metavar="TEXT", help="What is known about this prompt, in place of what the start is told.")
+@option("--explain", is_flag=True, help="Also print the parts of the score of each line, and why it is there.")
+@option("--prompt", metavar="TEXT", help="Print what an agent is told about this prompt instead.")
 @params.context_options
 def inject(
     invocation: Invocation,
@@ -364,7 +377,7 @@ def inject(
     env: tuple[tuple[str, str], ...],
     **where: str | None,
 ) -> int:
-    """No session is named, so nothing is stored."""
+    """Prints the text as the agent gets it. Nothing is recorded as told."""
     console = invocation.console
     off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(where["cwd"]))
     if off is not None:
@@ -380,7 +393,7 @@ def inject(
         return EXIT_OK
     fields = {"source": source, "explain": explain, "context": plain.context_params(**where)}
     result = invocation.client(env).call("nudge.inject", fields)
-    console.result(result, observations.inject_lines(console, result))
+    console.result(result, history_lines.inject_lines(console, result))
     if not result["text"] and not console.as_json:
         console.note("there are no hints or observations for here yet, so an agent is told nothing")
     return EXIT_OK
@@ -393,8 +406,9 @@ def inject(
 @project_options
 @option("--forget", metavar="SUBJECT", help="Forget what was learned about this command, path or option.")
 def learned(invocation: Invocation, project: str | None, all_projects: bool, forget: str | None) -> int:
-    """What failed here because something is missing, and what worked in its place: agents that fail alike read it."""
-    console, chosen = invocation.console, chosen_project(project, all_projects)
+    """Prints each command, path or option that failed because something is missing, and what worked in its place. An
+    agent that fails in the same way is told."""
+    console, chosen = invocation.console, resolve_project(project, all_projects)
     if forget is not None:
         if chosen is None:
             raise Usage("--forget needs a project", "name one with --project")
@@ -402,7 +416,58 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
         console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
         return EXIT_OK
     result = invocation.client().call("nudge.learned", project_params(chosen))
-    console.result(result, observations.learned_lines(console.pen, result["facts"]))
+    console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
     if not result["facts"]:
         console.note("nothing was learned here yet: a command must fail and another work in its place")
+    return EXIT_OK
+
+
+# told, stats
+
+
+@verb("told", "nudge told", "nudge told --all-projects --limit 100", "nudge told --never m12", "nudge told --allow m12")
+@project_options
+@params.limit_option(limits.DEFAULT_TOLD_LISTED)
+@option("--never", metavar="LINE", help="Never tell this line again in this project; LINE is its number or name.")
+@option("--allow", metavar="LINE", help="Allow this line to be told again.")
+def list_told_lines(
+    invocation: Invocation,
+    project: str | None,
+    all_projects: bool,
+    limit: int | None,
+    never: str | None,
+    allow: str | None,
+) -> int:
+    """Prints each line that an agent was told, why, and whether the agent used it afterwards: ran its command, fetched
+    its id or opened its file."""
+    console = invocation.console
+    if (line := never or allow) is not None:
+        where = project_params(resolve_project(project, all_projects))
+        result = invocation.client().call("nudge.never_tell", {"line": line, "never": never is not None, **where})
+        done = "is never told again" if result["never"] else "may be told again"
+        console.result(result, [console.pen.done(f"{escape(result['line'])} {done}")])
+        return EXIT_OK
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit)}
+    result = invocation.client().call("nudge.told", fields)
+    console.result(result, history_lines.told_lines(console.pen, result["lines"]))
+    if not result["lines"] and not console.as_json:
+        console.note("no agent was told anything here yet")
+    if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
+        console.note("there may be older ones; show more with: nudge told --limit N")
+    if result["never"] and not console.as_json:
+        console.note(escape(f"never told: {', '.join(result['never'])}"))
+    return EXIT_OK
+
+
+@verb("stats", "nudge stats", "nudge stats --all-projects", "nudge stats --json")
+@project_options
+def stats(invocation: Invocation, project: str | None, all_projects: bool) -> int:
+    """Prints for each week the lines that were told and used, the known failures that were repeated, and the failures
+    that a line at the start spared. With NUDGE_TELL=shadow:20%, also compares sessions that were told with sessions
+    that were not."""
+    console = invocation.console
+    result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
+    console.result(result, history_lines.stats_lines(result))
+    if not result["weeks"] and not console.as_json:
+        console.note("no agent was told anything here yet")
     return EXIT_OK

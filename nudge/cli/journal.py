@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import click
 
 from nudge import limits
-from nudge.cli import completion, output, params, plain
+from nudge.cli import completion, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.history import chosen_project, project_options, project_params
-from nudge.cli.note_params import call, read_text
-from nudge.cli.notes import note_name
+from nudge.cli.note_lines import age_text, note_name
 from nudge.cli.output import EXIT_OK, Console, Pen
-from nudge.cli.params import NOTE_ID, NUMBER, UTC_TIME, option
+from nudge.cli.params import (
+    NOTE_ID,
+    NUMBER,
+    UTC_TIME,
+    option,
+    project_options,
+    project_params,
+    read_text,
+    resolve_project,
+)
 from nudge.cli.plain import Invocation
-from nudge.clock import ago
 from nudge.errors import NotFound
 from nudge.text import escape
 
@@ -30,20 +34,31 @@ _STRATEGIES = (
 )
 _STYLES = {"open": "yellow", "orphan": "cyan", "confirmed": "green", "falsified": "red", "abandoned": "dim"}
 _COUNTS = (*_OUTCOMES, "open")
-_CLOSE = 0.1  # between what was predicted and what came: well calibrated
+_CLOSE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
 _id_argument = click.argument(
-    "attempt_id", metavar="ID", type=NOTE_ID, help="The attempt, as m12 or 12.", shell_complete=completion.note_ids
+    "attempt_id", metavar="ID", type=NOTE_ID, help="The attempt, such as m12 or 12.", shell_complete=completion.note_ids
 )
-_since_option = option("--since", type=UTC_TIME, metavar="WHEN", help="Only started since: a date, an ISO time, or 7d.")
-_strategy_option = option("--strategy", type=click.Choice(_STRATEGIES), metavar="NAME", help="How you go about it.")
+_since_option = option(
+    "--since",
+    type=UTC_TIME,
+    metavar="WHEN",
+    help="Only attempts started since WHEN: a date, an ISO time, or 7d (seven days ago).",
+)
+_strategy_option = option(
+    "--strategy",
+    type=click.Choice(_STRATEGIES),
+    metavar="NAME",
+    help="How you proceed, such as read-the-error or root-cause-analysis.",
+)
 _confidence_option = option("--confidence", type=NUMBER, metavar="X", help="How sure you are, 0.0 to 1.0.")
-_session_option = option("--session", metavar="ID", help="The session that it belongs to (CLAUDE_CODE_SESSION_ID).")
-_parallel_option = option("--parallel", is_flag=True, help="Beside the attempt that this session has open.")
+_session_option = option("--session", metavar="ID", help="The session of the agent (default: CLAUDE_CODE_SESSION_ID).")
+_parallel_option = option("--parallel", is_flag=True, help="Allow it beside another open attempt of this session.")
 
 verb_group(
     "journal",
-    "An attempt is what an agent believed, did and expected, and what came of it. Alone, it lists the attempts here.",
+    "An attempt records what an agent believed, did and expected, and the outcome. Without a command, lists the "
+    "attempts in this project.",
     "nudge journal",
     "nudge journal show m12",
     'nudge journal resolve m12 --outcome falsified --lesson "the cache was never the problem"',
@@ -59,18 +74,18 @@ verb_group(
     "nudge journal list --domain debugging --since 30d --json",
 )
 @project_options
-@option("--outcome", type=click.Choice(("open", *_OUTCOMES)), help="Only with this outcome.")
-@option("--domain", type=click.Choice(_DOMAINS), help="Only of this domain.")
-@option("--session", "session_id", metavar="ID", help="Only of this session.")
+@option("--outcome", type=click.Choice(("open", *_OUTCOMES)), help="Only attempts with this outcome.")
+@option("--domain", type=click.Choice(_DOMAINS), help="Only attempts of this domain.")
+@option("--session", "session_id", metavar="ID", help="Only attempts of this session.")
 @_since_option
 @params.limit_option(limits.DEFAULT_ATTEMPTS_LISTED, "attempts")
 def list_attempts(
     invocation: Invocation, project: str | None, all_projects: bool, limit: int | None, **filters: Any
 ) -> int:
-    """The open ones first, then the latest. An orphan is open, and its session is gone: `nudge journal adopt` takes it
-    over."""
+    """Prints open attempts first, then the latest: id, status, age, domain and goal. An orphan is an open attempt whose
+    session has ended: `nudge journal adopt` takes it over."""
     console = invocation.console
-    fields = {**project_params(chosen_project(project, all_projects)), **params.given(limit=limit, **filters)}
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(limit=limit, **filters)}
     result = invocation.client().call("nudge.list_ghap_entries", fields)
     console.result(result, _table(console, result["entries"]))
     if not console.as_json:
@@ -84,8 +99,8 @@ def list_attempts(
 @verb("journal show", "nudge journal show m12", "nudge journal show m12 --json")
 @_id_argument
 def show(invocation: Invocation, attempt_id: int) -> int:
-    """What was believed, what changed on the way, the outcome and the lesson."""
-    result = call(invocation, "get", {"id": attempt_id})
+    """Prints what was believed, done and expected, each update, the outcome and the lesson."""
+    result = invocation.call("nudge.memory_get", {"id": attempt_id})
     if result["memory"]["kind"] != "attempt":
         raise NotFound(f"there is no attempt m{attempt_id}: that note is a {result['memory']['kind']}")
     console = invocation.console
@@ -106,19 +121,25 @@ def _observed_command(invocation: Invocation, metadata: Mapping[str, Any]) -> st
     'nudge journal start "make login fast" --hypothesis "the lookup has no index" --action "add one"'
     ' --prediction "make bench passes" --domain optimization --confidence 0.8',
 )
-@click.argument("goal", metavar="GOAL", help="What you want to reach.")
+@click.argument("goal", metavar="GOAL", help="What you want to achieve.")
 @option("--hypothesis", metavar="TEXT", required=True, help="What you believe.")
-@option("--action", metavar="TEXT", required=True, help="What you do about it.")
-@option("--prediction", metavar="TEXT", required=True, help="What you will see if you are right, such as a command.")
-@option("--domain", type=click.Choice(_DOMAINS), help="What kind of work it is (other).")
+@option("--action", metavar="TEXT", required=True, help="What you do to test it.")
+@option(
+    "--prediction",
+    metavar="TEXT",
+    required=True,
+    help="What you will see if you are right, such as a command that passes.",
+)
+@option("--domain", type=click.Choice(_DOMAINS), help="Kind of work (default: other).")
 @_strategy_option
 @_confidence_option
 @_session_option
 @_parallel_option
 def start(invocation: Invocation, goal: str, parallel: bool, session: str | None, **fields: Any) -> int:
-    """Say what you expect before you act on a guess. A session has one open attempt, unless they are parallel."""
-    given = params.given(goal=goal, session_id=session, parallel=parallel or None, **fields)
-    result = _call(invocation, "start_ghap", given)
+    """Run this before you act on a guess. A session has one open attempt at a time, unless --parallel is given. Prints
+    the id of the attempt."""
+    given = params.drop_none(goal=goal, session_id=session, parallel=parallel or None, **fields)
+    result = invocation.call("nudge.start_ghap", given)
     console, name = invocation.console, note_name(result["id"])
     done = console.pen.done(f"{console.pen.paint('bold', name)} is open")
     console.result(result, [done, f"  when you know: nudge journal resolve {name} --outcome {'|'.join(_OUTCOMES)}"])
@@ -133,13 +154,13 @@ def start(invocation: Invocation, goal: str, parallel: bool, session: str | None
 @_id_argument
 @option("--note", metavar="TEXT", help="What you found out.")
 @option("--hypothesis", metavar="TEXT", help="What you believe now.")
-@option("--action", metavar="TEXT", help="What you do about it now.")
+@option("--action", metavar="TEXT", help="What you do to test it now.")
 @option("--prediction", metavar="TEXT", help="What you expect to see now.")
 @_strategy_option
 @_confidence_option
 def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
-    """What was believed before is kept."""
-    result = _call(invocation, "update_ghap", {"id": attempt_id, **params.given(**fields)})
+    """Earlier values are kept as iterations, which `nudge journal show` prints."""
+    result = invocation.call("nudge.update_ghap", {"id": attempt_id, **params.drop_none(**fields)})
     console = invocation.console
     name = console.pen.paint("bold", note_name(result["id"]))
     console.result(result, [console.pen.done(f"{name} is in iteration {result['iteration_count']}")])
@@ -152,17 +173,18 @@ def update(invocation: Invocation, attempt_id: int, **fields: Any) -> int:
     'nudge journal resolve m12 --outcome abandoned --result "no longer needed"',
 )
 @_id_argument
-@option("--outcome", type=click.Choice(_OUTCOMES), required=True, help="What came of the prediction.")
+@option("--outcome", type=click.Choice(_OUTCOMES), required=True, help="Whether the prediction came true.")
 @option("--result", metavar="TEXT", help="What happened.")
 @option("--lesson", metavar="TEXT", help="What the next agent should know; it becomes a note. - reads it from stdin.")
 @option("--surprise", metavar="TEXT", help="What was unexpected.")
 @option("--root-cause", metavar="TEXT", help="Why the hypothesis was wrong.")
 def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str | None, **texts: Any) -> int:
-    """Any open attempt, whatever session it belongs to. An attempt is resolved once."""
+    """Takes any open attempt, whatever session it belongs to. An attempt is resolved only once. The lesson is stored as
+    a note, and told to agents that start in this project."""
     console = invocation.console
-    given = params.given(lesson=None if lesson is None else read_text(lesson), **texts)
+    given = params.drop_none(lesson=None if lesson is None else read_text(lesson), **texts)
     fields = {"id": attempt_id, "status": outcome, **given}
-    result = _call(invocation, "resolve_ghap", fields)
+    result = invocation.call("nudge.resolve_ghap", fields)
     name = console.pen.paint("bold", note_name(result["id"]))
     lines = [console.pen.done(f"{name} is {result['status']} ({result['confidence_tier']})")]
     if "lesson_id" in result:
@@ -176,11 +198,11 @@ def resolve(invocation: Invocation, attempt_id: int, outcome: str, lesson: str |
 @_session_option
 @_parallel_option
 def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel: bool) -> int:
-    """Only when the session that owns it has ended, or was not seen for 30 minutes. Of two that adopt one, the first
-    has it."""
+    """Works only when the session that owns the attempt has ended, or was not seen for 30 minutes. Prints the session
+    that owns it now."""
     console = invocation.console
-    fields = params.given(adopt=attempt_id, session_id=session, parallel=parallel or None)
-    result = _call(invocation, "get_orphaned_ghap", fields)
+    fields = params.drop_none(adopt=attempt_id, session_id=session, parallel=parallel or None)
+    result = invocation.call("nudge.get_orphaned_ghap", fields)
     name = console.pen.paint("bold", note_name(result["id"]))
     console.result(result, [console.pen.done(f"{name} belongs to session {escape(result['session_id'])}")])
     return EXIT_OK
@@ -190,20 +212,15 @@ def adopt(invocation: Invocation, attempt_id: int, session: str | None, parallel
 @project_options
 @_since_option
 def calibration(invocation: Invocation, project: str | None, all_projects: bool, since: str | None) -> int:
-    """By domain: how sure the agents said they were, on average, and the share of predictions that came true. Abandoned
-    and open attempts count in neither."""
+    """Prints for each domain the average confidence that agents stated, the share of predictions that came true, and
+    the number of attempts by outcome. Abandoned and open attempts count in neither average."""
     console = invocation.console
-    fields = {**project_params(chosen_project(project, all_projects)), **params.given(since=since)}
+    fields = {**project_params(resolve_project(project, all_projects)), **params.drop_none(since=since)}
     result = invocation.client().call("nudge.journal_calibration", fields)
     console.result(result, _calibration_lines(console.pen, result))
     if not result["domains"] and not console.as_json:
         console.note("no attempt is in the journal here; an agent starts one with start_ghap")
     return EXIT_OK
-
-
-def _call(invocation: Invocation, operation: str, fields: dict[str, Any]) -> Any:
-    """Call an operation with where the caller is: attempts belong to a repo."""
-    return invocation.client().call(f"nudge.{operation}", fields, context=plain.context_params())
 
 
 # Lines
@@ -216,7 +233,7 @@ def _table(console: Console, entries: Sequence[Mapping[str, Any]]) -> Iterator[s
         (
             note_name(entry["id"]),
             "orphan" if entry.get("is_orphan") else entry["status"],
-            _age(entry["updated_at"]),
+            age_text(entry["updated_at"]),
             entry.get("domain", "other"),
             *([escape(entry["namespace"])] if several else []),
             escape(" ".join(entry["goal"].split())),
@@ -244,7 +261,7 @@ def _full_lines(
     facts += [("lesson note", note_name(lesson)) for lesson in lessons]
     yield from (f"  {pen.paint('dim', f'{name}:')} {text}" for name, text in facts)
     for iteration in metadata.get("iterations", ()):
-        yield f"  {pen.paint('dim', _age(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
+        yield f"  {pen.paint('dim', age_text(iteration['at']) + ':')} {escape(_iteration_text(iteration))}"
 
 
 def _facts(
@@ -269,9 +286,9 @@ def _facts(
     yield "domain", escape(", ".join(str(metadata[part]) for part in ("domain", "strategy") if part in metadata))
     yield "namespace", escape(note["namespace"])
     yield "session", escape(str(metadata.get("session_id") or ""))
-    yield "started", f"{note['created_at']} ({_age(note['created_at'])})"
+    yield "started", f"{note['created_at']} ({age_text(note['created_at'])})"
     if ended := metadata.get("resolved_at"):
-        yield "resolved", f"{ended} ({_age(ended)})"
+        yield "resolved", f"{ended} ({age_text(ended)})"
 
 
 def _iteration_text(iteration: Mapping[str, Any]) -> str:
@@ -308,7 +325,3 @@ def _calibration_lines(pen: Pen, result: Mapping[str, Any]) -> Iterator[str]:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{round(100 * share)} %"
-
-
-def _age(text: str) -> str:
-    return ago(time.time() - datetime.fromisoformat(text).timestamp())

@@ -1,4 +1,4 @@
-"""The verbs that describe the program: man, help, version, completion's script."""
+"""The verbs that describe the program: man, help, version, and completion, which prints the script for a shell."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ Rows = list[tuple[str, str]]
 Page = list[tuple[str, str | Rows | list[str]]]  # a section's title, and text, terms with meanings, or literal lines
 
 
-_verb_argument = click.argument("words", metavar="[VERB]", nargs=-1, help="The verb; without it, nudge itself.")
+_verb_argument = click.argument(
+    "words", metavar="[COMMAND]", nargs=-1, help="The command, such as get or memory store; without it, nudge itself."
+)
 
 
 @verb("man", "nudge man", "nudge man get", "nudge man memory store", "nudge man | man -l -")
 @_verb_argument
 def man(invocation: Invocation, words: tuple[str, ...]) -> int:
-    """On a terminal the page is printed as text, into a pipe as a man page (roff)."""
+    """Prints text on a terminal, and a man page (roff) into a pipe."""
     title = f"nudge-{_find(words).name.replace(' ', '-')}" if words else "nudge"
     page = _verb_page(_find(words)) if words else _root_page()
     console = invocation.console
@@ -52,6 +54,7 @@ def man(invocation: Invocation, words: tuple[str, ...]) -> int:
 @verb("help", "nudge help", "nudge help get", "nudge help memory store")
 @_verb_argument
 def help_command(invocation: Invocation, words: tuple[str, ...]) -> int:
+    """The same as `nudge COMMAND --help`."""
     return app.main([*_find(words, invocation).name.split(), "--help"] if words else ["--help"])
 
 
@@ -69,7 +72,8 @@ def version(invocation: Invocation) -> int:
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]), help="bash, zsh or fish.")
 def completion_script(invocation: Invocation, shell: str) -> int:
-    """The shell then offers verbs, options, components, keys, notes, sessions, types and clients."""
+    """Load the script in your shell: Tab then completes commands, options, components, keys, notes, sessions, types and
+    clients."""
     text = completion.script(shell)
     invocation.console.result({"script": text}, [text.rstrip("\n")])
     return EXIT_OK

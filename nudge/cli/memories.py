@@ -1,40 +1,44 @@
-"""The verbs for single notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list,
-update, delete, promote, link, resolve, stats, namespaces."""
+"""The verbs for notes: remember, recall, explain, and `nudge memory` with store, recall, search, get, list, update,
+delete, promote, link, resolve, stats, namespaces and shell."""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
 
 from nudge import limits
-from nudge.cli import completion, hints, notes, output, params, plain
+from nudge.cli import app, completion, hints, note_lines, output, params, plain
 from nudge.cli.app import verb, verb_group
-from nudge.cli.note_params import (
+from nudge.cli.note_lines import note_name, title_of
+from nudge.cli.output import EXIT_BROKEN_PIPE, EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
+from nudge.cli.params import (
+    NOTE_ID,
     RELATIONS,
     TIERS,
-    call,
+    WHOLE,
     field_options,
     filter_options,
-    filters,
     id_argument,
-    named_namespace,
+    note_fields,
+    option,
     read_text,
+    resolve_namespace,
     words_argument,
 )
-from nudge.cli.output import EXIT_NOT_FOUND, EXIT_OK, EXIT_REFUSED, Console
-from nudge.cli.params import NOTE_ID, WHOLE, option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.text import escape
 from nudge.words import content_words
 
-_TITLE_CHARS = 100  # of a title that is made of the first sentence
+_TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
 _HINTS_RECALLED = 5
-_HINT_WORDS = 8  # each is a query of its own
+_HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
 
 
 # The short forms
@@ -46,18 +50,19 @@ _HINT_WORDS = 8  # each is a query of its own
     'nudge remember "Deploys need VPN this week" --tags deploy --tier mid',
     'git log -1 --format=%B | nudge remember - --title "Why the cache went" --kind change',
 )
-@click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The note; - reads it from stdin.")
-@option("--title", metavar="TITLE", help="Its title (the first sentence); the same title updates the note.")
+@click.argument("text", metavar="TEXT...", nargs=-1, required=True, help="The text of the note; - reads it from stdin.")
+@option("--title", metavar="TITLE", help="Title (default: the first sentence). A note with the same title is updated.")
 @field_options
 def remember(invocation: Invocation, text: tuple[str, ...], title: str | None, **fields: Any) -> int:
-    """A note is kept for the repo you are in, and for good unless --tier says otherwise. Credentials are refused."""
+    """The note belongs to the repo you are in, and is kept for good unless --tier is given. A text with a credential is
+    refused. Prints the id of the note, such as m12, and how long it is kept."""
     content = read_text(" ".join(text))
     fields["tier"] = fields["tier"] or TIERS[-1]
     return _store(invocation, title=title or first_sentence(content), content=content, **fields)
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence as a title, cut at a word when it is long."""
+    """Return the first sentence as a title, cut at a word when it is long."""
     sentence = " ".join(_SENTENCE_END.split(text.strip(), maxsplit=1)[0].split())
     if len(sentence) > _TITLE_CHARS:
         return f"{sentence[:_TITLE_CHARS].rpartition(' ')[0] or sentence[:_TITLE_CHARS]}..."
@@ -75,11 +80,11 @@ def first_sentence(text: str) -> str:
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
 def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit: int | None, **given: Any) -> int:
-    """A hint is a memory with an address, a note is one without: both are searched. Options filter notes only. Notes
-    that are found count as used, which extends their life."""
+    """Prints the hints and the notes that have any of the words, the best match first. Options filter notes only. A
+    note that is found counts as used: it is kept longer."""
     console, text = invocation.console, " ".join(words)
-    fields = {"context": text, **filters(**given), **params.given(limit=limit, touch=False if no_touch else None)}
-    result = call(invocation, "recall", fields)
+    fields = {"context": text, **note_fields(**given, limit=limit, touch=False if no_touch else None)}
+    result = invocation.call("nudge.memory_recall", fields)
     hits = recall_hints(invocation.client().call, text, plain.context_params(), _HINTS_RECALLED)
     console.result({**result, "hints": hits}, ())
     if console.as_json:
@@ -88,7 +93,7 @@ def recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, limit
         console.show([console.pen.paint("bold", "hints"), *hints.hit_lines(console.pen, hits)])
     if result["memories"]:
         heading = [console.pen.paint("bold", "notes")] if hits else []
-        console.show([*heading, *notes.table(console, result["memories"], contents=True)])
+        console.show([*heading, *note_lines.table(console, result["memories"], contents=True)])
     if not hits and not result["memories"]:
         console.note(
             "no note has one of these words, and no hint that applies here; keep a note with: nudge remember TEXT"
@@ -123,18 +128,19 @@ def recall_hints(
     metavar="WHAT...",
     nargs=-1,
     required=True,
-    help="Words to rank notes by, ids of notes (m12), names of hints (api/test), a command or path that failed.",
+    help="Words to search notes for, ids of notes (m12), names of hints (api/test), or a command or path that failed.",
     shell_complete=completion.note_ids,
 )
 @option("--project", metavar="NAME", help="Only notes of this namespace.", shell_complete=completion.namespaces)
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes that the words find")
-@option("--pack", is_flag=True, help="Also say in which sessions it was injected.")
+@option("--pack", is_flag=True, help="Also show in how many sessions agents were told it.")
 def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, limit: int | None, pack: bool) -> int:
-    """The parts of a score add up to it. A hint that does not apply here is shown with what stands in the way."""
-    fields = {**_asked(what), **params.given(project=named_namespace(project), limit=limit)}
-    result = call(invocation, "explain", {**fields, "include_pack_context": pack})
+    """Prints each note or hint with its score and the parts that add up to it. A hint that does not apply here is shown
+    with the condition that excludes it."""
+    fields = {**_explain_fields(what), **params.drop_none(project=resolve_namespace(project), limit=limit)}
+    result = invocation.call("nudge.memory_explain", {**fields, "include_pack_context": pack})
     console = invocation.console
-    console.result(result, notes.explain_lines(console, result))
+    console.result(result, note_lines.explain_lines(console, result))
     if not console.as_json:
         for error in result["errors"]:
             console.note(f"nudge explain: {escape(error['message'])}")
@@ -143,22 +149,24 @@ def explain(invocation: Invocation, what: tuple[str, ...], project: str | None, 
     return EXIT_OK if result["items"] else EXIT_NOT_FOUND
 
 
-def _asked(what: tuple[str, ...]) -> dict[str, Any]:
-    """Ids, names of hints, and words to search for. A number among words is a word: `nudge explain python 3`."""
+def _explain_fields(what: tuple[str, ...]) -> dict[str, Any]:
+    """Sort the words into ids, names of hints and words to search for. A number among words is a word: `nudge explain
+    python 3`."""
     names = [word for word in what if re.fullmatch(r"[^\s/]+(/[^\s/]+)+", word)]
     ids = [word for word in what if re.fullmatch(r"m[1-9]\d*", word)]
     rest = [word for word in what if word not in names and word not in ids]
     if rest and all(re.fullmatch(r"[1-9]\d*", word) for word in rest):
         ids, rest = [word for word in what if word in ids or word in rest], []
     query = " ".join(rest) or None
-    return params.given(query=query, ids=[params.parse_note_id(word) for word in ids] or None, names=names or None)
+    return params.drop_none(query=query, ids=[params.parse_note_id(word) for word in ids] or None, names=names or None)
 
 
 # nudge memory
 
 verb_group(
     "memory",
-    "A note is a titled text with kind, tier, tags and links. `nudge remember` and `nudge recall` are the short forms.",
+    "A note is a text with a title, a kind, tags and links; its tier says how long it is kept. `nudge remember` and "
+    "`nudge recall` are the short forms of store and recall.",
     'nudge memory store -T "Database" -c "SQLite: one writer is enough" --kind decision',
     "nudge memory recall which database",
     "nudge memory list --tier long --limit 20",
@@ -171,19 +179,25 @@ verb_group(
     'nudge memory store -T "Release" -c - --tags release,howto < RELEASING.md',
     'nudge memory store -T "Freeze" -c "No merges to main" --ttl-secs 86400 --priority 9',
 )
-@option("-T", "--title", required=True, metavar="TITLE", help="The title: the same one in its namespace updates it.")
+@option(
+    "-T",
+    "--title",
+    required=True,
+    metavar="TITLE",
+    help="Title. A note with the same title in its namespace is updated.",
+)
 @option("-c", "--content", required=True, metavar="TEXT", help="The text; - reads it from stdin.")
 @field_options
-@option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, in place of those of its tier.")
+@option("--ttl-secs", type=WHOLE, metavar="N", help="Seconds until it expires, instead of the time of its tier.")
 def store(invocation: Invocation, content: str, **fields: Any) -> int:
-    """An update never lowers the tier or the priority. Credentials are refused."""
+    """An update never lowers the tier or the priority. A text with a credential is refused. Prints the id of the note,
+    its namespace and how long it is kept."""
     return _store(invocation, content=read_text(content), **fields)
 
 
-def _store(invocation: Invocation, namespace: str | None = None, **fields: Any) -> int:
-    given = params.given(namespace=named_namespace(namespace), **fields)
-    result = call(invocation, "store", given)
-    invocation.console.result(result, notes.stored_lines(invocation.console, result))
+def _store(invocation: Invocation, **fields: Any) -> int:
+    result = invocation.call("nudge.memory_store", note_fields(**fields))
+    invocation.console.result(result, note_lines.stored_lines(invocation.console, result))
     return EXIT_OK
 
 
@@ -191,12 +205,13 @@ def _store(invocation: Invocation, namespace: str | None = None, **fields: Any) 
 @words_argument
 @filter_options
 @params.limit_option(limits.DEFAULT_RECALL_LIMIT, "notes")
-@option("--budget-tokens", type=WHOLE, metavar="N", help="As many notes as fit into so many tokens.")
+@option("--budget-tokens", type=WHOLE, metavar="N", help="Return only as many notes as fit into N tokens.")
 @option("--no-touch", is_flag=True, help="Do not count the notes as used.")
 def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool, **given: Any) -> int:
-    """A note that is found counts as used, which extends its life: after 5 times it is kept for good."""
-    fields = {"context": " ".join(words), **filters(**given), **params.given(touch=False if no_touch else None)}
-    result = call(invocation, "recall", fields)
+    """Prints the notes, the best match first, each with its score and text. A note that is found counts as used and is
+    kept longer: after 5 times it is kept for good."""
+    fields = {"context": " ".join(words), **note_fields(**given, touch=False if no_touch else None)}
+    result = invocation.call("nudge.memory_recall", fields)
     _show_list(invocation.console, result, result["memories"], contents=True)
     return EXIT_OK
 
@@ -206,8 +221,8 @@ def memory_recall(invocation: Invocation, words: tuple[str, ...], no_touch: bool
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
 def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
-    """Nothing that is found counts as used."""
-    result = call(invocation, "search", {"query": " ".join(words), **filters(**given)})
+    """Prints the notes, the best match first, each with its score and text. Does not count as a use."""
+    result = invocation.call("nudge.memory_search", {"query": " ".join(words), **note_fields(**given)})
     _show_list(invocation.console, result, result["results"], contents=True)
     return EXIT_OK
 
@@ -215,9 +230,10 @@ def search(invocation: Invocation, words: tuple[str, ...], **given: Any) -> int:
 @verb("memory list", "nudge memory list", "nudge memory list --namespace . --tier long --offset 50")
 @filter_options
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
-@option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
+@option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
 def list_notes(invocation: Invocation, **given: Any) -> int:
-    result = call(invocation, "list", filters(**given))
+    """Prints one line for each note: id, priority, tier, kind, age and title."""
+    result = invocation.call("nudge.memory_list", note_fields(**given))
     offset, rows = given.get("offset") or 0, result["memories"]
     _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}")
     return EXIT_OK
@@ -226,12 +242,12 @@ def list_notes(invocation: Invocation, **given: Any) -> int:
 def _show_list(
     console: Console,
     result: dict[str, Any],
-    rows: list[notes.Note],
+    rows: list[note_lines.Note],
     *,
     contents: bool = False,
     more: str = "not all of them fit into one answer: narrow it down",
 ) -> None:
-    console.result(result, notes.table(console, rows, contents=contents))
+    console.result(result, note_lines.table(console, rows, contents=contents))
     if console.as_json:
         return
     if result.get("more"):
@@ -245,12 +261,13 @@ def _show_list(
 @option(
     "--namespace",
     metavar="NAME",
-    help="Its namespace, which shows a private note elsewhere too.",
+    help="Namespace of the note; needed for a private note of another project.",
     shell_complete=completion.namespaces,
 )
 def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
-    result = call(invocation, "get", {"id": note_id, **params.given(namespace=named_namespace(namespace))})
-    invocation.console.result(result, notes.full_lines(invocation.console, result["memory"], result["links"]))
+    """Prints the text, all fields and the links to other notes."""
+    result = invocation.call("nudge.memory_get", {"id": note_id, **note_fields(namespace)})
+    invocation.console.result(result, note_lines.full_lines(invocation.console, result["memory"], result["links"]))
     return EXIT_OK
 
 
@@ -260,17 +277,17 @@ def get(invocation: Invocation, note_id: int, namespace: str | None) -> int:
     "nudge memory update m12 --priority 8 --tags database,sqlite --expires-at 30d",
 )
 @id_argument
-@option("-T", "--title", metavar="TITLE", help="Another title.")
-@option("-c", "--content", metavar="TEXT", help="Another text; - reads it from stdin.")
+@option("-T", "--title", metavar="TITLE", help="New title.")
+@option("-c", "--content", metavar="TEXT", help="New text; - reads it from stdin.")
 @field_options
-def update(invocation: Invocation, note_id: int, content: str | None, namespace: str | None, **fields: Any) -> int:
-    """What is not given stays as it is."""
+def update(invocation: Invocation, note_id: int, content: str | None, **fields: Any) -> int:
+    """Only the fields that are given change. Prints the whole note."""
     text = None if content is None else read_text(content)
-    changes = params.given(content=text, namespace=named_namespace(namespace), **fields)
-    result = call(invocation, "update", {"id": note_id, **changes})
-    console, name = invocation.console, notes.note_name(note_id)
+    changes = note_fields(content=text, **fields)
+    result = invocation.call("nudge.memory_update", {"id": note_id, **changes})
+    console, name = invocation.console, note_name(note_id)
     lines = [console.pen.done(f"updated {', '.join(sorted(changes))} of {name}")]
-    console.result(result, [*lines, *notes.full_lines(console, result["memory"])])
+    console.result(result, [*lines, *note_lines.full_lines(console, result["memory"])])
     return EXIT_OK
 
 
@@ -278,14 +295,14 @@ def update(invocation: Invocation, note_id: int, content: str | None, namespace:
 @id_argument
 @yes_option
 def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
-    """It is not in the archive afterwards. `nudge memory forget` moves notes to the archive instead."""
+    """Asks for confirmation. The note cannot be restored: `nudge memory forget` moves notes to the archive instead."""
     console = invocation.console
-    note = call(invocation, "get", {"id": note_id})["memory"]
-    name = f"{notes.note_name(note_id)} {notes.title_of(note)}"
+    note = invocation.call("nudge.memory_get", {"id": note_id})["memory"]
+    name = f"{note_name(note_id)} {title_of(note)}"
     if not ask(f"delete {name} permanently?", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
-    result = call(invocation, "delete", {"id": note_id})
+    result = invocation.call("nudge.memory_delete", {"id": note_id})
     console.result(result, [console.pen.done(f"deleted {name}")])
     return EXIT_OK
 
@@ -293,9 +310,9 @@ def delete(invocation: Invocation, note_id: int, yes: bool) -> int:
 @verb("memory promote", "nudge memory promote m12")
 @id_argument
 def promote(invocation: Invocation, note_id: int) -> int:
-    """Its tier becomes long, and it no longer expires."""
-    console, result = invocation.console, call(invocation, "promote", {"id": note_id})
-    console.result(result, [console.pen.done(f"{notes.note_name(note_id)} is kept for good")])
+    """The tier of the note becomes long, and it no longer expires."""
+    console, result = invocation.console, invocation.call("nudge.memory_promote", {"id": note_id})
+    console.result(result, [console.pen.done(f"{note_name(note_id)} is kept for good")])
     return EXIT_OK
 
 
@@ -304,15 +321,16 @@ def _note_argument(name: str, metavar: str, help: str) -> Callable[[params.F], p
 
 
 @verb("memory link", "nudge memory link m12 m7 --relation supersedes", "nudge memory link m12 m13")
-@_note_argument("source", "SOURCE", "The note that the link starts from, as m12.")
-@_note_argument("target", "TARGET", "The note that it leads to.")
-@option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (related_to).")
+@_note_argument("source", "SOURCE", "The note that the link starts from, such as m12.")
+@_note_argument("target", "TARGET", "The note that the link leads to.")
+@option("--relation", type=click.Choice(RELATIONS), help="What SOURCE is to TARGET (default: related_to).")
 def link(invocation: Invocation, source: int, target: int, relation: str | None) -> int:
-    fields = {"source_id": source, "target_id": target, **params.given(relation=relation)}
-    console, result = invocation.console, call(invocation, "link", fields)
+    """`nudge memory get` prints the links of a note."""
+    fields = {"source_id": source, "target_id": target, **params.drop_none(relation=relation)}
+    console, result = invocation.console, invocation.call("nudge.memory_link", fields)
     word = (relation or RELATIONS[0]).replace("_", " ")
     suffix = "" if result["new"] else " (it already was)"
-    line = f"{notes.note_name(source)} {word} {notes.note_name(target)}{suffix}"
+    line = f"{note_name(source)} {word} {note_name(target)}{suffix}"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 
@@ -321,26 +339,95 @@ def link(invocation: Invocation, source: int, target: int, relation: str | None)
 @_note_argument("winner", "RIGHT", "The note that is right.")
 @_note_argument("loser", "WRONG", "The note that it supersedes.")
 def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> int:
-    """The note that is wrong falls to priority 1 and confidence 0.1; the other one is linked to it."""
-    console, result = invocation.console, call(invocation, "resolve", {"winner_id": winner, "loser_id": loser})
-    line = f"{notes.note_name(winner)} supersedes {notes.note_name(loser)}, which is now of priority 1, confidence 0.1"
+    """WRONG is lowered to priority 1 and confidence 0.1, and a link says that RIGHT supersedes it."""
+    result = invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser})
+    console = invocation.console
+    line = f"{note_name(winner)} supersedes {note_name(loser)}, which is now of priority 1, confidence 0.1"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 
 
 @verb("memory stats", "nudge memory stats", "nudge memory stats --json")
 def stats(invocation: Invocation) -> int:
-    result = call(invocation, "stats", {})
-    invocation.console.result(result, notes.stats_lines(invocation.console, result))
+    """Also prints how many notes expire within a day, the number of links and archived notes, and the size of the
+    database."""
+    result = invocation.call("nudge.memory_stats", {})
+    invocation.console.result(result, note_lines.stats_lines(invocation.console, result))
     return EXIT_OK
 
 
 @verb("memory namespaces", "nudge memory namespaces")
 def namespaces(invocation: Invocation) -> int:
-    """A namespace is a repo by its full name, or any name that a note was stored with."""
-    console, result = invocation.console, call(invocation, "namespaces", {})
+    """A namespace is the full name of a repo, or any name that a note was stored with."""
+    console, result = invocation.console, invocation.call("nudge.memory_namespaces", {})
     rows = [(escape(row["namespace"]), output.count(row["count"], "note")) for row in result["namespaces"]]
     console.result(result, ("  ".join(row) for row in output.align(rows)))
     if not rows and not console.as_json:
         console.note("there are no notes yet; keep one with: nudge remember TEXT")
     return EXIT_OK
+
+
+# memory shell
+
+_PROMPT = "memory> "
+_HELP = (
+    ("recall WORDS", "find notes with any of the words"),
+    ("search WORDS", "find notes with all of the words"),
+    ("list [NAMESPACE]", "list notes"),
+    ("get ID", "show a note in full"),
+    ("stats", "count notes"),
+    ("namespaces", "list namespaces"),
+    ("delete ID", "delete a note permanently"),
+    ("help", "show this"),
+    ("quit", "leave; so does Ctrl-D"),
+)
+_VERBS = ("recall", "search", "list", "get", "stats", "namespaces", "delete")
+
+
+@verb("memory shell", "nudge memory shell", "printf 'recall sqlite\\nstats\\n' | nudge memory shell")
+def shell(invocation: Invocation) -> int:
+    """Each line is a command: recall, search, list, get, stats, namespaces, delete, help or quit. They take the options
+    of `nudge memory COMMAND`. Reads lines from stdin when it is not a terminal."""
+    before = ["--json"] if invocation.as_json else []
+    before += ["--port", str(invocation.port)] if invocation.port is not None else []
+    for line in _read_lines():
+        command, *rest = line.split()
+        if command in ("quit", "exit"):
+            break
+        if command == "help":
+            width = max(len(name) for name, _ in _HELP)
+            invocation.console.show(f"{name.ljust(width)}  {meaning}" for name, meaning in _HELP)
+        elif command not in _VERBS:
+            invocation.console.note(f"unknown command {command!a}; try: help")
+        elif app.main([*before, "memory", command, *_verb_arguments(command, rest)]) == EXIT_BROKEN_PIPE:
+            return EXIT_BROKEN_PIPE
+    return EXIT_OK
+
+
+def _verb_arguments(command: str, rest: list[str]) -> list[str]:
+    """Return the arguments of the verb: `list NAMESPACE` is the one command that differs from it."""
+    if command == "list" and rest and not rest[0].startswith("-"):
+        return ["--namespace", *rest]
+    return rest
+
+
+def _read_lines() -> Iterator[str]:
+    """Yield the lines of stdin that are not empty; at a terminal with a prompt, line editing and history."""
+    if sys.stdin is None or sys.stdin.closed:
+        return
+    if not sys.stdin.isatty():
+        yield from (line for line in sys.stdin if line.strip())
+        return
+    with contextlib.suppress(ImportError):  # not in every build of Python; `input` uses it when it is loaded
+        import readline  # noqa: F401
+    while True:
+        try:
+            line = input(_PROMPT)
+        except KeyboardInterrupt:
+            print()
+            continue
+        except EOFError:
+            print()
+            return
+        if line.strip():
+            yield line

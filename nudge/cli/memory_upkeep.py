@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from nudge import limits
-from nudge.cli import completion, notes, output, params
+from nudge.cli import completion, note_lines, output, params
 from nudge.cli.app import verb, verb_group
-from nudge.cli.note_params import TIERS, call, filter_options, filters, namespace_option, read_text
-from nudge.cli.output import EXIT_OK, EXIT_REFUSED
-from nudge.cli.params import DAYS, NOTE_ID, NOTE_IDS, WHOLE, option
+from nudge.cli.note_lines import Note, age_text, note_name, tier_text, title_of
+from nudge.cli.output import EXIT_OK, EXIT_REFUSED, Console
+from nudge.cli.params import (
+    DAYS,
+    NOTE_ID,
+    NOTE_IDS,
+    TIERS,
+    WHOLE,
+    dry_run_option,
+    filter_options,
+    namespace_option,
+    note_fields,
+    option,
+    read_text,
+)
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.text import escape, format_size
-
-_dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
 
 
 @verb(
@@ -24,31 +35,43 @@ _dry_run_option = option("--dry-run", is_flag=True, help="Show what would be don
     "nudge memory forget --namespace my-app --pattern 'old stuff' --tier short",
     "nudge memory forget --tags scratch --until 30d --dry-run",
 )
-@option("--pattern", metavar="WORDS", help="Only with all of these words.")
+@option("--pattern", metavar="WORDS", help="Only notes with all of these words.")
 @filter_options
-@_dry_run_option
+@dry_run_option
 @yes_option
 def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> int:
-    """A note goes that fits every filter; at least one is needed. What goes is shown first, and can be restored."""
-    console, fields = invocation.console, filters(**given)
-    preview = call(invocation, "forget", {**fields, "dry_run": True})
+    """Moves the notes that match all filters; at least one filter is needed. Prints the notes and asks for confirmation
+    first. `nudge memory archive restore` brings a note back."""
+    console, fields = invocation.console, note_fields(**given)
+    preview = invocation.call("nudge.memory_forget", {**fields, "dry_run": True})
     count = output.count(preview["deleted"], "note")
     if dry_run:
-        console.result(preview, notes.forget_lines(console, preview))
+        console.result(preview, _forget_lines(console, preview))
         console.note(f"nothing was changed (--dry-run): {count} would go to the archive")
         return EXIT_OK
     if preview["deleted"] and not yes and not console.as_json:
-        console.show(notes.forget_lines(console, preview))
+        console.show(_forget_lines(console, preview))
     if preview["deleted"] and not ask(f"move {count} to the archive?", yes=yes):
         console.note("nothing was changed")
         return EXIT_REFUSED
-    result = call(invocation, "forget", fields)
+    result = invocation.call("nudge.memory_forget", fields)
     moved = output.count(result["deleted"], "note")
     console.result(result, [console.pen.done(f"moved {moved} to the archive")] if result["deleted"] else [])
     if not console.as_json:
         undo = "bring one back with: nudge memory archive restore ID"
         console.note(undo if result["deleted"] else "no note matches; list all with: nudge memory list")
     return EXIT_OK
+
+
+def _forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
+    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
+    pen, named = console.pen, result["memories"]
+    rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
+    for name, tier, title in output.align(rows):
+        line = f"{pen.paint('bold', name)}  {tier_text(pen, tier.rstrip(), len(tier))}"
+        yield f"{line}  {pen.clip(title, len(name) + len(tier) + 4)}"
+    if (more := result["deleted"] - len(named)) > 0:
+        yield f"and {more:,} more"
 
 
 @verb(
@@ -62,13 +85,18 @@ def forget(invocation: Invocation, dry_run: bool, yes: bool, **given: Any) -> in
     nargs=-1,
     required=True,
     type=NOTE_IDS,
-    help="2 to 100 notes, as m1 m2 or m1,m2.",
+    help="2 to 100 notes, such as m1 m2 or m1,m2.",
     shell_complete=completion.note_ids,
 )
-@option("-T", "--title", required=True, metavar="TITLE", help="Title of the note that stands for them.")
-@option("-s", "--summary", required=True, metavar="TEXT", help="Its text; - reads it from stdin.")
-@option("--namespace", metavar="NAME", help="Its namespace (that of the first).", shell_complete=completion.namespaces)
-@option("--tier", type=click.Choice(TIERS), help="Its tier (long).")
+@option("-T", "--title", required=True, metavar="TITLE", help="Title of the new note.")
+@option("-s", "--summary", required=True, metavar="TEXT", help="Text of the new note; - reads it from stdin.")
+@option(
+    "--namespace",
+    metavar="NAME",
+    help="Namespace of the new note (default: that of the first ID).",
+    shell_complete=completion.namespaces,
+)
+@option("--tier", type=click.Choice(TIERS), help="Tier of the new note (default: long).")
 def consolidate(
     invocation: Invocation,
     ids: tuple[list[int], ...],
@@ -77,11 +105,12 @@ def consolidate(
     namespace: str | None,
     tier: str | None,
 ) -> int:
-    """It gets their tags, links and highest priority; they go to the archive."""
+    """The new note gets the tags, the links and the highest priority of the others, which go to the archive. Prints the
+    id of the new note."""
     numbers = [number for part in ids for number in part]
-    fields = {"ids": numbers, "title": title, "summary": read_text(summary), **filters(namespace, tier=tier)}
-    result = call(invocation, "consolidate", fields)
-    console, name = invocation.console, notes.note_name(result["id"])
+    fields = {"ids": numbers, "title": title, "summary": read_text(summary), **note_fields(namespace, tier=tier)}
+    result = invocation.call("nudge.memory_consolidate", fields)
+    console, name = invocation.console, note_name(result["id"])
     console.result(result, [console.pen.done(f"{name} stands for {output.count(result['consolidated'], 'note')}")])
     return EXIT_OK
 
@@ -93,19 +122,19 @@ def consolidate(
 )
 @namespace_option
 @option("--short-only", is_flag=True, help="Only notes of the tier short.")
-@option("--min-count", type=WHOLE, metavar="N", help="Notes that make a group (3).")
-@_dry_run_option
+@option("--min-count", type=WHOLE, metavar="N", help="Smallest number of notes in a group (default: 3).")
+@dry_run_option
 def auto_consolidate(
     invocation: Invocation, namespace: str | None, short_only: bool, min_count: int | None, dry_run: bool
 ) -> int:
-    """A group is the notes of a namespace with the same first tag. They go to the archive; a long-term note has all
-    their texts."""
-    fields = {"short_only": short_only, "dry_run": dry_run, **filters(namespace, min_count=min_count)}
-    result = call(invocation, "auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    """A group is the notes of one namespace with the same first tag. A new note of the tier long gets all their texts,
+    and they go to the archive. Prints one line for each group."""
+    fields = {"short_only": short_only, "dry_run": dry_run, **note_fields(namespace, min_count=min_count)}
+    result = invocation.call("nudge.memory_auto_consolidate", fields, timeout=limits.LONG_CALL_TIMEOUT)
     console = invocation.console
     rows = [
         (
-            notes.note_name(group["id"]) if "id" in group else "would be one:",
+            note_name(group["id"]) if "id" in group else "would be one:",
             output.count(group["count"], "note"),
             escape(f"{group['tag']} in {group['namespace']}"),
         )
@@ -123,8 +152,9 @@ def auto_consolidate(
 
 @verb("memory gc", "nudge memory gc")
 def gc(invocation: Invocation) -> int:
-    """The server does the same by itself from time to time. Notes whose time is over are not found in any case."""
-    console, result = invocation.console, call(invocation, "gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
+    """The server also does this by itself from time to time. Expired notes are never found, even before they are moved.
+    Prints how many were moved."""
+    console, result = invocation.console, invocation.call("nudge.memory_gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
     expired = output.count(result["expired_deleted"], "expired note")
     console.result(result, [console.pen.done(f"removed {expired}")])
     return EXIT_OK
@@ -144,11 +174,12 @@ verb_group(
 @verb("memory archive list", "nudge memory archive list", "nudge memory archive list --namespace . --limit 50")
 @namespace_option
 @params.limit_option(limits.DEFAULT_SEARCH_LIMIT, "notes")
-@option("--offset", type=WHOLE, metavar="N", help="Leave out the first N.")
+@option("--offset", type=WHOLE, metavar="N", help="Skip the first N notes.")
 def archive_list(invocation: Invocation, **given: Any) -> int:
-    console, result = invocation.console, call(invocation, "archive_list", filters(**given))
+    """Prints one line for each note: id, why and when it was archived, and its title."""
+    console, result = invocation.console, invocation.call("nudge.memory_archive_list", note_fields(**given))
     rows = result["memories"]
-    console.result(result, notes.archive_lines(console, rows))
+    console.result(result, _archive_lines(console, rows))
     if not console.as_json:
         if result.get("more"):
             console.note(f"there are more: --offset {(given['offset'] or 0) + len(rows)}")
@@ -157,40 +188,60 @@ def archive_list(invocation: Invocation, **given: Any) -> int:
     return EXIT_OK
 
 
+def _archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
+    rows = [
+        (
+            note_name(note["id"]),
+            escape(note["archive_reason"]),
+            age_text(note["archived_at"]),
+            title_of(note),
+        )
+        for note in notes
+    ]
+    for name, *cells, title in output.align(rows):
+        taken = len(name) + sum(map(len, cells)) + 6
+        yield "  ".join([console.pen.paint("bold", name), *cells, console.pen.clip(title, taken)])
+
+
 @verb("memory archive restore", "nudge memory archive restore m12")
 @click.argument(
-    "note_id", metavar="ID", type=NOTE_ID, help="The archived note, as m12.", shell_complete=completion.archived_ids
+    "note_id",
+    metavar="ID",
+    type=NOTE_ID,
+    help="The archived note, such as m12.",
+    shell_complete=completion.archived_ids,
 )
 def archive_restore(invocation: Invocation, note_id: int) -> int:
-    """It comes back with its tier, and expires as if it were stored now."""
-    console, result = invocation.console, call(invocation, "archive_restore", {"id": note_id})
+    """The note keeps its tier, and expires as if it were stored now."""
+    console, result = invocation.console, invocation.call("nudge.memory_archive_restore", {"id": note_id})
     note = result["memory"]
-    console.result(result, [console.pen.done(f"restored {notes.note_name(note['id'])} {notes.title_of(note)}")])
+    console.result(result, [console.pen.done(f"restored {note_name(note['id'])} {title_of(note)}")])
     return EXIT_OK
 
 
 @verb("memory archive purge", "nudge memory archive purge", "nudge memory archive purge --older-than 90d --yes")
-@option("--older-than", type=DAYS, metavar="DAYS", help="Only what was archived longer ago, such as 90d.")
+@option("--older-than", type=DAYS, metavar="DAYS", help="Only notes archived longer ago than this, such as 90d.")
 @yes_option
 def archive_purge(invocation: Invocation, older_than: int | None, yes: bool) -> int:
-    """What is purged cannot be restored."""
+    """Asks for confirmation. The notes cannot be restored. Prints how many were deleted."""
     console = invocation.console
-    archived = call(invocation, "archive_stats", {})["count"]
+    archived = invocation.call("nudge.memory_archive_stats", {})["count"]
     days = "" if older_than is None else f" that are there for more than {output.count(older_than, 'day')}"
     if archived and not ask(f"delete archived notes{days} permanently? {archived:,} are archived in all.", yes=yes):
         console.note("nothing was deleted")
         return EXIT_REFUSED
-    result = call(invocation, "archive_purge", params.given(older_than_days=older_than))
+    result = invocation.call("nudge.memory_archive_purge", params.drop_none(older_than_days=older_than))
     console.result(result, [console.pen.done(f"purged {output.count(result['purged'], 'archived note')}")])
     return EXIT_OK
 
 
 @verb("memory archive stats", "nudge memory archive stats")
 def archive_stats(invocation: Invocation) -> int:
-    console, result = invocation.console, call(invocation, "archive_stats", {})
+    """Prints the number and size of archived notes, the time of the first and the last, and counts by reason."""
+    console, result = invocation.console, invocation.call("nudge.memory_archive_stats", {})
     lines = [f"{output.count(result['count'], 'archived note')}, {format_size(result['bytes'])}"]
     if result["count"]:
         lines.append(f"archived from {result['oldest']} to {result['newest']}")
-    lines += notes.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
+    lines += note_lines.count_lines([(escape(row["reason"]), row["count"]) for row in result["by_reason"]])
     console.result(result, lines)
     return EXIT_OK

@@ -34,7 +34,7 @@ _ASCII = {"✔": "ok", "↑": "+", "↓": "-", "●": "*", "○": "-", "…": ".
 _MIN_COLUMN = 20
 
 _EXIT_CODES = {"E_NOT_FOUND": EXIT_NOT_FOUND, "E_UNAVAILABLE": EXIT_NO_SERVER}
-# The other sentences already say what to do.
+# For errors whose message does not say what to do.
 _ADVICE = {
     "E_NOT_FOUND": "list the hints with: nudge ls",
     "E_QUOTA": "make room with: nudge delete COMPONENT KEY",
@@ -45,7 +45,7 @@ _NOTE_VERBS = ("memory", "remember", "recall", "explain")
 
 
 class Usage(Exception):
-    """A command line that makes no sense. Without `advice` the verb's first example is offered."""
+    """A wrong command line. Without `advice`, the first example of the verb is offered."""
 
     def __init__(self, message: str, advice: str | None = None) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class Usage(Exception):
 
 
 class Pen:
-    """What this terminal can show: color or not, our symbols or their ASCII substitutes, the number of columns."""
+    """What the terminal can show: colors, symbols or their ASCII substitutes, the number of columns."""
 
     __slots__ = ("color", "unicode", "width")
 
@@ -81,7 +81,8 @@ class Pen:
 
 
 class Console:
-    """Lines or one JSON object on stdout, notes on stderr. Text that the encoding lacks is escaped, never an error."""
+    """Writes lines or one JSON object to stdout, and notes to stderr. Characters that the encoding lacks are
+    escaped."""
 
     __slots__ = ("as_json", "is_terminal", "pen")
 
@@ -105,7 +106,7 @@ class Console:
         print(line, file=sys.stderr)
 
     def result(self, result: Any, lines: Iterable[str]) -> None:
-        """Print the exact result object for a program, or the lines for a person."""
+        """Print the result as JSON with --json, else the lines."""
         if self.as_json:
             self.json(result)
         else:
@@ -149,7 +150,7 @@ def _terminal_width(environ: Mapping[str, str]) -> int | None:
 
 
 def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
-    """Print a refusal and return its exit code: an object on stdout with --json, else code and sentence on stderr."""
+    """Print an error and return its exit code: an object on stdout with --json, else code and message on stderr."""
     console = Console(as_json=as_json)
     if as_json:
         console.json({"error": error.to_wire()})
@@ -186,7 +187,7 @@ def _advice(reason: str, verb: str) -> str:
 
 
 def _error_details(error: NudgeError) -> Iterator[str]:
-    """The variants that do not apply here, the scopes that exist, the other keys of the component."""
+    """Yield the variants that do not apply here, the scopes that exist, and the other keys of the component."""
     for variant in error.data.get("why_not") or ():
         yield f"  for {scope_text(variant.get('scope'))}: {escape('; '.join(variant.get('reasons') or ()))}"
     for scope in error.data.get("scopes") or ():
@@ -196,18 +197,19 @@ def _error_details(error: NudgeError) -> Iterator[str]:
 
 
 def flush_stdout() -> None:
-    """Flush now, while a reader that has gone away can still be told from a crash."""
+    """Flush now, while a closed pipe can still be told from a crash."""
     if sys.stdout is not None and not sys.stdout.closed:
         sys.stdout.flush()
 
 
 def silence_stdout() -> int:
-    """Point stdout at the null device: the interpreter flushes it at exit and would complain about the same pipe."""
+    """Point stdout at the null device, since the interpreter flushes it at exit and would report the closed pipe.
+    Return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_BROKEN_PIPE
 
 
-# Text
+# Columns and counts
 
 
 def columns(text: str) -> int:
@@ -236,7 +238,7 @@ def align(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
 
 
 def more_note(limit: int, most: int) -> str:
-    """What to say when a list was cut at `limit`; no list has more than `most`."""
+    """Return the remark for a list that was cut at `limit`; no list has more than `most`."""
     if limit >= most:
         return f"at most {most} are shown: narrow it down"
     return f"there are more: narrow it down, or --limit {min(2 * limit, most)}"
@@ -273,7 +275,7 @@ def hint_name(component: str, key: str) -> str:
 
 
 def scope_text(scope: Mapping[str, Any] | None) -> str:
-    """`repo git:org/x, branch dev or main`; a hint without a scope applies everywhere."""
+    """Return a scope as text: `repo git:org/x, branch dev or main`. A hint without a scope applies everywhere."""
     return escape(describe_scope(scope))
 
 
@@ -288,7 +290,7 @@ def scope_of(hint: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def score_base(hint: Mapping[str, Any]) -> str:
-    """`priority=7 tags=build,docker ttl=session scope=cwd_glob`."""
+    """Return the fields that the score is based on: `priority=7 tags=build,docker ttl=session scope=cwd_glob`."""
     meta = _meta(hint)
     parts = [f"{name}={meta[name]}" for name in ("priority", "confidence") if name in meta]
     parts += [f"tags={','.join(meta['tags'])}"] if meta.get("tags") else []
@@ -297,7 +299,7 @@ def score_base(hint: Mapping[str, Any]) -> str:
 
 
 def value_kind(hint: Mapping[str, Any]) -> str:
-    """`command, bash`, `template, jinja`; empty for a plain string."""
+    """Return the type and its details: `command, bash`, `template, jinja`; empty for a plain string."""
     value = hint.get("value")
     if not isinstance(value, dict):
         return ""
@@ -306,7 +308,7 @@ def value_kind(hint: Mapping[str, Any]) -> str:
 
 
 def match_lines(pen: Pen, explain: Mapping[str, Any], *, components: bool = False) -> Iterator[str]:
-    """The score and its reasons; with `components` also the parts of the score."""
+    """Yield the score and its reasons; with `components` also the parts of the score."""
     yield pen.paint("bold", "match:")
     yield f"  score: {explain['score']:.2f}"
     parts = explain.get("components") if components else None

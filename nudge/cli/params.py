@@ -1,4 +1,5 @@
-"""Parameter types and shared options of the click commands."""
+"""Parameter types and options that several verbs share, and functions that turn their values into parameters of an
+operation."""
 
 from __future__ import annotations
 
@@ -7,16 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from nudge import context, limits
-from nudge.cli import plain
+from nudge.cli import completion, plain
+from nudge.cli.output import Usage
 from nudge.clock import iso
+from nudge.errors import Invalid
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-GLOBAL_SECTION = "Anywhere on the line"
-CONTEXT_SECTION = "Context (the current one, unless given)"
-SCOPE_SECTION = "Scope (each takes several, with commas or repeated)"
+GLOBAL_SECTION = "Global options (anywhere on the line)"
+CONTEXT_SECTION = "Context (default: where you are)"
+SCOPE_SECTION = "Scope: where the hint applies (several values: separate with commas, or repeat)"
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DAY = _UNITS["d"]
@@ -44,10 +48,8 @@ class Parsed(click.ParamType[Any]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Behind a comma, offer the names that are not in the list yet."""
-        from click.shell_completion import CompletionItem
-
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """After a comma, offer the choices that are not in the list yet."""
         del ctx, param
         *given, last = incomplete.split(",")
         return [
@@ -57,8 +59,39 @@ class Parsed(click.ParamType[Any]):
         ]
 
 
+def parse_number(text: str) -> float:
+    """Parse a number that JSON can carry: `nan` and `inf` are refused."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if number - number != 0:
+        raise ValueError(f"{text!a} is not a number")
+    return number
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """Parse `NAME=VALUE`."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ValueError(f"{text!a} is not NAME=VALUE")
+    return name, value
+
+
+def parse_globs(text: str) -> list[str]:
+    """Like `plain.parse_list`, but a comma inside braces belongs to the pattern."""
+    patterns, depth = [""], 0
+    for char in text:
+        depth = max(0, depth + (char == "{") - (char == "}"))
+        if char == "," and depth == 0:
+            patterns.append("")
+        else:
+            patterns[-1] += char
+    return [pattern.strip() for pattern in patterns if pattern.strip()] or plain.parse_list("")
+
+
 def parse_id(text: str) -> int:
-    """`42`, or `#42` as it is printed."""
+    """Parse the id of an observation: `42`, or `#42` as it is printed."""
     number = plain.parse_whole(text.removeprefix("#"))
     if number < 1:
         raise ValueError(f"{text!a} is not the id of an observation")
@@ -66,7 +99,7 @@ def parse_id(text: str) -> int:
 
 
 def parse_note_id(text: str) -> int:
-    """`m12` as it is printed, or `12`."""
+    """Parse the id of a note: `m12` as it is printed, or `12`."""
     number = text.removeprefix("m")
     if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= limits.MAX_NOTE_ID):
         raise ValueError(f"{text!a} is not the id of a note, such as m12")
@@ -74,7 +107,7 @@ def parse_note_id(text: str) -> int:
 
 
 def parse_note_ids(text: str) -> list[int]:
-    """`m1,m2,m3`."""
+    """Parse ids of notes: `m1,m2,m3`."""
     return [parse_note_id(part) for part in plain.parse_list(text)]
 
 
@@ -86,7 +119,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_span(text: str) -> int:
-    """Seconds in `90m`, `36h`, `7d`, `2w`."""
+    """Return the seconds in `90m`, `36h`, `7d`, `2w`."""
     number, unit = text[:-1], text[-1:]
     if not number.isdecimal() or unit not in _UNITS:
         raise ValueError(f"{text!a} is not a time span such as 90m, 36h, 7d or 2w")
@@ -94,7 +127,7 @@ def parse_span(text: str) -> int:
 
 
 def parse_time(text: str) -> int:
-    """Unix seconds; a date or an ISO time, local if it names no zone; or a span, counted back from now."""
+    """Return Unix seconds for a date, an ISO time (local if it names no zone), Unix seconds, or a span before now."""
     if text.isdecimal():
         return int(text)
     if text[-1:] in _UNITS and text[:-1].isdecimal():
@@ -108,12 +141,12 @@ def parse_time(text: str) -> int:
 
 
 def parse_utc(text: str) -> str:
-    """What `parse_time` takes, as RFC 3339 in UTC."""
+    """Like `parse_time`, as RFC 3339 in UTC."""
     return iso(parse_time(text))
 
 
 def parse_expiry(text: str) -> str:
-    """A date, an ISO time, or a span that is counted from now, as RFC 3339 in UTC."""
+    """Return RFC 3339 in UTC for a date, an ISO time, or a span after now."""
     is_span = text[-1:] in _UNITS and text[:-1].isdecimal()
     return iso(int(time.time()) + parse_span(text) if is_span else parse_time(text))
 
@@ -125,13 +158,23 @@ def parse_days(text: str) -> int:
     return days
 
 
+def parse_metadata(text: str) -> dict[str, Any]:
+    try:
+        metadata = plain.parse_json(text.encode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise ValueError(f"is not JSON: {error}") from None
+    if not isinstance(metadata, dict):
+        raise ValueError("""must be a JSON object such as '{"ticket": 12}'""")
+    return metadata
+
+
 WHOLE = Parsed("integer", plain.parse_whole)
 COUNT = Parsed("count", parse_count)
-NUMBER = Parsed("number", plain.parse_number)
+NUMBER = Parsed("number", parse_number)
 PORT = Parsed("port", plain.parse_port)
-PAIR = Parsed("pair", plain.parse_pair)
+PAIR = Parsed("pair", parse_pair)
 LIST = Parsed("list", plain.parse_list)
-GLOBS = Parsed("globs", plain.parse_globs)
+GLOBS = Parsed("globs", parse_globs)
 SYSTEMS = Parsed("systems", plain.parse_list, context.OS_NAMES)
 ID = Parsed("id", parse_id)
 NOTE_ID = Parsed("id", parse_note_id)
@@ -140,6 +183,7 @@ TIME = Parsed("time", parse_time)
 UTC_TIME = Parsed("time", parse_utc)
 EXPIRY = Parsed("time", parse_expiry)
 DAYS = Parsed("days", parse_days)
+METADATA = Parsed("metadata", parse_metadata)
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
@@ -156,7 +200,7 @@ def list_option(*names: str, type: Parsed, **attributes: Any) -> Callable[[F], F
 
 
 def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several option decorators as one, listed in this order by the help."""
+    """Combine option decorators; the help lists them in this order."""
 
     def decorate(function: F) -> F:
         for decorator in reversed(decorators):
@@ -166,28 +210,29 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-def name_arguments(function: F) -> F:
-    """COMPONENT and KEY."""
-    from nudge.cli import completion
-
+def name_arguments(key: str = "KEY") -> Callable[[F], F]:
+    """Return the arguments COMPONENT and KEY; `key` is how usage shows the second."""
     return options(
         click.argument(
-            "component", metavar="COMPONENT", help="Service, module or folder.", shell_complete=completion.components
+            "component",
+            metavar="COMPONENT",
+            help="Service, module or directory that the hint is about.",
+            shell_complete=completion.components,
         ),
         click.argument(
             "key",
-            metavar="KEY",
+            metavar=key,
             required=False,
-            help="What the hint is about; COMPONENT/KEY in one word is the same.",
+            help="Name of the hint, such as build. COMPONENT/KEY in one word is the same.",
             shell_complete=completion.keys,
         ),
-    )(function)
+    )
 
 
 context_options = options(
     option("--cwd", metavar="DIR", section=CONTEXT_SECTION, help="Directory; its repo and branch are used too."),
-    option("--repo", metavar="REPO", section=CONTEXT_SECTION, help="git:org/repo, a clone URL or file:///path."),
-    option("--branch", metavar="BRANCH", section=CONTEXT_SECTION, help="Branch."),
+    option("--repo", metavar="REPO", section=CONTEXT_SECTION, help="Repo: git:org/repo, a clone URL or file:///path."),
+    option("--branch", metavar="BRANCH", section=CONTEXT_SECTION, help="Git branch."),
     option("--os", type=click.Choice(context.OS_NAMES), section=CONTEXT_SECTION, help="Operating system."),
     option(
         "--env",
@@ -201,17 +246,29 @@ context_options = options(
 
 
 def scope_options(everywhere: str) -> Callable[[F], F]:
-    """The conditions of a scope; `everywhere` is the help of --global."""
+    """Return the options for the conditions of a scope; `everywhere` is the help of --global."""
     section = {"section": SCOPE_SECTION}
     return options(
         list_option(
-            "--scope-cwd-glob", type=GLOBS, metavar="GLOB", help="Directories, such as '**/http-proxy*'.", **section
+            "--scope-cwd-glob",
+            type=GLOBS,
+            metavar="GLOB",
+            help="Directories as globs, such as '**/http-proxy*'.",
+            **section,
         ),
         list_option(
-            "--scope-repo", type=LIST, metavar="REPO", help="git:org/repo, a clone URL, or . for this one.", **section
+            "--scope-repo",
+            type=LIST,
+            metavar="REPO",
+            help="Repos: git:org/repo, a clone URL, or . for this one.",
+            **section,
         ),
-        list_option("--scope-branch", type=LIST, metavar="BRANCH", help="Branches or globs: 'hotfix/*'.", **section),
-        list_option("--scope-os", type=SYSTEMS, metavar="OS", help="linux, darwin, windows.", **section),
+        list_option(
+            "--scope-branch", type=LIST, metavar="BRANCH", help="Branches, also as globs: 'hotfix/*'.", **section
+        ),
+        list_option(
+            "--scope-os", type=SYSTEMS, metavar="OS", help="Operating systems: linux, darwin, windows.", **section
+        ),
         list_option(
             "--scope-env", type=LIST, metavar="NAME", help="Environment variables that must be set.", **section
         ),
@@ -220,15 +277,18 @@ def scope_options(everywhere: str) -> Callable[[F], F]:
             type=PAIR,
             multiple=True,
             metavar="NAME=VALUE[,VALUE]",
-            help="Allowed values of a variable.",
+            help="Environment variable and the values it may have.",
             **section,
         ),
         option("--global", "everywhere", is_flag=True, help=everywhere, **section),
     )
 
 
+dry_run_option = option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+
+
 def limit_option(default: int, noun: str = "results", type: Parsed = COUNT) -> Callable[[F], F]:
-    return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} ({default}).")
+    return option("--limit", type=type, metavar="N", help=f"Maximum number of {noun} (default: {default}).")
 
 
 def window_options(noun: str) -> Callable[[F], F]:
@@ -237,12 +297,131 @@ def window_options(noun: str) -> Callable[[F], F]:
             "--before",
             type=TIME,
             metavar="WHEN",
-            help=f"Only {noun} before: a date, an ISO time, or 7d (seven days ago).",
+            help=f"Only {noun} before WHEN: a date, an ISO time, or 7d (seven days ago).",
         ),
-        option("--after", type=TIME, metavar="WHEN", help=f"Only {noun} after."),
+        option("--after", type=TIME, metavar="WHEN", help=f"Only {noun} after WHEN."),
     )
 
 
-def given(**values: Any) -> dict[str, Any]:
-    """The parameters that have a value."""
+def drop_none(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None: options that were not used are not sent."""
     return {name: value for name, value in values.items() if value is not None}
+
+
+# Notes
+
+TIERS = ("short", "mid", "long")
+KINDS = (
+    *("note", "decision", "bugfix", "feature", "refactor", "discovery", "change", "lesson", "attempt"),
+    "session_summary",
+)
+STORED_KINDS = tuple(kind for kind in KINDS if kind != "attempt")  # only `nudge journal` writes attempts
+NOTE_SOURCES = ("user", "claude", "agent", "hook", "api", "cli", "import", "consolidation", "system")
+RELATIONS = ("related_to", "supersedes", "contradicts", "derived_from")
+
+id_argument = click.argument(
+    "note_id", metavar="ID", type=NOTE_ID, help="The note, such as m12 or 12.", shell_complete=completion.note_ids
+)
+namespace_option = option(
+    "--namespace",
+    metavar="NAME",
+    help="Only notes of this namespace; . is the repo you are in.",
+    shell_complete=completion.namespaces,
+)
+filter_options = options(
+    namespace_option,
+    option("--tier", type=click.Choice(TIERS), help="Only notes of this tier."),
+    option("--kind", type=click.Choice(KINDS), help="Only notes of this kind."),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Only notes with one of these tags."),
+    option(
+        "--since",
+        type=UTC_TIME,
+        metavar="WHEN",
+        help="Only notes changed since WHEN: a date, an ISO time, or 7d (seven days ago).",
+    ),
+    option("--until", type=UTC_TIME, metavar="WHEN", help="Only notes changed until WHEN."),
+    option("--min-priority", type=WHOLE, metavar="N", help="Only notes of this priority or higher (1 to 10)."),
+)
+field_options = options(
+    option(
+        "--kind",
+        type=click.Choice(STORED_KINDS),
+        help="What the note is: decision, lesson, bugfix, ... (default: note).",
+    ),
+    option(
+        "--tier",
+        type=click.Choice(TIERS),
+        help="How long it is kept: short (6 hours), mid (7 days) or long (for good).",
+    ),
+    list_option("--tags", type=LIST, metavar="TAG,TAG", help="Labels to filter by."),
+    option("--priority", type=WHOLE, metavar="N", help="1 to 10 (default: 5)."),
+    option("--confidence", type=NUMBER, metavar="X", help="How sure it is, 0.0 to 1.0 (default: 1.0)."),
+    option(
+        "--namespace",
+        metavar="NAME",
+        help="Namespace of the note (default: the repo you are in).",
+        shell_complete=completion.namespaces,
+    ),
+    option("--source", type=click.Choice(NOTE_SOURCES), help="Who writes it (default: cli)."),
+    option(
+        "--expires-at",
+        type=EXPIRY,
+        metavar="WHEN",
+        help="When it expires: a date, an ISO time, or 30d (in thirty days).",
+    ),
+    option("--metadata", type=METADATA, metavar="JSON", help="JSON object to store with it."),
+)
+words_argument = click.argument("words", metavar="WORDS...", nargs=-1, required=True, help="Words to search for.")
+
+
+def note_fields(namespace: str | None = None, **values: Any) -> dict[str, Any]:
+    """Return the fields of an operation on notes: the options that were used, with `.` resolved to a namespace."""
+    return drop_none(namespace=resolve_namespace(namespace), **values)
+
+
+def resolve_namespace(name: str | None) -> str | None:
+    """Return the namespace that --namespace names; `.` is that of the repo or directory you are in."""
+    if name != ".":
+        return name
+    here = context.resolve().project
+    if here is None:
+        raise Usage("--namespace . needs a directory, and the current one does not exist", "name the namespace")
+    return here
+
+
+def read_text(text: str) -> str:
+    """Return the text of a note as it was given; `-` reads it from stdin."""
+    if text != "-":
+        return text
+    too_large = Invalid(f"must be at most {limits.MAX_NOTE_BYTES} bytes", field="content")
+    return plain.read_stdin(limits.MAX_NOTE_BYTES + 1, too_large, "convert it first, for example with iconv")
+
+
+# Projects
+
+project_options = options(
+    option(
+        "--project",
+        metavar="NAME",
+        help="Only this project (default: the current one).",
+        shell_complete=completion.projects,
+    ),
+    option("--all-projects", is_flag=True, help="All projects."),
+)
+
+
+def resolve_project(project: str | None, all_projects: bool) -> str | None:
+    """Return the project that --project names, else the current one; None stands for all of them."""
+    if all_projects and project is not None:
+        raise Usage("--project and --all-projects exclude each other", "leave one out")
+    if all_projects or project is not None:
+        return None if all_projects else str(project).casefold()
+    return context.resolve().project
+
+
+def project_params(project: str | None) -> dict[str, Any]:
+    """Return the parameters for a project; None asks for all of them.
+
+    The current project goes with a question about all: a private project is shown only to callers that are in it."""
+    here = context.resolve().project if project is None else None
+    return {"project": project} | ({} if here is None else {"context": {"project": here}})

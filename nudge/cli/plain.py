@@ -1,6 +1,6 @@
 """`get`, `set` and `bump` without click: the thin front and the click commands both call these functions.
 
-Also what all verbs share and the thin front needs: the invocation, values from words, context and scope from options.
+Also what the thin front shares with all verbs: the invocation, parsers of values, context and scope from options.
 Standard library only.
 """
 
@@ -24,17 +24,14 @@ if TYPE_CHECKING:
     from nudge.ipc.client import Client
 
 VALUE_TYPES = ("string", "command", "path", "template", "json")
-SHELLS = ("bash", "sh", "powershell", "cmd")
 TEMPLATE_FORMATS = ("mustache", "handlebars", "jinja", "interpolate")
-SENSITIVITIES = ("normal", "secret")
-SOURCES = ("user", "agent", "tool-output", "file-import")
 
 _META_OPTIONS = ("reason", "tags", "priority", "confidence", "ttl", "sensitivity", "source", "added_by")
 _TYPE_OF_OPTION = {"shell": "command", "format": "template", "default": "template", "os": "path"}
 
 
 class Invocation:
-    """One command line: what --json and --port say, where to write, and how to reach the server."""
+    """One command line: its global options, the console to write to, and clients of the server."""
 
     __slots__ = ("_console", "as_json", "port", "run_hook", "verb")
 
@@ -58,6 +55,10 @@ class Invocation:
 
         return Client(env={**os.environ, **dict(env)}, port=self.port, autostart=config.load().autostart)
 
+    def call(self, operation: str, fields: dict[str, Any], **options: Any) -> Any:
+        """Call an operation, and tell the server where the caller is: notes and attempts belong to a repo."""
+        return self.client().call(operation, fields, context=context_params(), **options)
+
     def observer(self) -> Client:
         """Return a client that starts nothing. It reads no settings: a broken config must not hide the server."""
         from nudge.ipc.client import Client
@@ -65,7 +66,7 @@ class Invocation:
         return Client(port=self.port, autostart=False)
 
 
-# Values from words
+# Parsers of values
 
 
 def parse_whole(text: str) -> int:
@@ -82,47 +83,17 @@ def parse_port(text: str) -> int:
     return number
 
 
-def parse_number(text: str) -> float:
-    """A number that JSON can carry: `nan` and `inf` are refused."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if number - number != 0:
-        raise ValueError(f"{text!a} is not a number")
-    return number
-
-
-def parse_pair(text: str) -> tuple[str, str]:
-    """NAME=VALUE."""
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise ValueError(f"{text!a} is not NAME=VALUE")
-    return name, value
-
-
 def parse_list(text: str) -> list[str]:
-    """`a,b` as a list. Empty is refused: an unset variable in a script must not widen what was asked for."""
+    """Split `a,b`. Empty is refused: an unset variable in a script must not widen a filter."""
     items = [item.strip() for item in text.split(",") if item.strip()]
     if not items:
         raise ValueError("needs a value")
     return items
 
 
-def parse_globs(text: str) -> list[str]:
-    """Like `parse_list`, but a comma inside braces belongs to the pattern."""
-    patterns, depth = [""], 0
-    for char in text:
-        depth = max(0, depth + (char == "{") - (char == "}"))
-        if char == "," and depth == 0:
-            patterns.append("")
-        else:
-            patterns[-1] += char
-    return [pattern.strip() for pattern in patterns if pattern.strip()] or parse_list("")
-
-
 def parse_json(content: bytes) -> Any:
-    """Parse JSON by the server's rules (no repeated keys, no NaN); what breaks one is a ValueError that says which."""
+    """Parse JSON by the rules of the server (no repeated keys, no NaN). Raise ValueError with the rule that is
+    broken."""
     from nudge.strict_json import JsonError, decode_file
 
     try:
@@ -131,15 +102,27 @@ def parse_json(content: bytes) -> Any:
         raise ValueError(error.message.removeprefix("Invalid request: ")) from None
 
 
+def read_stdin(most: int, too_large: Invalid, advice: str) -> str:
+    """Read all of stdin, without the newline that `echo` adds. Raise `too_large` when it has more than `most` bytes;
+    `advice` says what to do with input that is not text."""
+    content = sys.stdin.buffer.read(most + 1)
+    if len(content) > most:
+        raise too_large
+    try:
+        return content.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise Usage("stdin is not UTF-8 text", advice) from None
+
+
 def absolute_path(path: str) -> str:
-    """Return a file's full path, with `~/` expanded where the shell did not see it."""
+    """Return the full path of a file, with `~/` expanded where the shell did not do it."""
     try:
         return os.path.abspath(expand_home(path))
     except FileNotFoundError:
-        raise _without_directory(path) from None
+        raise _no_directory(path) from None
 
 
-def _without_directory(path: str) -> Usage:
+def _no_directory(path: str) -> Usage:
     return Usage(f"{path} is relative, and the current directory does not exist", "give an absolute path")
 
 
@@ -149,13 +132,13 @@ _TTL_UNITS = {"w": "P{}W", "d": "P{}D", "h": "PT{}H", "m": "PT{}M", "s": "PT{}S"
 
 
 def split_name(component: str, key: str | None = None) -> tuple[str, str | None]:
-    """`shop/test` as component and key; the key stays None when the word names a component only."""
+    """Split `shop/test` into component and key. The key stays None when the word names only a component."""
     parent, slash, name = component.rpartition("/")
     return (parent, name) if key is None and slash and parent and name else (component, key)
 
 
 def _iso_ttl(text: str) -> str:
-    """`30d` and `12h` in the form that is stored; anything else as it is, for the server to judge."""
+    """Return `30d` and `12h` as ISO-8601 durations; anything else as it is, for the server to check."""
     number, unit = text[:-1], text[-1:]
     return _TTL_UNITS[unit].format(number) if unit in _TTL_UNITS and number.isdecimal() else text
 
@@ -168,7 +151,7 @@ def context_params(
 ) -> dict[str, Any]:
     """Return the context to send: where the caller is, unless an option says otherwise.
 
-    The environment is not part of it: the server asks for the names that a scope needs."""
+    The environment is not part of it: the server asks for the variables that a scope names."""
     if cwd is not None:
         fields = context.resolve(_directory(cwd)).to_wire()
     else:
@@ -178,17 +161,17 @@ def context_params(
 
 
 def _directory(path: str) -> str:
-    """As `cd` would go there: a relative path starts where the shell says that we are."""
+    """Return the full path of a directory as `cd` would resolve it: relative to the logical working directory."""
     path = expand_home(path)
     here = "" if os.path.isabs(path) else context.working_directory()
     if here is None:
-        raise _without_directory(path)
+        raise _no_directory(path)
     return os.path.join(here, path)
 
 
 def _is_sendable(name: str, value: Any) -> bool:
-    """A directory whose name is not text (a stray byte, a newline) counts as unknown; it must not fail every
-    command."""
+    """Return whether the server accepts a field of the context. A directory whose name is not text (a stray byte, a
+    newline) is left out: it must not make every command fail."""
     try:
         context.Context.parse({name: value})
     except Invalid:
@@ -229,7 +212,7 @@ def _conditions(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _env_match(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """A name that is given twice allows the values of both."""
+    """Return the allowed values of each variable; a variable that is given twice allows the values of both."""
     allowed: dict[str, list[str]] = {}
     for name, values in pairs:
         allowed.setdefault(name, []).extend(values.split(","))
@@ -317,7 +300,7 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
     params["meta"] = _meta(options, scope)
     if options.get("if_match_version") is not None:
         params["if_match_version"] = options["if_match_version"]
-    result = invocation.client().call("nudge.set_hint", params, context=context_params())
+    result = invocation.call("nudge.set_hint", params)
     console = invocation.console
     console.result(result, _set_lines(console.pen, component, key, result, is_default_repo=is_default))
     return EXIT_OK
@@ -326,7 +309,7 @@ def set_hint(invocation: Invocation, component: str, key: str, value: str, **opt
 def _set_lines(pen: Pen, component: str, key: str, result: dict[str, Any], *, is_default_repo: bool) -> Iterator[str]:
     from nudge import config
 
-    hint, note = result["hint"], result.get("note")  # the note says what the settings do not: the server has no log
+    hint, note = result["hint"], result.get("note")  # the note is there when the server has no change log
     kept = config.load_or_default()[0].describe_lifetime(hint.get("meta", {})) if note is None else note[len("kept ") :]
     yield pen.done(f"upserted hint {pen.paint('bold', output.hint_name(component, key))} (v{hint['version']})")
     yield f"  score base: {output.score_base(hint)}"
@@ -349,12 +332,12 @@ def _meta(options: Mapping[str, Any], scope: dict[str, Any] | None) -> dict[str,
 
 def _typed_value(value: str, options: Mapping[str, Any]) -> Any:
     kind = _value_type(options)
-    text = _read_stdin() if value == "-" else value
+    text = _read_value() if value == "-" else value
     return text if kind == "string" else {"type": kind, **_BUILDERS[kind](options, text)}
 
 
 def _value_type(options: Mapping[str, Any]) -> str:
-    """The type that is named, or the one that another option implies."""
+    """Return the type that --type names, or the one that another option implies."""
     implied = {kind: name for name, kind in _TYPE_OF_OPTION.items() if options.get(name)}
     kind = options.get("type") or next(iter(implied), "string")
     for other, name in implied.items():
@@ -365,17 +348,11 @@ def _value_type(options: Mapping[str, Any]) -> str:
     return str(kind)
 
 
-def _read_stdin() -> str:
-    """Read all of stdin, without the newline that `echo` adds."""
-    content = sys.stdin.buffer.read(limits.MAX_VALUE_INPUT_BYTES + 1)
-    if len(content) > limits.MAX_VALUE_INPUT_BYTES:
-        raise Invalid(
-            f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value"
-        )
-    try:
-        return content.decode().removesuffix("\n")
-    except UnicodeDecodeError:
-        raise Usage("stdin is not UTF-8 text", "encode it first, for example with base64") from None
+def _read_value() -> str:
+    too_large = Invalid(
+        f"must be at most {limits.MAX_VALUE_BYTES} bytes; a hint is a fact, not a document", field="value"
+    )
+    return read_stdin(limits.MAX_VALUE_INPUT_BYTES, too_large, "encode it first, for example with base64")
 
 
 def _command_value(options: Mapping[str, Any], text: str) -> dict[str, Any]:
@@ -422,21 +399,21 @@ def bump(
     env: Iterable[tuple[str, str]] = (),
     **where: str | None,
 ) -> int:
-    """Credit the hint that `get` returns here; where none applies here, the only one there is, unless an option names
-    another place."""
+    """Count a use of the hint that `get` returns here. When none applies here, the server takes the only variant there
+    is, unless an option names another context."""
     params: dict[str, Any] = {"component": component, "key": key, "delta": delta}
-    place, env = context_params(**where), tuple(env)
+    here, env = context_params(**where), tuple(env)
     is_named = bool(env) or any(value is not None for value in where.values())
     if is_named:
-        params["context"] = place
-    result = invocation.client(env).call("nudge.bump", params, context=None if is_named else place)
+        params["context"] = here
+    result = invocation.client(env).call("nudge.bump", params, context=None if is_named else here)
     console = invocation.console
     console.result(result, [_bump_line(console.pen, output.hint_name(component, key), delta, result)])
     return EXIT_OK
 
 
 def _bump_line(pen: Pen, name: str, delta: int, result: dict[str, Any]) -> str:
-    """A negative delta is not a use: the time of the last use stays as it was."""
+    """Return the line to print. A negative delta is not a use: the time of the last use stays as it was."""
     if "note" in result:
         return f"{pen.paint('bold', name)} is unchanged: {escape(result['note'])}"
     hint = result["hint"]

@@ -15,11 +15,11 @@ from nudge.cli.params import option
 
 _TICK = 1.0  # seconds
 
-yes_option = option("--yes", is_flag=True, help="Do not ask for confirmation.")
+yes_option = option("--yes", is_flag=True, help="Go ahead without asking for confirmation.")
 
 
 def ask(question: str, *, yes: bool) -> bool:
-    """Ask a person. `yes` answers it; without a terminal nobody can, and nothing goes ahead."""
+    """Return the answer of the user; True without asking if `yes`. Raise Usage when stdin is not a terminal."""
     if yes:
         return True
     if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
@@ -29,7 +29,8 @@ def ask(question: str, *, yes: bool) -> bool:
 
 @contextmanager
 def progress(console: Console, label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal, and yield the function that advances it. `total` None: not known."""
+    """Show a progress bar on a terminal, and yield the function that advances it. A `total` of None is not known in
+    advance; 0 shows no bar."""
     if console.as_json or total == 0 or sys.stderr is None or not sys.stderr.isatty():
         yield lambda _: None
     elif total is None:
@@ -42,7 +43,7 @@ def progress(console: Console, label: str, total: int | None) -> Iterator[Callab
 
 @contextmanager
 def waiting(console: Console, label: str) -> Iterator[None]:
-    """Show a bar that counts seconds while one call takes its time."""
+    """Show a bar that counts seconds while a single long call runs."""
     done = threading.Event()
     with progress(console, label, None) as advance:
 

@@ -1,4 +1,4 @@
-"""The verbs for the server: serve, status, stop, token, doctor. Only `serve` starts one."""
+"""The verbs for the server: serve, status, stop, token, doctor. Of these, only `serve` starts a server."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ _PAUSE = 0.01
 
 
 def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
-    """The text is kept as it was given, as the variable would have it; a value that does not parse is a usage error."""
-    section = {"section": "Settings (each is also a variable, such as NUDGE_MAX_HINTS)"}
+    """Return the option for a setting. Its value is the text as given, in the form of the variable; a text that does
+    not parse is a usage error."""
+    section = {"section": "Settings (each is also an environment variable, such as NUDGE_MAX_HINTS)"}
     help = setting.description[0].upper() + setting.description[1:] + "."
     if setting.is_switch:
         help = f"Do not {setting.description}." if setting.default else help
@@ -47,14 +48,16 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
         setting.parse(text)
         return text
 
-    unit = setting.name.rpartition("_")[2].upper()
+    unit = {int: "N", float: "SECONDS"}.get(type(setting.default), setting.name.rpartition("_")[2].upper())
+    if setting.default:
+        help = f"{help[:-1]} (default: {setting.default:{'.0f' if isinstance(setting.default, float) else ''}})."
     return option(setting.flag, setting.name, type=Parsed("setting", check), metavar=unit, help=help, **section)
 
 
 @verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
-@option("--http-only", "--http", is_flag=True, help="Serve HTTP until Ctrl-C, without MCP on stdio.")
+@option("--http-only", "--http", is_flag=True, help="Serve only HTTP, until Ctrl-C.")
 @option("--daemon", is_flag=True, help="Start the server in the background and return when it answers.")
-@option("--detach", is_flag=True, help="Serve without a client; ends when it is not needed.")
+@option("--detach", is_flag=True, help="Serve without a client, and end when no client needs it.")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(
     *(
@@ -64,7 +67,8 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
     )
 )
 def serve(invocation: Invocation, **flags: Any) -> int:
-    """The first one holds the hints and also serves HTTP; the others pass calls on to it."""
+    """Clients run this as their MCP server. The first one on the machine holds the data and also serves HTTP; the
+    others forward their calls to it."""
     from nudge.server import role
 
     return role.serve(role.ServeOptions(port=invocation.port, **flags))
@@ -92,6 +96,8 @@ _STATUS_FIELDS = (
 
 @verb("status", "nudge status", "nudge status --json")
 def status(invocation: Invocation) -> int:
+    """Prints pid, version, session, connected clients, hints, history and whether recording is on here. Exit code 4
+    when no server is running."""
     console = invocation.console
     answer, off = _ask_status(invocation.observer()), _why_off()
     recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.fix}"
@@ -119,7 +125,8 @@ def status(invocation: Invocation) -> int:
 
 
 def _differences(answer: Status) -> list[str]:
-    """What this shell sets and the server does not use; each client's own is reported by its PROXY."""
+    """Return the settings of this shell that differ from those of the server. Those of each client are reported by its
+    PROXY."""
     try:
         return config.differences(os.environ, port=answer.get("port"))
     except NudgeError as error:
@@ -134,7 +141,8 @@ def _member_differences(answer: Status) -> Iterator[str]:
 
 
 def _why_off() -> switch.Off | None:
-    """Where the switches cannot be read, hooks record nothing."""
+    """Return why recording is off here, or None. When the switches cannot be read, hooks record nothing: that counts as
+    off."""
     try:
         return switch.why_off(os.environ, paths.runtime_dir(), resolve())
     except NudgeError as error:
@@ -192,7 +200,7 @@ _SHOWN_WITH = {"client": "owner", "started": "uptime"}
 
 
 def _status_lines(pen: Pen, answer: Status) -> Iterator[str]:
-    """The fields that people look for first, then all others that this server sends."""
+    """Yield a line for each field: first those that users look for, then all others that this server sends."""
     ordered = [
         name
         for name in dict.fromkeys((*_FIRST_FIELDS, *answer))
@@ -255,7 +263,7 @@ def _history_text(answer: Status) -> str:
 
 
 def _durability_text(answer: Status) -> str:
-    """What an acknowledged change outlives; or why none is accepted."""
+    """Return what an acknowledged change survives, or why no change is accepted."""
     session = answer.get("session") or {}
     if session.get("read_only"):
         return f"read-only: {_text(session['read_only'])}"
@@ -294,10 +302,13 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
 
 
 @verb("stop", "nudge stop", "nudge stop --forget", "nudge stop --force")
-@option("--force", is_flag=True, help="Also a server that lives inside a client, or does not answer.")
-@option("--forget", is_flag=True, help="End the session and drop its hints (nudge import --previous has them).")
+@option("--force", is_flag=True, help="Also stop a server that runs inside a client; kill one that does not answer.")
+@option(
+    "--forget", is_flag=True, help="Also end the session and drop its hints; nudge import --previous brings them back."
+)
 def stop(invocation: Invocation, force: bool, forget: bool) -> int:
-    """A server that lives inside a client is left alone, unless --force is given."""
+    """The next command that needs a server starts one. A server that runs inside a client is stopped only with
+    --force."""
     return stop_server(invocation.console, invocation.observer(), force=force, forget=forget)
 
 
@@ -338,7 +349,7 @@ def _is_gone(client: Client, generation: str) -> bool:
 
 
 def _forget_unread_session() -> None:
-    """A server that could not use the log (a newer version wrote it, say) could not end its session either."""
+    """End the session of a server that could not read the change log, for example because a newer version wrote it."""
     try:
         _forget_session()
     except Unavailable:  # another server is there already, with a session of its own
@@ -371,7 +382,8 @@ def _stop_without_answer(console: Console, client: Client, error: Unavailable, *
 
 
 def _is_hanging(error: Unavailable, published: Endpoint) -> bool:
-    """Whether it had its time to answer; one that is still starting has had ten seconds."""
+    """Return whether the server had enough time to answer. One that is still starting has had the ten seconds of the
+    call."""
     is_starting = published.state == endpoint.STARTING and not lock.is_free(_lock_path())
     return error.data.get("pid") == published.pid or is_starting
 
@@ -401,7 +413,7 @@ _TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token was rem
 
 @verb("token", "nudge token", 'curl -H "Authorization: Bearer $(nudge token)" ...')
 def token(invocation: Invocation) -> int:
-    """A script sends it as `Authorization: Bearer`."""
+    """Send it in the header `Authorization: Bearer TOKEN`. Needs a running server."""
     if invocation.observer().status() is None:
         raise Unavailable("no server is running; start one with: nudge serve")
     directory, until = paths.runtime_dir(), time.monotonic() + _TOKEN_TIMEOUT
@@ -422,12 +434,13 @@ _LEVEL_STYLES = {"ok": "green", "warn": "yellow", "fail": "red", "fixed": "cyan"
 @option(
     "--fix",
     is_flag=True,
-    help="Apply the safe fixes: modes of our own files, leftovers of dead servers, the script that hooks run. Asks "
+    help="Apply the safe fixes: modes of Nudge's own files, leftovers of dead servers, the script that hooks run. Asks "
     "before it restores a backup.",
 )
 @yes_option
 def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
-    """Exit code 3 when a check fails, 1 when --fix could not fix a warning."""
+    """Prints one line for each check: ok, warn or fail, and the fix. Exit code 3 when a check fails, 1 when --fix could
+    not fix a warning."""
     from nudge import doctor as checks
 
     console = invocation.console
@@ -444,12 +457,12 @@ def doctor(invocation: Invocation, fix: bool, yes: bool) -> int:
     console.result(result, _doctor_lines(console.pen, findings, fixed))
     fixed_nothing = fix and not fixed and any(finding.level != checks.OK for finding in findings)
     if fixed_nothing:
-        console.note("nothing was fixed: the problems above need you")
+        console.note("nothing was fixed: the problems above cannot be fixed automatically")
     return EXIT_REFUSED if failed else EXIT_NOT_FOUND if fixed_nothing else EXIT_OK
 
 
 def _confirm_repair(question: str, *, yes: bool) -> bool:
-    """Without a terminal only the safe fixes are applied, and the finding keeps its command."""
+    """Ask before a fix that is not safe. Without a terminal the answer is no, and the finding keeps its fix."""
     has_terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     return (yes or has_terminal) and ask(question, yes=yes)
 

@@ -1,105 +1,69 @@
-"""The verbs that move many hints: export, import, scan."""
+"""The verbs that move data in bulk: export and import for hints and the history; `nudge memory` with export, import,
+sync and mine for notes."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
 import click
 
-from nudge import context, files, limits, manifests, paths
-from nudge.cli import completion, output, plain
+from nudge import files, limits, paths
+from nudge.cli import completion, output, params, plain
 from nudge.cli.app import verb
 from nudge.cli.output import EXIT_OK, Pen, Usage
-from nudge.cli.params import option
+from nudge.cli.params import dry_run_option, namespace_option, note_fields, option, resolve_namespace
 from nudge.cli.plain import Invocation
-from nudge.cli.prompts import progress
+from nudge.cli.prompts import progress, waiting
 from nudge.errors import Invalid, NotFound, StorageFailed
 from nudge.ipc import pages
 from nudge.text import escape
-from nudge.usecases import freshness
 
-# export
+FORMATS = ("claude", "chatgpt", "slack")
+_OUTCOMES = ("created", "updated", "unchanged", "expired", "forgotten", "conflicts", "refused", "links")
+_ERRORS_SHOWN = 10
 
-
-@verb(
-    "export",
-    "nudge export > nudge-session.json",
-    "nudge export -o hints.json --component http-proxy",
-    "nudge export --reveal",
-    "nudge export --all > history.jsonl",
+_target_namespace_option = option(
+    "--namespace",
+    metavar="NAME",
+    help="Namespace of notes that name none (default: global); . is the repo you are in.",
+    shell_complete=completion.namespaces,
 )
-@option("--format", type=click.Choice(["json"]), default="json", help="The format (json).")
-@option("-o", "--output", "target", metavar="FILE", help="Write this file, readable by you alone (- is stdout).")
-@option("--component", metavar="NAME", help="Only this component.", shell_complete=completion.components)
-@option("--reveal", is_flag=True, help="Include the values of secret hints.")
-@option("--all", "all_history", is_flag=True, help="Export the history instead, one JSON object per line.")
-def export(
-    invocation: Invocation, format: str, target: str | None, component: str | None, reveal: bool, all_history: bool
-) -> int:
-    """`nudge import` reads the output. Secret values are left out, unless --reveal is given."""
-    if all_history:
-        return _export_history(invocation, target)
-    console = invocation.console
-    del format  # there is one
-    fields: dict[str, Any] = {} if component is None else {"component": component}
-    fields |= {"reveal": True} if reveal else {}
-    result = {"payload": pages.export_payload(_caller(invocation), fields)}
-    hints = list(_hints_of(result["payload"]))
-    text = output.encode_json(result["payload"], indent=2)
-    if target not in (None, "-"):
-        write_file(str(target), text + "\n")
-        line = f"exported {output.count(len(hints), 'hint')} to {escape(str(target))}"
-        console.result(result, [console.pen.done(line)])
-    else:
-        console.result(result, [text])
-    if hidden := sum(1 for hint in hints if hint.get("redacted")):
-        console.note(f"{output.count(hidden, 'secret value')} left out; include them with --reveal")
-    return EXIT_OK
+_output_option = option(
+    "-o",
+    "--output",
+    "target",
+    metavar="FILE",
+    help="Write to this file, readable by you alone (default: -, which is stdout).",
+)
 
 
-def _caller(invocation: Invocation) -> Callable[[str, dict[str, Any]], Any]:
-    """Pages take long on a busy machine: they are large, and thousands of hints are checked."""
-    return partial(invocation.client().call, timeout=limits.LONG_CALL_TIMEOUT)
+# Files and pages
 
 
-def _hints_of(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for component in payload["components"].values():
-        for variants in component["hints"].values():
-            yield from variants if isinstance(variants, list) else [variants]
-
-
-def _export_history(invocation: Invocation, target: str | None) -> int:
-    """Page by page, so that neither side ever holds all of it."""
-    client = invocation.client()
-    total = 0 if target in (None, "-") and invocation.console.is_terminal else None  # no bar between the rows
-    with _open(target) as file, progress(invocation.console, "exporting the history", total) as advance:
-        page: dict[str, Any] = {"next": ""}
-        while page["next"] is not None:
-            page = client.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
-            for row in page["rows"]:
-                file.write(output.encode_json(row, indent=None) + "\n")
-            advance(len(page["rows"]))
-    return EXIT_OK
-
-
-def _open(path: str | None) -> AbstractContextManager[IO[str]]:
-    if path in (None, "-"):
-        return nullcontext(sys.stdout)
+def _read_document(path: str, writer: str, *, name: str | None = None) -> Any:
+    """Read the JSON of a file, or of stdin (-). `writer` is the command that writes such files; `name` is what errors
+    call this one."""
+    name = name or ("stdin" if path == "-" else path)
     try:
-        descriptor = os.open(os.path.realpath(path or ""), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with sys.stdin.buffer if path == "-" else open(path, "rb") as source:
+            content = source.read(limits.MAX_IMPORT_FILE_BYTES + 1)
     except OSError as error:
-        raise _cannot_write(path, error.strerror) from None
-    return open(descriptor, "w", encoding="utf-8")
+        raise Usage(f"cannot read {name}: {error.strerror}", f"name a file that {writer} wrote") from None
+    if len(content) > limits.MAX_IMPORT_FILE_BYTES:
+        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, the limit for imports")
+    try:
+        return plain.parse_json(content)
+    except ValueError as error:
+        raise Invalid(f"{name} is not JSON: {error}; it must be the output of {writer}") from None
 
 
-def write_file(path: str, text: str) -> None:
+def _write_file(path: str, text: str) -> None:
     """Replace a regular file atomically; write to a device or a pipe as it is."""
     target = os.path.realpath(path)
     try:
@@ -118,7 +82,90 @@ def _cannot_write(path: str | None, reason: str | None) -> StorageFailed:
     return StorageFailed(f"cannot write {path}: {reason}; choose another file with -o")
 
 
-# import
+def _long_call(invocation: Invocation, **options: Any) -> Callable[[str, Mapping[str, Any]], Any]:
+    """Return the call of an operation for pages: they are large, and the last one stores or checks thousands of
+    entries."""
+    return partial(invocation.client().call, timeout=limits.LONG_CALL_TIMEOUT, **options)
+
+
+class _RunningTotal:
+    """Turns reports of how much is done in all into steps of a progress bar."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance, self._total = advance, 0
+
+    def __call__(self, total: int) -> None:
+        self._advance(total - self._total)
+        self._total = total
+
+
+# Hints
+
+
+@verb(
+    "export",
+    "nudge export > nudge-session.json",
+    "nudge export -o hints.json --component http-proxy",
+    "nudge export --reveal",
+    "nudge export --all > history.jsonl",
+)
+@option("--format", type=click.Choice(["json"]), default="json", help="The only format (default: json).")
+@_output_option
+@option("--component", metavar="NAME", help="Only hints of this component.", shell_complete=completion.components)
+@option("--reveal", is_flag=True, help="Include the values of secret hints.")
+@option("--all", "all_history", is_flag=True, help="Export the history instead, as one JSON object per line.")
+def export_hints(
+    invocation: Invocation, format: str, target: str | None, component: str | None, reveal: bool, all_history: bool
+) -> int:
+    """Prints one JSON document that `nudge import` reads. Secret values are left out, unless --reveal is given."""
+    if all_history:
+        return _export_history(invocation, target)
+    console = invocation.console
+    del format  # there is one
+    fields: dict[str, Any] = {} if component is None else {"component": component}
+    fields |= {"reveal": True} if reveal else {}
+    result = {"payload": pages.export_payload(_long_call(invocation), fields)}
+    hints = list(_payload_hints(result["payload"]))
+    text = output.encode_json(result["payload"], indent=2)
+    if target not in (None, "-"):
+        _write_file(str(target), text + "\n")
+        line = f"exported {output.count(len(hints), 'hint')} to {escape(str(target))}"
+        console.result(result, [console.pen.done(line)])
+    else:
+        console.result(result, [text])
+    if hidden := sum(1 for hint in hints if hint.get("redacted")):
+        console.note(f"{output.count(hidden, 'secret value')} left out; include them with --reveal")
+    return EXIT_OK
+
+
+def _payload_hints(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for component in payload["components"].values():
+        for variants in component["hints"].values():
+            yield from variants if isinstance(variants, list) else [variants]
+
+
+def _export_history(invocation: Invocation, target: str | None) -> int:
+    """Write the history page by page: neither the server nor this process holds all of it."""
+    client = invocation.client()
+    total = 0 if target in (None, "-") and invocation.console.is_terminal else None  # no bar between the rows
+    with _open_output(target) as file, progress(invocation.console, "exporting the history", total) as advance:
+        page: dict[str, Any] = {"next": ""}
+        while page["next"] is not None:
+            page = client.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
+            for row in page["rows"]:
+                file.write(output.encode_json(row, indent=None) + "\n")
+            advance(len(page["rows"]))
+    return EXIT_OK
+
+
+def _open_output(path: str | None) -> AbstractContextManager[IO[str]]:
+    if path in (None, "-"):
+        return nullcontext(sys.stdout)
+    try:
+        descriptor = os.open(os.path.realpath(path or ""), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    except OSError as error:
+        raise _cannot_write(path, error.strerror) from None
+    return open(descriptor, "w", encoding="utf-8")
 
 
 @verb(
@@ -128,28 +175,25 @@ def _cannot_write(path: str | None, reason: str | None) -> StorageFailed:
     "cat hints.json | nudge import -",
     "nudge import --previous",
 )
-@click.argument("file", metavar="[FILE]", required=False, type=click.Path(), help="Output of nudge export; - is stdin.")
-@option("--previous", is_flag=True, help="Import the hints of the previous session.")
+@click.argument(
+    "file", metavar="[FILE]", required=False, type=click.Path(), help="A file that nudge export wrote; - is stdin."
+)
+@option("--previous", is_flag=True, help="Import the hints that the previous session left, instead of a file.")
 @option(
     "--mode",
     type=click.Choice(["merge", "replace", "skip"]),
     default="merge",
-    help="merge: the newer one wins; skip: existing hints stay; replace: only the file's hints remain (merge).",
+    help="merge: the newer of two hints wins; skip: existing hints stay; replace: only the hints of the file remain "
+    "(default: merge).",
 )
 def import_hints(invocation: Invocation, file: str | None, previous: bool, mode: str) -> int:
+    """Prints how many hints were imported and skipped, and each one that was refused with the reason."""
     if previous == (file is not None):
         raise Usage("FILE and --previous exclude each other" if previous else "missing FILE")
     payload = _read_payload(file)
-    sent = 0
     with progress(invocation.console, "importing hints", _count_hints(payload)) as advance:
-
-        def report(hints: int) -> None:
-            nonlocal sent
-            advance(hints - sent)
-            sent = hints
-
-        result = pages.import_payload(_caller(invocation), payload, mode, report)
-    invocation.console.result(result, _import_lines(invocation.console.pen, result))
+        result = pages.import_payload(_long_call(invocation), payload, mode, _RunningTotal(advance))
+    invocation.console.result(result, _hint_import_lines(invocation.console.pen, result))
     return EXIT_OK
 
 
@@ -158,43 +202,26 @@ def _read_payload(file: str | None) -> Any:
     path = os.path.join(paths.runtime_dir(), paths.PREVIOUS) if file is None else file
     if file is None and not os.path.exists(path):
         raise NotFound("there is no previous session; the first one ends when no nudge process has run for a while")
-    document = read_document(path, "nudge export", name="the previous session" if file is None else None)
+    document = _read_document(path, "nudge export", name="the previous session" if file is None else None)
     is_wrapped = isinstance(document, dict) and "payload" in document and "components" not in document
     return document["payload"] if is_wrapped else document
-
-
-def read_document(path: str, writer: str, *, name: str | None = None) -> Any:
-    """Read the JSON of a file, or of stdin (-). `writer` is the command that writes such files; `name` is what errors
-    call this one."""
-    name = name or ("stdin" if path == "-" else path)
-    try:
-        with sys.stdin.buffer if path == "-" else open(path, "rb") as source:
-            content = source.read(limits.MAX_IMPORT_FILE_BYTES + 1)
-    except OSError as error:
-        raise Usage(f"cannot read {name}: {error.strerror}", f"name a file that {writer} wrote") from None
-    if len(content) > limits.MAX_IMPORT_FILE_BYTES:
-        raise Invalid(f"{name} is larger than {limits.MAX_IMPORT_FILE_BYTES // limits.MIB} MiB, the limit for imports")
-    try:
-        return plain.parse_json(content)
-    except ValueError as error:
-        raise Invalid(f"{name} is not JSON: {error}; it must be the output of {writer}") from None
 
 
 def _count_hints(payload: Any) -> int:
     """How many hints a payload has; 0 for one that the server will refuse."""
     try:
-        return sum(1 for _ in _hints_of(payload))
+        return sum(1 for _ in _payload_hints(payload))
     except (AttributeError, KeyError, TypeError):
         return 0
 
 
-_HELD = ("already here", "not newer")  # what the server has already needs no line of its own
+_KNOWN = ("already here", "not newer")  # beginnings of reasons: the server has the hint, which needs no line
 
 
-def _import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+def _hint_import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
     removed = f", removed {result['removed']}" if result.get("removed") else ""
     reasons = result.get("reasons", ())
-    refused = [skipped for skipped in reasons if not skipped["reason"].startswith(_HELD)]
+    refused = [skipped for skipped in reasons if not skipped["reason"].startswith(_KNOWN)]
     held = " (already here)" if reasons and not refused and len(reasons) == result["skipped"] else ""
     yield pen.done(f"imported {output.count(result['imported'], 'hint')}, skipped {result['skipped']}{held}{removed}")
     for skipped in refused:
@@ -203,74 +230,153 @@ def _import_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
         yield f"  and {more} more"
 
 
-# scan
-
-_OUTCOMES = (("added", "+", "green"), ("updated", "~", "yellow"), ("removed", "-", "red"), ("kept", "=", "dim"))
+# Notes
 
 
-@verb("scan", "nudge scan", "nudge scan --dry-run", "nudge scan ~/code/api")
-@click.argument(
-    "directory",
-    metavar="[DIR]",
-    default=".",
-    type=click.Path(file_okay=False),
-    help="Any directory of the repo (the current one).",
-)
-@option("--dry-run", is_flag=True, help="Show what would be set, and set nothing.")
-def scan(invocation: Invocation, directory: str, dry_run: bool) -> int:
-    """Manifests are read, nothing in them is run. Hints that a person or an agent set are kept."""
-    folder = plain.absolute_path(directory)
-    if not os.path.isdir(folder):
-        raise Usage(f"{folder} is not a directory", "name one, or leave it out for the current one")
-    here = context.resolve(folder)
-    if here.repo is None:
-        raise Invalid(f"{folder} is not in a git repository; cd into one, or name one: nudge scan DIR")
-    root = _work_tree(folder)
-    scanned = manifests.scan_repo(Path(root), here.project and context.project_name(here.project))
-    fields: dict[str, Any] = {
-        "repo": here.repo,
-        "found": [_scan_entry(command, root) for command in scanned.commands],
-        "dry_run": dry_run,
-    }
-    if scanned.unread:  # an older server does not know the field
-        fields["unread"] = scanned.unread
-    result = invocation.client().call("nudge.scan", fields)
-    console = invocation.console
-    console.result(result, _scan_lines(console.pen, result, dry_run=dry_run))
-    refused = [f"{entry['component']}/{entry['key']}: {entry['reason']}" for entry in result.get("skipped", ())]
-    for problem in [*scanned.problems, *refused]:
-        console.note(f"skipped: {escape(problem)}")
+@verb("memory export", "nudge memory export > notes.json", "nudge memory export -o notes.json --namespace .")
+@_output_option
+@namespace_option
+def export_notes(invocation: Invocation, target: str | None, namespace: str | None) -> int:
+    """Prints one JSON document with all notes, their links and metadata, that `nudge memory import` reads."""
+    document: dict[str, Any] = {"memories": [], "links": []}
+    fields, after = note_fields(namespace), 0
+    console, to_file = invocation.console, target not in (None, "-")
+    with progress(console, "exporting notes", None if to_file or not console.is_terminal else 0) as advance:
+        while after is not None:
+            page = invocation.call("nudge.memory_export", {**fields, "after": after})
+            document["exported_at"], after = page["exported_at"], page["next"]
+            for name in ("memories", "links"):
+                document[name] += page[name]
+            advance(len(page["memories"]))
+    if target is not None and to_file:
+        _write_file(target, output.encode_json(document, indent=2) + "\n")
+        notes = output.count(len(document["memories"]), "note")
+        links = output.count(len(document["links"]), "link")
+        console.result(document, [console.pen.done(f"exported {notes} and {links} to {escape(target)}")])
+    else:
+        console.show([output.encode_json(document, indent=None if console.as_json else 2)])
     return EXIT_OK
 
 
-def _work_tree(folder: str) -> str:
-    """The nearest directory at or above that git calls a work tree."""
-    for parent in (Path(folder), *Path(folder).parents):
-        if (parent / ".git").is_file() or (parent / ".git" / "HEAD").is_file():
-            return os.fspath(parent)
-    return folder
+@verb(
+    "memory import",
+    "nudge memory import notes.json",
+    "nudge memory import notes.json --dry-run",
+    "nudge memory import < notes.json",
+)
+@click.argument(
+    "file",
+    metavar="[FILE]",
+    required=False,
+    type=click.Path(),
+    help="A file that nudge memory export wrote (default: stdin).",
+)
+@_target_namespace_option
+@dry_run_option
+def import_notes(invocation: Invocation, file: str | None, namespace: str | None, dry_run: bool) -> int:
+    """The newer of two versions of a note is kept, so a second import changes nothing. Valid notes are stored all or
+    none; a note that is not valid or holds a credential is left out. Prints the counts, and each note that was left out
+    with the reason."""
+    from nudge.usecases.note_import import send_notes
+
+    if file is None and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
+        raise Usage("missing FILE")
+    document = _read_document(file or "-", "nudge memory export")
+    memories, links = _rows(document, "memories"), _rows(document, "links")
+    fields = {"dry_run": dry_run, **note_fields(namespace)}
+    with progress(invocation.console, "importing notes", len(memories)) as advance:
+        call = _long_call(invocation, context=plain.context_params())
+        result = send_notes(call, memories, links, fields, _RunningTotal(advance))
+    invocation.console.result(result, _note_import_lines(invocation.console.pen, result, dry_run=dry_run))
+    return EXIT_OK
 
 
-def _scan_entry(command: manifests.Command, root: str) -> dict[str, Any]:
-    """A command of a nested package runs in the root, and its hint applies anywhere in the repo."""
-    reason = command.reason if command.cwd == "." else f"{command.reason}, run it in the root of the repo"
-    value = {"type": "command", "cmd": command.cmd}
-    files = freshness.digest_files(root, [command.file])
-    entry = {"component": command.component, "key": command.key, "value": value, "reason": reason, "files": files}
-    return {**entry, "reason": f"{reason}, a guess", "guess": True} if command.is_guess else entry
+def _rows(document: Any, name: str) -> list[dict[str, Any]]:
+    rows = document.get(name, []) if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise Invalid(f"{name} must be a list of objects; the file must be the output of nudge memory export")
+    return rows
 
 
-def _scan_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Iterator[str]:
-    rows = [(mark, style, entry) for outcome, mark, style in _OUTCOMES for entry in result[outcome]]
-    names = [output.hint_name(entry["component"], entry["key"]) for _, _, entry in rows]
-    width = output.widest(names)
-    for name, (mark, style, entry) in zip(names, rows, strict=True):
-        reason = escape(entry.get("reason") or "")
-        value = pen.clip(escape(output.bare_value(entry["value"])), width + len(reason) + 6)
-        yield f"{pen.paint(style, mark)} {output.pad(name, width)}  {value}  {pen.paint('dim', reason)}".rstrip()
-    counts = {outcome: len(result[outcome]) for outcome, _, _ in _OUTCOMES} | {"unchanged": result["unchanged"]}
-    summary = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing found"
-    if dry_run:
-        yield f"nothing was set (--dry-run); it would be: {summary}"
-    else:
-        yield pen.done(summary + (" (kept: set by a person or an agent, or learned)" if result["kept"] else ""))
+def _note_import_lines(pen: Pen, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
+    counts = _note_counts(result)
+    imported = output.count(result["imported"], "note")
+    yield (
+        f"nothing was stored (--dry-run); it would be: {counts}"
+        if dry_run
+        else pen.done(f"imported {imported}: {counts}")
+    )
+    errors = result["errors"]
+    for error in errors[:_ERRORS_SHOWN]:
+        where = f"note {error['index'] + 1}" if "index" in error else f"link {error['link'] + 1}"
+        yield f"  {where}: {escape(error['error'])}"
+    if len(errors) > _ERRORS_SHOWN:
+        yield f"  and {len(errors) - _ERRORS_SHOWN} more"
+
+
+def _note_counts(result: Mapping[str, Any]) -> str:
+    return ", ".join(f"{result[name]:,} {name}" for name in _OUTCOMES if result.get(name)) or "nothing new"
+
+
+@verb(
+    "memory sync",
+    "nudge memory sync ~/backup/nudge.db --dry-run",
+    "nudge memory sync /media/stick/nudge.db --direction push",
+)
+@click.argument("file", metavar="FILE", type=click.Path(), help="The other database: a nudge.db file.")
+@option(
+    "--direction",
+    type=click.Choice(["pull", "push", "merge"]),
+    help="pull: copy notes from FILE; push: copy notes to FILE; merge: both (default: merge).",
+)
+@dry_run_option
+def sync_notes(invocation: Invocation, file: str, direction: str | None, dry_run: bool) -> int:
+    """The newer of two versions of a note is kept. Deletions are not copied. No server may have FILE open. Prints what
+    was pulled and pushed."""
+    fields = {"path": plain.absolute_path(file), "dry_run": dry_run, **params.drop_none(direction=direction)}
+    console = invocation.console
+    with waiting(console, "syncing notes, seconds"):
+        result = invocation.call("nudge.memory_sync", fields, timeout=limits.LONG_CALL_TIMEOUT)
+    lines = [f"{word}: {_note_counts(result[word])}" for word in ("pulled", "pushed") if result[word] is not None]
+    console.result(result, lines if dry_run else map(console.pen.done, lines))
+    if dry_run and not console.as_json:
+        console.note("nothing was changed (--dry-run)")
+    return EXIT_OK
+
+
+@verb(
+    "memory mine",
+    "nudge memory mine --format claude conversations.json",
+    "nudge memory mine --format slack ~/Downloads/slack-export --namespace team",
+    "nudge memory mine --format chatgpt export/ --dry-run",
+)
+@click.argument(
+    "path", metavar="PATH", type=click.Path(), help="The exported file, or the directory it was unpacked to."
+)
+@option("--format", "form", type=click.Choice(FORMATS), required=True, help="The program that wrote the export.")
+@_target_namespace_option
+@dry_run_option
+def mine_notes(invocation: Invocation, path: str, form: str, namespace: str | None, dry_run: bool) -> int:
+    """Each conversation becomes a note; in Slack, each day of a channel. The same export can be mined again: no note is
+    made twice. Prints the number of conversations and notes."""
+    from nudge.usecases.note_import import mine_export
+
+    console = invocation.console
+    with progress(console, "mining notes", None) as advance:
+        result = mine_export(
+            _long_call(invocation, context=plain.context_params()),
+            form,
+            plain.absolute_path(path),
+            namespace=resolve_namespace(namespace),
+            dry_run=dry_run,
+            progress=_RunningTotal(advance),
+        )
+    console.result(result, _mine_lines(console.pen, result, dry_run=dry_run))
+    return EXIT_OK
+
+
+def _mine_lines(pen: Pen, result: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
+    skipped = [f"{result[name]:,} {name}" for name in ("empty", "bad") if result[name]]
+    left_out = f" (left out: {', '.join(skipped)})" if skipped else ""
+    yield f"{output.count(result['conversations'], 'conversation')}{left_out}"
+    yield from _note_import_lines(pen, result, dry_run=dry_run)

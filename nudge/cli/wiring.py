@@ -1,4 +1,4 @@
-"""The verbs that connect clients: connect, disconnect, record."""
+"""The verbs that connect clients: connect, disconnect, and record, which their hooks run."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from nudge.usecases import owned_files
 _SESSIONS = 50
 _NEXT = (
     ("scan", "set hints from the manifests of the repo you are in"),
-    ("backfill", "read the transcripts that Claude Code keeps"),
+    ("backfill", "record past sessions from Claude Code transcripts"),
 )
 _client_argument = click.argument(
     "name",
     metavar="[CLIENT]",
     required=False,
     type=click.Choice(registry.names()),
-    help=", ".join(registry.names()) + ".",
+    help="One of " + ", ".join(registry.names()) + ".",
 )
 
 
@@ -49,10 +49,13 @@ _client_argument = click.argument(
     "connect", "nudge connect", "nudge connect claude-code", "nudge connect codex --yes", "nudge connect cursor --print"
 )
 @_client_argument
-@option("--print", "print_only", is_flag=True, help="Print what to write where, and change no file of the client.")
+@option(
+    "--print", "print_only", is_flag=True, help="Print what to add to which file, and change no file of the client."
+)
 @yes_option
 def connect(invocation: Invocation, name: str | None, print_only: bool, yes: bool) -> int:
-    """The change is shown before it is made. Without a client, list the clients and their state."""
+    """Prints the change to the files of the client, and asks for confirmation. Without CLIENT, prints all clients and
+    whether they are connected."""
     if name is None:
         return _list_clients(invocation)
     client = registry.get(name)
@@ -86,7 +89,8 @@ def _connect(console: Console, client: Client, *, yes: bool) -> int:
 
 
 def _install_guard(client: Client, program: Executable) -> None:
-    """Before the first hook that runs it, whether we write that or the user does; again when somebody deleted it."""
+    """Write the script that hooks run, before any hook can run it; also when the user writes the hooks, or deleted
+    it."""
     if client.wired_events:
         executable.install_guard(program)
 
@@ -96,7 +100,7 @@ def _our_plugin(client: Client) -> ConfigEntry | None:
 
 
 def _plugin_lines(pen: Pen, client: Client, plugin: ConfigEntry) -> Iterator[str]:
-    """A second set of hooks would record every event twice."""
+    """Yield why nothing is added beside our plugin: a second set of hooks would record every event twice."""
     name = escape(plugin.name)
     yield pen.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
     if plan.connected_parts(client.config_files(Home(), Executable(NAME))):
@@ -106,7 +110,7 @@ def _plugin_lines(pen: Pen, client: Client, plugin: ConfigEntry) -> Iterator[str
 
 
 def _show_changes(console: Console, changes: Sequence[FileChange]) -> None:
-    """With --json only the result is printed."""
+    """Print the changes as diffs; with --json nothing, since only the result is printed."""
     if not console.as_json:
         console.show(line for change in changes for line in _change_lines(console.pen, change))
 
@@ -131,7 +135,7 @@ def _connected_lines(pen: Pen, client: Client, changes: Sequence[FileChange]) ->
 
 
 def _offer_next() -> int:
-    """Offer what a new user does next."""
+    """Ask whether to run the commands that a new user needs next."""
     for name, _ in _NEXT:
         if ask(f"Run nudge {name} now?", yes=False):
             app.main([name])
@@ -150,7 +154,7 @@ def _print_configuration(console: Console, client: Client) -> int:
 
 
 def _snippet_lines(snippets: Mapping[str, str]) -> Iterator[str]:
-    """Headings only where there are several: a single one can then be redirected into a file."""
+    """Yield the snippets, with headings only when there are several: a single one can be redirected into a file."""
     for number, (path, text) in enumerate(snippets.items()):
         if len(snippets) > 1:
             yield f"{'' if number == 0 else chr(10)}{path}:"
@@ -189,7 +193,7 @@ def _client_row(client: Client, events: Mapping[str, int] | None) -> dict[str, A
 
 
 def _last_events(invocation: Invocation) -> dict[str, int] | None:
-    """The time of the last event of each client; None when no server can say."""
+    """Return the time of the last event of each client; None when no server is running."""
     try:
         sessions = invocation.client().call("nudge.sessions", {"limit": _SESSIONS}, start=False)
     except NudgeError:
@@ -226,11 +230,11 @@ def _yes_no(value: bool) -> str:
 
 @verb("disconnect", "nudge disconnect codex", "nudge disconnect --all", "nudge disconnect --all --delete-data")
 @_client_argument
-@option("--all", "everything", is_flag=True, help="Every client.")
-@option("--delete-data", is_flag=True, help="With --all: delete hints, history, settings and logs too.")
+@option("--all", "everything", is_flag=True, help="Disconnect all clients.")
+@option("--delete-data", is_flag=True, help="With --all: also delete hints, notes, history, settings and logs.")
 @yes_option
 def disconnect(invocation: Invocation, name: str | None, everything: bool, delete_data: bool, yes: bool) -> int:
-    """Only what `nudge connect` added is removed; nothing else in the files changes."""
+    """Removes only what `nudge connect` added; the rest of the files stays as it is. Prints what was removed."""
     if everything == (name is not None):
         raise Usage("CLIENT and --all exclude each other" if everything else "missing CLIENT")
     if delete_data and not everything:
@@ -288,7 +292,8 @@ def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool)
 
 
 def _check_nothing_is_connected() -> None:
-    """What is known about a file that is still connected must not be deleted before our entries in it."""
+    """Raise StorageFailed when a file may still be connected: the record of connected files is needed to disconnect
+    it."""
     connected_files = ConnectedFiles()
     left = next(filter(os.path.lexists, connected_files.paths), None)
     if left is not None:
@@ -311,7 +316,7 @@ def _inventory_lines(owned: Sequence[owned_files.OwnedFile]) -> Iterator[str]:
 
 @verb("record", "nudge record < event.json")
 def record(invocation: Invocation) -> int:
-    """The hooks of connected clients run this; it reads one JSON object from stdin."""
+    """The hooks of connected clients run this. Reads one JSON object from stdin; prints what the client expects."""
     if invocation.run_hook is None:
         raise Usage("record needs an event on stdin")
     return invocation.run_hook()

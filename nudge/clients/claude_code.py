@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from nudge import paths
 from nudge.clients.client import NAME, Client, Home, text_of
 
 TYPE_CHECKING = False
@@ -83,7 +84,7 @@ class ClaudeCode(Client):
                 yield entries.ConfigEntry(entries.PLUGIN, name, "", settings, f"claude plugin disable {quote(name)}")
         state = self.state_file(home)
         projects = entries.table(entries.read(state), "projects")
-        for folder in _upward(cwd):
+        for folder in paths.upward(cwd):
             local = entries.table(entries.table(projects, folder), "mcpServers")
             yield from entries.servers(state, local, "claude mcp remove {name} -s local")
             shared = os.path.join(folder, ".mcp.json")
@@ -111,13 +112,6 @@ class ClaudeCode(Client):
 
     def started(self, environ: Mapping[str, str]) -> bool:
         return bool(environ.get("CLAUDECODE")) or environ.get("AI_AGENT", "").startswith("claude-code")
-
-
-def _upward(folder: str) -> Iterator[str]:
-    yield folder
-    while (parent := os.path.dirname(folder)) != folder:
-        yield parent
-        folder = parent
 
 
 CLIENT = ClaudeCode()

@@ -1,7 +1,8 @@
-"""`nudge doctor`: checks of everything around a server, from outside. It starts nothing and needs no server.
+"""`nudge doctor`: checks of the installation, the files and the server from outside. It starts no server and needs
+none.
 
-`Snapshot.take()` collects what is looked at, `run(snapshot)` returns one `Finding` or more for each check, and
-`fix(findings, confirm)` repairs what can be repaired, some of it only after asking. The checks are in `files`
+`Snapshot.take()` collects what the checks read, `run(snapshot)` returns their findings, and `fix(findings, confirm)`
+repairs what can be repaired, some of it only after asking. The checks are in `files`
 (directories, modes, disk), `server` (settings, lock, endpoint, socket, port), `data` (change log, clock, database,
 spool), `installation` (versions, PATH, Python) and `clients` (what else is wired into the agent clients).
 """
@@ -16,7 +17,7 @@ from nudge.errors import NudgeError
 
 __all__ = ["FAIL", "OK", "WARN", "Finding", "Snapshot", "fix", "run"]
 
-# Directories first: the repair of one of their files may count on them.
+# Directories come before their files: a file is repaired after its directory.
 CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     server.check_settings,
     files.check_directories,
@@ -54,8 +55,9 @@ def _decline(question: str) -> bool:
 
 
 def fix(findings: Sequence[Finding], confirm: Callable[[str], bool] = _decline) -> list[tuple[str, str]]:
-    """Run the repairs, those with a question only when `confirm` says so, and return the check and what was done for
-    each that did something. What could not be repaired is a finding of the next run."""
+    """Run the repairs of the findings; one with a question only when `confirm` returns True for it. Return the check
+    and a description for each repair that changed something. A repair that fails is skipped: the next run finds the
+    problem again."""
     fixed = []
     for finding in findings:
         if finding.repair is None or (finding.question is not None and not confirm(finding.question)):

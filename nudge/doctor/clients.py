@@ -1,5 +1,4 @@
-"""Checks of what is wired into the agent clients: other memory tools, which inject text too, and Nudge more than
-once."""
+"""Checks of the agent clients' settings: other memory tools, which also inject text, and how Nudge is started."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 
 _TOOLS = r"claude-mem|mem0|basic-memory|memento|openmemory|letta|zep|serena|byterover|server-memory"
 _IN_COMMAND = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS})(?![a-z0-9])", re.IGNORECASE)
-# Not in a command: `memory` may be a limit there.
 _SCRIPT = re.compile(rf"""['"]?(.*[/\\]{GUARD})(?=['"\s]|$)""")  # in the command line of a hook
+# `memory` counts in a name only: in a command it may be a limit.
 _IN_NAME = re.compile(rf"(?<![a-z0-9])(?:{_TOOLS}|memory)(?![a-z0-9])", re.IGNORECASE)
 
 
@@ -35,7 +34,7 @@ def check_memory_tools(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
-    """The same name in two places is one server to a client; two names are two."""
+    """A client starts one server for each name: the same name in two places is one server, two names are two."""
     ours: dict[str, dict[str, ConfigEntry]] = {}
     for client, entry in _entries(snapshot):
         if entry.kind != HOOK and _is_nudge(entry):
@@ -52,7 +51,7 @@ def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
-    """Hooks run a script of ours. Without it nothing is recorded, and some clients do not say so."""
+    """Hooks run a script of ours. Without it nothing is recorded, and some clients report no error."""
     scripts: dict[str, Client] = {}
     for client, entry in _entries(snapshot):
         if entry.kind == HOOK and (match := _SCRIPT.match(entry.command)) is not None:
@@ -83,7 +82,8 @@ def _remove_command(entry: ConfigEntry) -> str:
 
 
 def _memory_tool(entry: ConfigEntry) -> str | None:
-    """The name that gave it away. The command itself is not repeated: it may hold a credential."""
+    """The name of the memory tool that an entry starts, or None. Only the name is shown: the command may hold a
+    credential."""
     if _is_nudge(entry):
         return None
     in_name = None if entry.kind == HOOK else _IN_NAME.search(entry.name)

@@ -68,7 +68,8 @@ def _log_finding(snapshot: Snapshot, path: str, contents: LogContents) -> Findin
 
 
 def check_clock(snapshot: Snapshot) -> Iterator[Finding]:
-    """Lifetimes run on a clock that ignores steps, but the times that are shown may then look wrong."""
+    """Lifetimes are measured by a clock that ignores steps of the system clock, but the shown times may then look
+    wrong."""
     if time.time() < limits.EARLIEST_CLOCK:
         date = time.strftime("%Y-%m-%d", time.gmtime())
         yield fail("clock", f"the system clock says {date}", "timedatectl set-ntp true")
@@ -82,8 +83,8 @@ def check_clock(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _clock_step(snapshot: Snapshot) -> float:
-    """How far the wall clock has moved from the session's, in whole seconds, since both are read one after the other;
-    0 without a session of this boot."""
+    """How far the wall clock has moved from the session's clock, in whole seconds: both are read one after the other. 0
+    without a session of this boot."""
     try:
         contents = read_log(snapshot.path(paths.CHANGE_LOG))
     except StorageFailed:
@@ -126,7 +127,7 @@ def _integrity(path: str) -> Finding:
 
 
 def _damage(path: str, problem: str) -> Finding:
-    """With the command that restores the newest backup that can be used, if there is one."""
+    """The finding for a damaged database, with the restore of the newest usable backup as its fix, if there is one."""
     message = f"{path} is damaged: {problem}"
     latest = latest_backup(path)
     if latest is None:
@@ -139,7 +140,7 @@ def _damage(path: str, problem: str) -> Finding:
 
 def _restore(backup: str) -> Repair:
     def repair() -> str:
-        """A server that lives inside a client refuses to stop; nothing is changed then."""
+        """Stop the server, then restore. A server inside a client refuses to stop; then nothing is changed."""
         from nudge.ipc.client import Client
         from nudge.usecases.owned_files import restore_backup
 
@@ -152,7 +153,7 @@ def _restore(backup: str) -> Repair:
 
 
 def _write_ahead_log(path: str) -> Finding:
-    """SQLite checkpoints its log while somebody writes; a large one means that nobody does, or that a reader never
+    """SQLite checkpoints its log while it is written to. A large log means that nobody writes, or that a reader never
     ends."""
     log = f"{path}-wal"
     length = os.path.getsize(log) if os.path.exists(log) else 0
@@ -168,7 +169,7 @@ def _write_ahead_log(path: str) -> Finding:
 
 def _checkpoint(path: str) -> Repair:
     def repair() -> str:
-        """Only without a server: the lock that it would hold is ours meanwhile."""
+        """Does nothing while a server runs; holds the lock of the database, so that none starts meanwhile."""
         lock = OwnerLock(f"{path}.lock")
         if not lock.acquire():
             return ""

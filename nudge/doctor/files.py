@@ -1,4 +1,4 @@
-"""Checks of our directories and files: they are there, owned by the user, closed to others, with room on the disk."""
+"""Checks of our directories and files: they exist, belong to the user, are closed to others, and the disk has space."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def check_files(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _file(check: str, path: str) -> Finding | None:
-    """None when there is nothing wrong with it, or no such file."""
+    """The problem with a file; None when there is none, or no such file."""
     try:
         status = os.lstat(path)
     except OSError:
@@ -93,7 +93,7 @@ def _file(check: str, path: str) -> Finding | None:
 
 
 def remove_command(path: str) -> str:
-    """What takes `path` out of the way; a directory may hold something that is missed."""
+    """The command that removes a file; a directory is renamed instead, because it may hold something of the user's."""
     is_directory = os.path.isdir(path) and not os.path.islink(path)
     return f"mv {quote(path)} {quote(path + '.moved')}" if is_directory else f"rm {quote(path)}"
 

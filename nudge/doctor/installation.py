@@ -46,13 +46,14 @@ def check_programs(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _add_to_path(executable: str) -> str:
-    """This installation has a script beside its Python, if it was installed at all."""
+    """The command that adds this installation to PATH; the one that installs it, when there is no script beside
+    Python."""
     folder = os.path.dirname(executable)
     return f'export PATH={quote(folder)}:"$PATH"' if os.path.exists(os.path.join(folder, _PROGRAM)) else _INSTALL
 
 
 def _programs(environ: Mapping[str, str]) -> list[str]:
-    """Every `nudge` that a shell could find, each file once, in the order of the search."""
+    """Every `nudge` on PATH in search order, each file once."""
     programs: dict[str, str] = {}
     for folder in environ.get("PATH", "").split(os.pathsep):
         path = os.path.join(folder, _PROGRAM)
@@ -62,7 +63,7 @@ def _programs(environ: Mapping[str, str]) -> list[str]:
 
 
 def _uninstall(program: str) -> str:
-    """The command of the tool that installed it, as its path or the first line of the script tells."""
+    """The command that uninstalls a program, by the tool that its path or the first line of its script names."""
     real = os.path.realpath(program)
     if f"{os.sep}uv{os.sep}tools{os.sep}" in real:
         return f"uv tool uninstall {_DISTRIBUTION}"

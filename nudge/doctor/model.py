@@ -16,12 +16,12 @@ from nudge.ipc import lock
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 Repair = Callable[[], str]
-"""Repairs something; returns what it did, empty when there was nothing to do."""
+"""Repairs something and returns what it did; an empty text when there was nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check, and for what is not well the fix: a command, or a sentence."""
+    """The result of one check, with a fix unless it is OK: a command, or a sentence."""
 
     check: str
     level: str
@@ -53,13 +53,13 @@ def fail(check: str, message: str, fix: str, repair: Repair | None = None, quest
 
 
 def edit_command(path: str) -> str:
-    """The command for what only the user can decide."""
+    """The command that opens a file in the user's editor, for a fix that only the user can decide on."""
     return f"${{EDITOR:-vi}} {quote(path)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that the checks look at: none of them asks the process that it runs in."""
+    """Everything that the checks read: no check depends on the process that it runs in."""
 
     directory: str
     log_directory: str
@@ -73,7 +73,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, port: int | None = None) -> Snapshot:
-        """The state of this machine; `port` replaces the setting."""
+        """Read the state of this machine, and ask the server for its status; `port` replaces the setting."""
         settings, problem = config.load_or_default()
         if port is not None:
             settings.port = port
@@ -91,7 +91,7 @@ class Snapshot:
         )
 
     def path(self, name: str) -> str:
-        """Of a file in the runtime directory."""
+        """The path of a file in the runtime directory."""
         return os.path.join(self.directory, name)
 
     @property

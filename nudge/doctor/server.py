@@ -88,14 +88,14 @@ def check_endpoint(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 def _untrusted_endpoint(snapshot: Snapshot, path: str) -> Finding:
-    """A running server replaces it within a second; without one it is of no use."""
+    """A running server replaces the file within a second; without one, it can be removed."""
     message = f"{path} is damaged, or others could have written it; it is not trusted"
     repair = remove(path) if snapshot.has_no_server and not os.path.isdir(path) else None
     return warn("endpoint", message, f"rm {quote(path)}", repair)
 
 
 def _stale_endpoint(snapshot: Snapshot, published: Endpoint) -> Finding:
-    """Harmless, since nothing trusts a pid, but it would mislead a reader."""
+    """Harmless, since no program trusts the pid in it, but misleading for a person who reads it."""
     is_alive = holder.find_process(published.pid) is not None
     state = "now another program" if is_alive else "gone"
     message = f"stale: its server, generation {published.generation}, is {state} (pid {published.pid})"
@@ -135,7 +135,7 @@ def check_port(snapshot: Snapshot) -> Iterator[Finding]:
     published = endpoint.read(snapshot.directory) if snapshot.silent is not None else None
     if published is not None and published.port is not None:
         yield ok("port", f"{published.port} is held by the server that does not answer (pid {published.pid})")
-    elif snapshot.status is None and is_free(wanted):
+    elif snapshot.status is None and is_port_free(wanted):
         yield ok("port", f"{wanted} is free")
     elif snapshot.status is None:
         message = f"{wanted} is held by another program; a server will take the next free one"
@@ -146,7 +146,7 @@ def check_port(snapshot: Snapshot) -> Iterator[Finding]:
     elif not answers_health(listening):
         message = f"the server does not answer on {listening}; agents and commands use the socket, scripts cannot"
         yield warn("port", message, _list_listeners(listening))
-    elif listening == wanted or is_free(wanted):
+    elif listening == wanted or is_port_free(wanted):
         yield ok("port", f"{listening} is held by the server")
     else:
         message = f"{wanted} is held by another program; the server listens on {listening}"
@@ -157,8 +157,9 @@ def _list_listeners(port: int) -> str:
     return f"lsof -nP -iTCP:{port} -sTCP:LISTEN"
 
 
-def is_free(port: int) -> bool:
-    """Whether a server could bind it; the kernel is asked, so that no other program hears from us."""
+def is_port_free(port: int) -> bool:
+    """Whether a server could bind the port. Tries to bind it: connecting would disturb the program that listens
+    there."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -169,7 +170,7 @@ def is_free(port: int) -> bool:
 
 
 def answers_health(port: int) -> bool:
-    """Whether a Nudge server answers there. The token is not sent: the port may be another program's by now."""
+    """Whether a Nudge server answers on the port. Sends no token: another program may have the port by now."""
     from http.client import HTTPConnection, HTTPException
 
     connection = HTTPConnection("127.0.0.1", port, timeout=limits.CALL_TIMEOUT)
@@ -203,8 +204,8 @@ _SAVE_AND_RESTART = "nudge export > hints.json; nudge stop --force; nudge import
 
 
 def _server_warnings(status: Mapping[str, Any], log: str) -> Iterator[Finding]:
-    """Each with what helps. Where that is the fix of another line, a server that keeps hints in memory only must be
-    started again behind it."""
+    """The warnings in the server's status, each with its fix. Where the fix is that of another finding, a server that
+    keeps hints in memory only must be restarted after it."""
     read_only = (status.get("session") or {}).get("read_only")
     if read_only:
         yield warn("server", f"takes no changes: {read_only}", "nudge stop --forget")

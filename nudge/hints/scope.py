@@ -10,9 +10,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from nudge import limits
-from nudge.context import OS_NAMES, Context, is_same_repo, normalise_repo
+from nudge.context import OS_NAMES, Context
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable
+from nudge.repos import is_same_repo, normalize_repo
+from nudge.security.absolute_paths import normalize_cwd
 from nudge.security.globs import (
     Glob,
     check_cost,
@@ -20,9 +22,8 @@ from nudge.security.globs import (
     compile_glob,
     glob_cost,
     is_comparable,
-    normalise_cwd_glob,
+    normalize_cwd_glob,
 )
-from nudge.security.paths import normalise_cwd
 
 _NAMED_IN_REASON = 4  # names in a reason; the others are counted
 _OPEN_DIRECTORIES_AT_WORST = 3  # directories that are compared with the slowest patterns: 5 ms each
@@ -105,7 +106,7 @@ def _parse_strings(parse: Callable[[object, str], str]) -> Callable[[object, str
 
 @lru_cache(maxsize=limits.GLOBS_CACHED)
 def _normal_cwd_glob(raw: str) -> str:
-    return compile_glob(normalise_cwd_glob(raw, ""), "").pattern
+    return compile_glob(normalize_cwd_glob(raw, ""), "").pattern
 
 
 @lru_cache(maxsize=limits.GLOBS_CACHED)
@@ -133,7 +134,7 @@ def _parse_os(raw: object, field: str) -> str:
 
 def _parse_repo(raw: object, field: str) -> str:
     try:
-        return normalise_repo(parse_text(raw, field, limits.MAX_REPO_CHARS, least=1))
+        return normalize_repo(parse_text(raw, field, limits.MAX_REPO_CHARS, least=1))
     except ValueError as error:
         raise Invalid(str(error), field=field) from None
 
@@ -177,7 +178,7 @@ def _parse_env_match(raw: object, field: str) -> dict[str, str | list[str]]:
 
 # The gates
 
-_comparable_cwd = lru_cache(maxsize=limits.IDENTITIES_CACHED)(normalise_cwd)
+_comparable_cwd = lru_cache(maxsize=limits.IDENTITIES_CACHED)(normalize_cwd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ class _CwdGate:
         most = min(max(limits.MAX_GLOB_COST // cost, 1) * _OPEN_DIRECTORIES_AT_WORST, limits.MAX_FILES_OPEN)
         directories: dict[str, None] = {}
         for file in files:
-            parent = normalise_cwd(file).rpartition("/")[0]
+            parent = normalize_cwd(file).rpartition("/")[0]
             while parent and parent not in directories and len(directories) < most:
                 if is_comparable(parent):
                     directories[parent] = None

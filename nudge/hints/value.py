@@ -10,7 +10,7 @@ from nudge import limits
 from nudge.context import OS_NAMES
 from nudge.errors import Invalid, ScopeInvalid
 from nudge.hints.fields import either, parse_choice, parse_list, parse_object, parse_text, printable, require
-from nudge.security.paths import normalise_path
+from nudge.security.absolute_paths import normalize_path
 
 SHELLS = ("bash", "sh", "powershell", "cmd")
 FORMATS = ("mustache", "handlebars", "jinja", "interpolate")
@@ -100,7 +100,7 @@ def _path(raw: dict[str, Any], field: str) -> dict[str, Any]:
     text = parse_text(require(raw, "abs", field), f"{field}.abs", limits.MAX_PATH_CHARS, least=1)
     if ".." in (text.split("/") if text.startswith("/") else text.replace("\\", "/").split("/")):
         raise ScopeInvalid("must not contain a `..` segment", field=f"{field}.abs")
-    path: dict[str, Any] = {"abs": normalise_path(text, f"{field}.abs")}
+    path: dict[str, Any] = {"abs": normalize_path(text, f"{field}.abs")}
     if "os" in raw:
         path["os"] = parse_list(
             raw["os"], f"{field}.os", len(OS_NAMES), lambda name, at: parse_choice(name, at, OS_NAMES)

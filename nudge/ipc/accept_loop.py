@@ -1,5 +1,5 @@
-"""Accepting connections on a listening socket without ever running out of descriptors: for the private socket and the
-public port."""
+"""Accepts connections on a listening socket and pauses when the process runs out of file descriptors. Used for the
+private socket and the public port."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 _log = logging.getLogger(__name__)
 
-_RETRY = 0.25  # seconds after the process ran out of descriptors
+_RETRY = 0.25  # seconds to wait after the process ran out of descriptors
 
 
 class AcceptLoop:
@@ -30,8 +30,8 @@ class AcceptLoop:
         has_room: Callable[[], bool] = lambda: True,
         name: str,
     ) -> None:
-        """While `has_room` is false, a newcomer waits until `room_made` is called, and those behind it in the kernel's
-        queue. `name` says in the log what is listened on."""
+        """While `has_room` is false, a new connection waits until `notify_room` is called, and the others wait in the
+        kernel's queue. `name` is the name of the socket in the log."""
         self._socket, self._make_protocol, self._has_room, self._name = listening, make_protocol, has_room, name
         self._room = asyncio.Event()
         self._warned = False
@@ -43,7 +43,8 @@ class AcceptLoop:
         port: int = self._socket.getsockname()[1]
         return port
 
-    def room_made(self) -> None:
+    def notify_room(self) -> None:
+        """Tell the loop that a connection has closed: `has_room` is asked again."""
         self._room.set()
 
     def warn_once(self, what: str) -> None:
@@ -52,7 +53,8 @@ class AcceptLoop:
             _log.warning("%s (logged once)", what)
 
     async def close(self) -> None:
-        """The task ends first: its wait belongs to the number of the descriptor, which the next file may get."""
+        """Stop accepting, then close the socket. The task ends first: it waits on the descriptor's number, which the
+        next file that is opened may get."""
         self._accepting.cancel()
         await asyncio.wait([self._accepting])
         self._socket.close()
@@ -77,7 +79,7 @@ class AcceptLoop:
                     raise
 
     async def _wait_for_room(self) -> None:
-        """Asked when a newcomer is there: whether one can be taken in may change while nobody comes."""
+        """Wait until there is room; checked once a connection is accepted, since the answer may change before that."""
         while not self._has_room():
             self.warn_once(f"too many connections on the {self._name}; new ones wait")
             self._room.clear()
@@ -85,7 +87,7 @@ class AcceptLoop:
 
 
 def descriptor_limit() -> int:
-    """File descriptors that this process may have; many, where the system does not say."""
+    """Return how many file descriptors this process may have; a large number where the system has no limit."""
     if sys.platform == "win32":
         return 1 << 20
     import resource

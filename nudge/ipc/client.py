@@ -1,6 +1,6 @@
 """The client of the private wire that the CLI, hooks and PROXY share. Standard library only.
 
-A call keeps its `once` key through every connection that it is sent on, so a lost answer can be asked for again.
+A call keeps its `once` key on every connection that it is sent on, so that a lost answer can be requested again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ids = count(1)
 
 
 class Request:
-    """One call on its way to a PRIMARY. `params` may be JSON text already; `caller` are the envelope's own fields."""
+    """One call to a PRIMARY. `params` may be JSON text already; `caller` is the `caller` object of the envelope."""
 
     __slots__ = ("caller", "deadline", "id", "once", "op", "params")
 
@@ -48,22 +48,22 @@ class Request:
         self.deadline = 0.0
 
     def encode(self, deadline: float) -> bytes:
-        """The line to send; PRIMARY does not apply a write that it reads after `deadline`."""
+        """Return the line to send; PRIMARY does not apply a write that it reads after `deadline` (boot clock)."""
         self.deadline = deadline
         return protocol.encode_call(
             self.id, self.op, self.params, self.once, {**self.caller, "deadline": round(deadline, 6)}
         )
 
     def add_env(self, environ: Mapping[str, str], names: list[str]) -> None:
-        """Answer `need_env`: only the names that a scope asks for ever leave this process."""
+        """Add the variables that `need_env` asks for: only the names in a scope are ever sent."""
         self.caller["env"] = {**self.caller.get("env", {}), **requested_env(environ, names)}
 
 
 def exchange(link: Connection, request: Request, environ: Mapping[str, str], deadline: float) -> Any:
     """Send one call and return its result.
 
-    Raises RemoteError for PRIMARY's error, HandingOver when the call is to be sent again elsewhere, Lost or TimedOut.
-    """
+    Raises RemoteError for PRIMARY's error, HandingOver when the call must be sent to the next PRIMARY, Lost or
+    TimedOut."""
     link.send(request.encode(deadline))
     while True:
         answer = link.receive(deadline)
@@ -83,7 +83,7 @@ def exchange(link: Connection, request: Request, environ: Mapping[str, str], dea
 
 
 class Client:
-    """Talks to this machine's PRIMARY; finds it, and starts it where the call may."""
+    """Calls operations of this machine's PRIMARY, and starts one if the call allows it."""
 
     __slots__ = ("_autostart", "_directory", "_env", "_environ", "_port")
 
@@ -95,7 +95,8 @@ class Client:
         port: int | None = None,
         autostart: bool = True,
     ) -> None:
-        """`environ` says where the server is; `env`, if another, is what scopes that name a variable are told."""
+        """`environ` says where the server is. `env` has the variables that scopes are compared with; by default the
+        same."""
         self._environ, self._env = environ, environ if env is None else env
         self._directory = paths.runtime_dir(environ)
         self._port = port
@@ -110,10 +111,10 @@ class Client:
         start: bool = True,
         timeout: float = limits.CALL_TIMEOUT,
     ) -> Any:
-        """Return the operation's result or raise its error; a lost answer is asked for again under the same key.
+        """Return the operation's result or raise its error; a lost answer is requested again under the same key.
 
-        `context` is where the caller is, for an operation that tells it from a context among its parameters. `timeout`
-        is what one PRIMARY may take; more only for operations that are long by nature (backup, purge)."""
+        `context` is the caller's, for operations whose parameters have a context of their own. `timeout` is in seconds
+        for one PRIMARY; longer than the default only for long operations (backup, purge)."""
         caller = {"door": "cli", "client": "cli", "env": {}, **({"context": context} if context else {})}
         request = Request(op, params, caller)
         give_up = boot_seconds() + limits.START_TIMEOUT
@@ -138,7 +139,7 @@ class Client:
         return endpoint.read(self._directory)
 
     def status(self) -> dict[str, Any] | None:
-        """What PRIMARY reports about itself, or None when none runs. Never starts one."""
+        """Return what PRIMARY reports about itself, or None when none runs. Never starts one."""
         try:
             report: dict[str, Any] = self.call("nudge.status", {}, start=False)
         except Unavailable as error:
@@ -148,13 +149,13 @@ class Client:
         return report
 
     def _connect(self, start: bool) -> Connection:
-        from nudge.ipc import spawn  # late: a hook starts no server by this way
+        from nudge.ipc import spawn  # late: a hook does not start servers this way
 
         is_first = not os.path.lexists(os.path.join(self._directory, paths.SETTINGS))
         if start:
             paths.ensure_private_dir(self._directory)
         elif os.path.lexists(self._directory):
-            paths.check_private_dir(self._directory)  # looking whether the lock is free would leave a file there
+            paths.check_private_dir(self._directory)  # probing the lock would create a file there
         on_started = self._report_settings if is_first else lambda _: None
         link = spawn.ensure_primary(
             self._directory, start=start, port=self._port, wait_for_upgrade=True, on_started=on_started
@@ -166,13 +167,12 @@ class Client:
         return link
 
     def _report_settings(self, started: Endpoint) -> None:
-        """Say which settings of this command's environment the session's first server, which it started, does not
-        have."""
+        """Print to stderr which settings of this command's environment the server that it started does not use."""
         from nudge import config
 
         try:
             differences = config.differences(self._environ, port=started.port)
-        except NudgeError:  # a value that does not parse: a command that uses it says so
+        except NudgeError:  # a value that does not parse: the command that uses it reports it
             return
         if differences:
             sys.stderr.write(
@@ -182,8 +182,8 @@ class Client:
 
 
 def _encode_params(params: Mapping[str, Any]) -> bytes:
-    """A command line can hold any bytes; Python carries those that are no text as lone surrogates, which no server
-    takes."""
+    """Encode parameters. Raises Invalid for text that is not UTF-8: a command line can hold any bytes, and Python keeps
+    them as lone surrogates."""
     try:
         return protocol.encode_value(params)
     except UnicodeEncodeError:
@@ -191,7 +191,7 @@ def _encode_params(params: Mapping[str, Any]) -> bytes:
 
 
 def _invalid_field(node: Any, field: str = "") -> str | None:
-    """The path to the first text that cannot be encoded; a key counts for the object that it is in."""
+    """Return the path to the first text that cannot be encoded; for a key, the path of its object."""
     if isinstance(node, str):
         return field if any("\ud800" <= char <= "\udfff" for char in node) else None
     parts = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()

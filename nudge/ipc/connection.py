@@ -1,8 +1,8 @@
-"""One connection to PRIMARY: lines out, messages in, over a raw socket. Standard library only."""
+"""One connection to PRIMARY: sends lines and receives messages over a raw socket. Standard library only."""
 
 from __future__ import annotations
 
-# `_socket` is what is under `socket`, which turns hundreds of numbers into enums first: a tenth of a hook's time.
+# Not `socket`: it turns hundreds of constants into enums at import, which takes a tenth of a hook's time.
 import _socket
 import os
 import sys
@@ -31,7 +31,9 @@ class TimedOut(Exception):
 
 
 class Connection:
-    """Calls may be sent ahead of their answers; an answer names its call by `id`."""
+    """A connection to the PRIMARY of an endpoint. Several calls may be in flight; an answer names its call by `id`.
+
+    The constructor raises Lost, TimedOut, or Unavailable when the other side is not this Nudge."""
 
     __slots__ = ("_buffer", "_greeting", "_scanned", "endpoint", "server", "socket")
 
@@ -61,10 +63,11 @@ class Connection:
         self.socket.close()
 
     def greet(self, client: str, *, member: bool = False, differs: Sequence[str] = ()) -> None:
-        """Who we are; it goes out with the next line."""
+        """Queue a hello; it is sent with the next line."""
         self._greeting += protocol.client_hello(client, member=member, differs=differs)
 
     def send(self, line: bytes = b"") -> None:
+        """Send a line, after a queued hello. Raises Lost or TimedOut."""
         unsent = memoryview(self._greeting + line)
         self._greeting = b""
         deadline = boot_seconds() + limits.CALL_TIMEOUT
@@ -72,7 +75,8 @@ class Connection:
             unsent = unsent[self._send_some(unsent, deadline) :]
 
     def _send_some(self, data: memoryview, deadline: float) -> int:
-        """How much of it went out. Answers that come meanwhile are taken in: until they are, PRIMARY stops reading."""
+        """Send a part and return its length. While the socket is full, answers are received: PRIMARY stops reading
+        until they are."""
         try:
             self.socket.setblocking(False)
             return self.socket.send(data)
@@ -83,7 +87,7 @@ class Connection:
             raise Lost from None
 
     def _wait_for_room(self, deadline: float) -> None:
-        import select  # late: what a command sends fits into the socket's buffer
+        import select  # late: the calls of a command fit into the socket's buffer
 
         readable, writable, _ = select.select([self.socket], [self.socket], [], max(deadline - boot_seconds(), 0.0))
         if readable:
@@ -92,14 +96,14 @@ class Connection:
             raise TimedOut
 
     def receive(self, deadline: float) -> dict[str, Any]:
-        """The next message, by `deadline` on the boot clock."""
+        """Return the next message. `deadline` is on the boot clock. Raises Lost or TimedOut."""
         while (message := self.take()) is None:
             self.fill(deadline)
         return message
 
     def take(self) -> dict[str, Any] | None:
-        """A message that is already complete in the buffer; the server's hello is kept aside. What is no message ends
-        the connection: whoever sends it is not a PRIMARY."""
+        """Return the next message if it is complete in the buffer, else None; the server's hello is stored in `server`.
+        Raises Lost for anything that is not a message: the other side is not a PRIMARY."""
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]
@@ -117,6 +121,7 @@ class Connection:
         return None
 
     def fill(self, deadline: float) -> None:
+        """Receive what has arrived into the buffer, or wait for it. Raises Lost or TimedOut."""
         remaining = deadline - boot_seconds()
         if remaining <= 0:
             raise TimedOut
@@ -132,7 +137,7 @@ class Connection:
         self._buffer += received
 
     def _authenticate(self, token: str) -> None:
-        """The other side proves first that it knows the token: another program may listen on the port."""
+        """Prove that both sides know the token. The server proves it first: another program may listen on the port."""
         import hmac
 
         port, generation, nonce = self.endpoint.wire_port or 0, self.endpoint.generation, os.urandom(16).hex()

@@ -1,5 +1,5 @@
-"""The endpoint file, where PRIMARY publishes how it is reached, and the token. It is a hint, never a proof: only the
-lock proves that a server lives.
+"""The endpoint file, in which PRIMARY publishes how to reach it, and the token. The file does not prove that a server
+runs: only the lock does.
 
 A PRIMARY publishes in two steps. `ready` means that the private socket answers; `port` is null until the HTTP server is
 open as well.
@@ -22,12 +22,12 @@ STARTING, READY, STOPPED = "starting", "ready", "stopped"
 
 _SOCKET = r"s-[0-9a-f]+\.sock"
 _REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES)
-_LOOK_AGAIN = 0.05
+_TOKEN_CACHED = 0.05  # seconds
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
 
 
 class Endpoint:
-    """What `server.pid` says."""
+    """The content of the endpoint file `server.pid`."""
 
     __slots__ = ("executable", "generation", "pid", "port", "socket", "started", "state", "version", "wire_port")
 
@@ -43,7 +43,8 @@ class Endpoint:
         executable: str | None = None,
         wire_port: int | None = None,
     ) -> None:
-        """`executable`: the Python of its installation. `wire_port`: the private wire where there is no socket."""
+        """`executable` is the Python of the server's installation, `wire_port` the port of the private wire on systems
+        without Unix sockets."""
         self.pid, self.port, self.socket, self.started = pid, port, socket, started
         self.generation, self.version, self.state = generation, version, state
         self.executable, self.wire_port = executable, wire_port
@@ -53,7 +54,7 @@ class Endpoint:
 
 
 def read(directory: str) -> Endpoint | None:
-    """The published endpoint; None when there is none, or none that we would trust."""
+    """Return the published endpoint; None when there is none, or the file could have been written by another user."""
     raw = files.read_owned(os.path.join(directory, paths.ENDPOINT))
     try:
         fields = thin_json.loads(raw or b"null")
@@ -66,7 +67,7 @@ def read(directory: str) -> Endpoint | None:
 
 
 def read_older(directory: str) -> Endpoint | None:
-    """The published endpoint, if that server is ready and of an older version than this code."""
+    """Return the published endpoint if that server is ready and older than this code, else None."""
     published = read(directory)
     is_older = published is not None and published.state == READY and is_newer(__version__, published.version or "")
     return published if is_older else None
@@ -77,7 +78,7 @@ def publish(directory: str, endpoint: Endpoint) -> None:
 
 
 def announce(started: str, version: str, *, port: int | None = None) -> Endpoint:
-    """The endpoint of this process while it starts, with a new generation; `port` is the last server's."""
+    """Return the endpoint of this process while it starts, with a new generation; `port` is the last server's."""
     generation = os.urandom(6).hex()
     return Endpoint(os.getpid(), port, None, started, generation, version, STARTING, sys.executable)
 
@@ -109,7 +110,7 @@ def read_token(directory: str) -> str | None:
 
 
 def ensure_token(directory: str) -> str:
-    """The bearer token in force, which is the one on disk; made when there is none. It outlives a PRIMARY."""
+    """Return the bearer token on disk, and create one when there is none. It outlives a PRIMARY."""
     token = read_token(directory)
     if not token:
         token = os.urandom(32).hex()
@@ -118,7 +119,7 @@ def ensure_token(directory: str) -> str:
 
 
 class TokenFile:
-    """Returns the token in force, which is the one on disk; makes a new one when somebody removed the file."""
+    """The current token: calling it returns the one on disk, and creates a new one when the file was removed."""
 
     __slots__ = ("_directory", "_last", "_looked_at", "_path", "_signature", "_token")
 
@@ -129,21 +130,21 @@ class TokenFile:
         self._looked_at = 0.0
 
     def recent(self) -> str:
-        """The same, for every request of HTTP: as it was at most `_LOOK_AGAIN` seconds ago."""
-        return self._token if self._token and monotonic() - self._looked_at < _LOOK_AGAIN else self()
+        """Return the token as it was at most `_TOKEN_CACHED` seconds ago; cheap enough for every HTTP request."""
+        return self._token if self._token and monotonic() - self._looked_at < _TOKEN_CACHED else self()
 
     def __call__(self) -> str:
-        """Empty when there is none and none can be written."""
+        """Return the token; empty when there is none and none can be written."""
         self._looked_at = monotonic()
         try:
             status = os.lstat(self._path)
             signature = status.st_ino, status.st_ctime_ns
         except OSError:
             signature = None
-        if signature is None or signature != self._signature:  # reading it takes ten times as long as the look
+        if signature is None or signature != self._signature:  # reading takes ten times as long as `lstat`
             self._signature = signature
             try:
-                # A file that others could have written is nobody's token, and is not replaced: `nudge doctor` names it.
+                # A file that others could have written is not used and not replaced: `nudge doctor` names it.
                 token = ensure_token(self._directory) if signature is None else read_token(self._directory)
             except (OSError, StorageFailed):
                 token = None
@@ -151,18 +152,18 @@ class TokenFile:
         return self._token
 
     def restore(self) -> None:
-        """Write the last token again when the whole directory was removed: scripts go on with it. Raises
+        """Write the last token again when its file was removed, so that scripts can go on using it. Raises
         StorageFailed."""
         if self._last and not os.path.lexists(self._path):
             files.replace(self._path, self._last.encode())
         self()
 
 
-# What a killed server leaves behind
+# Files that a killed server leaves behind
 
 
 def leftovers(directory: str) -> list[str]:
-    """Names of sockets and unfinished files; while a server holds the lock they are its own."""
+    """Return the names of sockets and unfinished files; while a server holds the lock they belong to it."""
     import re  # late: 7 ms, and a client needs none of this
 
     try:
@@ -175,7 +176,8 @@ def leftovers(directory: str) -> list[str]:
 
 
 def clear_leftovers(directory: str) -> list[str]:
-    """Remove them, withdraw a stale endpoint, and return the names. Raises while a server holds the lock."""
+    """Remove the leftovers, withdraw a stale endpoint, and return the names. Raises StorageFailed while a server holds
+    the lock."""
     from nudge.ipc import lock
 
     held = lock.OwnerLock(os.path.join(directory, paths.LOCK))

@@ -22,7 +22,7 @@ _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")  # of Python
 
 
 class Process:
-    """What the system says about one process; `argv` is its command line."""
+    """A process as the system describes it; `argv` is its command line, `started` Unix seconds."""
 
     __slots__ = ("argv", "started", "uid")
 
@@ -31,8 +31,8 @@ class Process:
 
 
 def kill(directory: str, published: Endpoint) -> None:
-    """Kill the server that the endpoint names. Raises Conflict when that process is not the server, and kills
-    nothing."""
+    """Kill the server that the endpoint names. Raises Conflict, and kills nothing, when that process is not the
+    server."""
     target = _open_pid(published.pid)
     try:
         doubt = doubt_about(directory, published)
@@ -45,7 +45,7 @@ def kill(directory: str, published: Endpoint) -> None:
 
 
 def doubt_about(directory: str, published: Endpoint) -> str | None:
-    """Why the process that the endpoint names may not be the server; None when it is."""
+    """Return why the process that the endpoint names may not be the server; None when it is."""
     pid = published.pid
     if pid <= 1 or pid == os.getpid():
         return f"the endpoint file names pid {pid}, which cannot be a server"
@@ -60,8 +60,8 @@ def doubt_about(directory: str, published: Endpoint) -> str | None:
 
 
 def is_server_command(argv: list[str]) -> bool:
-    """Whether it is `nudge serve`, through its script or as `python -m nudge serve`; a path with that word is
-    neither."""
+    """Whether a command line is `nudge serve`, through the script or as `python -m nudge serve`; another program whose
+    path or arguments contain the word is not."""
     if not argv:
         return False
     if _is_script(argv[0]):
@@ -82,12 +82,13 @@ def _is_script(path: str) -> bool:
 
 
 def find_process(pid: int) -> Process | None:
-    """The living process of that number, if there is one that we may see."""
+    """Return the living process with that pid; None when there is none or it is not visible to this user."""
     return _from_proc(pid) if _has_proc() else _from_ps(pid)
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether it was stopped (SIGSTOP, Ctrl-Z, a debugger); it answers again after SIGCONT."""
+    """Whether the process is stopped (SIGSTOP, Ctrl-Z, a debugger); it goes on after SIGCONT. False where the system
+    does not say."""
     return _has_proc() and _state(pid) in ("T", "t")
 
 
@@ -156,7 +157,7 @@ def _is_listed(pid: int, inode: int) -> bool:
     return (str(pid), str(inode)) in held
 
 
-# Elsewhere the system does not tell who holds a lock, but a pid that was used again belongs to a younger process.
+# Other systems do not tell who holds a lock, but a pid that was reused belongs to a younger process.
 
 
 def _from_ps(pid: int) -> Process | None:
@@ -176,7 +177,8 @@ def _from_ps(pid: int) -> Process | None:
 
 
 def _split_command(line: str) -> list[str]:
-    """`ps` separates words by blanks and quotes nothing: the path of a Python may come in several pieces."""
+    """Split a line of `ps`, which separates words by blanks and quotes nothing: the path of Python may contain
+    blanks."""
     words = line.split()
     first = next((number for number, word in enumerate(words) if word.startswith("-") or _is_script(word)), len(words))
     if first and first < len(words):
@@ -199,7 +201,8 @@ def _started_together(published: Endpoint, process: Process) -> bool:
 
 
 def _open_pid(pid: int) -> int | None:
-    """A descriptor that names this very process, also when its pid is used again between the check and the kill."""
+    """Return a descriptor for the process (Linux), or None. It still means this process when the pid is reused between
+    the check and the kill."""
     if not hasattr(os, "pidfd_open") or pid <= 0:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Advisory file locks. The kernel releases them when their holder dies, however it dies.
+"""Advisory file locks. The kernel releases them when their holder dies, also when it is killed.
 
 `Flock` is the standard library's `flock`: the thin path probes, starts servers and joins the session with it.
 `OwnerLock` is `filelock` on the same kernel lock, for what one process owns for life: PRIMARY's role and the database.
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import filelock
 
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-_PAST_PROBES = 0.5  # seconds; a probe holds a share for an instant, longer only where its process gets no processor
-_POLL = 0.001
+# Seconds; a probe holds a shared lock for an instant, longer only when its process gets no processor time.
+_PAST_PROBES = 0.5
+_POLL = 0.001  # seconds
 _CLAIM = ".claim"
 
 if sys.platform == "win32":
@@ -52,7 +53,8 @@ class Flock:
         self.fd: int | None = None
 
     def acquire(self, *, shared: bool = False, wait: bool = False) -> bool:
-        """Return whether it was taken. A file that was replaced between open and lock does not count."""
+        """Take the lock, and return whether that succeeded; a file that was replaced between open and lock does not
+        count. With `wait` it blocks until the lock is free."""
         fd = os.open(self.path, _OPEN_FLAGS, 0o600)
         if not _try_lock(fd, shared, wait) or not _is_same_file(fd, self.path):
             os.close(fd)
@@ -61,7 +63,8 @@ class Flock:
         return True
 
     def acquire_past_probes(self) -> bool:
-        """Take it exclusively, unless another process holds it exclusively; shares of processes that probe it pass."""
+        """Take the lock exclusively, waiting a moment for the shared locks of processes that only probe it. Return
+        False when another process holds it exclusively."""
         until = time.monotonic() + _PAST_PROBES
         while not self.acquire():
             if not _has_no_owner(self.path) or time.monotonic() > until:
@@ -86,11 +89,11 @@ class OwnerLock:
         self._fd: int | None = None
 
     def acquire(self) -> bool:
-        """Return whether it was taken.
+        """Take the lock, and return whether that succeeded.
 
         Of many candidates one claims it, with a `flock` on a file beside it, and only that one imports `filelock` (25
-        ms and 3 MB): the others stay thin. `is_free` counts a claim as held, so that there is no moment between the
-        two.
+        ms and 3 MB): the others stay thin. `is_free` counts a claim as held, so that there is no gap between claim and
+        lock.
         """
         if not is_free(self.path):
             return False
@@ -129,7 +132,7 @@ class OwnerLock:
         self._fd = fd
 
     def holds_path(self) -> bool:
-        """Whether `path` still names the file we hold; if not, somebody removed it, and another may lock a new one."""
+        """Whether `path` still names the locked file. If it was removed, another process may lock a new file there."""
         return self._lock is not None and self._fd is not None and _is_same_file(self._fd, self.path)
 
     def release(self) -> None:
@@ -146,10 +149,10 @@ def _is_same_file(fd: int, path: str) -> bool:
 
 
 def is_free(path: str, *, shared: bool = True) -> bool:
-    """Whether nobody holds or claims the lock. With `shared=False`: whether nobody holds even a share of it.
+    """Whether no process holds or claims the lock exclusively; with `shared=False`, whether none holds it at all.
 
-    Probed with a share, so that many may probe at once. The claim is looked at first: its holder takes the lock before
-    it gives the claim up.
+    Probed with a shared lock, so that many may probe at once. The claim is checked first: its holder takes the lock
+    before it releases the claim.
     """
     if os.path.exists(path + _CLAIM) and not _has_no_owner(path + _CLAIM):
         return False

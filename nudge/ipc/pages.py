@@ -1,4 +1,4 @@
-"""Imports and exports in pages, from the caller's side. Standard library only: the CLI loads it.
+"""The client's side of imports and exports in pages. Standard library only.
 
 `call(operation, parameters)` returns an operation's result, as `Client.call` does.
 """
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def import_payload(call: Call, payload: Any, mode: str, progress: Progress = lambda _hints: None) -> Any:
-    """Import a payload of any size, all or nothing; the result of `nudge.import`. `progress` gets the number of hints
-    sent so far."""
+    """Import a payload of any size, all or nothing, and return the result of `nudge.import`. `progress` is called with
+    the number of hints sent so far."""
     if _size(payload) <= limits.PAGE_BYTES:
         return call("nudge.import", {"payload": payload, "mode": mode})
     header, pages = _split(payload)
@@ -37,12 +37,13 @@ def _send(call: Call, header: Any, pages: list[Any], mode: str, progress: Progre
 
 
 def export_payload(call: Call, params: dict[str, Any], progress: Progress = lambda _hints: None) -> Any:
-    """The payload of an export of any size. `params` may have `component` and `reveal`."""
+    """Return the payload of an export of any size. `params` may have `component` and `reveal`."""
     return _restart_when_unknown(lambda: _receive(call, params, progress))
 
 
 def _restart_when_unknown(transfer: Callable[[], Any]) -> Any:
-    """A transfer is known to one server only: when that one dies, the next one does not know it."""
+    """Run a transfer, and start it again when the server does not know it: after a server died, the next one has none
+    of its transfers."""
     for _ in range(limits.TRANSFER_ATTEMPTS - 1):
         try:
             return transfer()
@@ -67,7 +68,7 @@ def _receive(call: Call, params: dict[str, Any], progress: Progress) -> Any:
 
 
 def _split(payload: Any) -> tuple[Any, list[Any]]:
-    """The payload's other fields, and its components in pages that each fit into one call."""
+    """Return the payload's other fields, and its components in pages that each fit into one call. Raises Invalid."""
     if not isinstance(payload, dict) or not isinstance(payload.get("components"), dict):
         raise Invalid("must be an object with components", field="payload")
     pages: list[Any] = [{}]
@@ -85,7 +86,7 @@ def _split(payload: Any) -> tuple[Any, list[Any]]:
 
 
 def _entries(components: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Component, key and hint of each variant."""
+    """Yield component, key and hint of each variant."""
     for component, content in components.items():
         hints = content.get("hints") if isinstance(content, dict) and list(content) == ["hints"] else None
         if not isinstance(hints, dict):
@@ -97,13 +98,13 @@ def _entries(components: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 def _merge(components: dict[str, Any], component: str, key: str, hint: Any) -> None:
     """Add a hint; several variants of a key make a list."""
     hints = components.setdefault(component, {"hints": {}})["hints"]
-    held = hints.get(key)
-    if held is None:
+    present = hints.get(key)
+    if present is None:
         hints[key] = hint
-    elif isinstance(held, list):
-        held.append(hint)
+    elif isinstance(present, list):
+        present.append(hint)
     else:
-        hints[key] = [held, hint]
+        hints[key] = [present, hint]
 
 
 def _size(content: Any) -> int:

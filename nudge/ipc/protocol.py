@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 
 from nudge import __version__, thin_json
-from nudge.errors import INVALID_REQUEST, WIRE_REASONS
+from nudge.errors import INVALID_REQUEST, protocol_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MCP, ROLE = "mcp", "role"
-"""Calls that are no operations: a raw MCP message, and a successor's request for the role."""
+"""Calls that are not operations: a raw MCP message, and a successor's request for the role."""
 
 
 def encode_value(value: Any) -> bytes:
-    """Compact JSON without a newline in it; raises UnicodeEncodeError for text that is no UTF-8."""
+    """Return compact JSON without a newline. Raises UnicodeEncodeError for text that is not UTF-8."""
     return thin_json.dumps(value).encode()
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """One line."""
+    """Return a message as one line."""
     return encode_value(message) + b"\n"
 
 
 def client_hello(client: str, *, member: bool, differs: Sequence[str] = ()) -> bytes:
-    """A member keeps PRIMARY's session alive for as long as its connection is open; `differs` are settings that it was
-    told and PRIMARY does not use."""
+    """Return the client's first line. A `member` keeps the session alive while its connection is open; `differs` are
+    the settings of this process that PRIMARY does not use."""
     hello = {"hello": VERSION, "version": __version__, "pid": os.getpid(), "client": client, "member": member}
     return encode({**hello, "differs": list(differs)} if differs else hello)
 
 
 def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: dict[str, Any]) -> bytes:
-    """`params` is JSON text already: it is encoded once, however often the call is sent."""
+    """Return the line of a call. `params` is JSON text already: it is encoded once, however often the call is sent."""
     key = b"" if once is None else b',"once":' + encode_value(once)
     return b'{"id":%d,"op":%s,"params":%s%s,"caller":%s}\n' % (
         call_id,
@@ -55,18 +55,15 @@ def encode_call(call_id: int, op: str, params: bytes, once: str | None, caller: 
     )
 
 
-def refusal(code: int, message: str) -> dict[str, Any]:
-    """The error of a line that is not a call."""
-    return {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}}
-
-
 def overlong(most: int) -> dict[str, Any]:
-    return refusal(INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; send larger things in pages")
+    return protocol_error(
+        INVALID_REQUEST, f"Invalid request: a line has at most {most} bytes; send larger things in pages"
+    )
 
 
 def proof(token: str, side: str, client_nonce: str, server_nonce: str, port: int, generation: str) -> str:
-    """What only one who knows the token can say about this connection: an answer relayed from another port, or made by
-    an earlier server, proves nothing here."""
+    """Return the proof that `side` knows the token. It is bound to this connection: a proof relayed from another port
+    or made by an earlier server is wrong."""
     import hashlib
     import hmac
 

@@ -1,5 +1,5 @@
-"""PRIMARY's end of the private wire: an asyncio server on the owner-only Unix socket, or on loopback TCP where there is
-none. What a call means is its handler's matter."""
+"""The server of the private wire: asyncio on the owner-only Unix socket, or on loopback TCP where there is none. It
+reads and writes lines; a `Handler` answers the calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from nudge import __version__, limits
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, INVALID_REQUEST, protocol_error
 from nudge.ipc import protocol
 from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
 from nudge.strict_json import JsonError, decode, encode
@@ -27,34 +27,35 @@ from nudge.text import mask
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_SLICE = 0.005  # seconds of calls on one connection before the event loop turns to the others
-_CLOSE_TIMEOUT = 0.2  # seconds for what is still to be sent when the server closes
+_SLICE = 0.005  # seconds of calls on one connection before the others get their turn
+_CLOSE_TIMEOUT = 0.2  # seconds to send the remaining answers when the server closes
 _UNPROVEN_LINE_BYTES = limits.KIB
 
 Answer = dict[str, Any]
 
 
 class Handler(Protocol):
-    """Answers calls."""
+    """Answers the calls of a server."""
 
     def is_read(self, op: str) -> bool:
-        """Whether a call of this name may be cancelled when its caller is gone."""
+        """Whether a call of this name only reads: it is cancelled when its caller is gone."""
         ...
 
     async def answer(self, call: dict[str, Any], *, env_asked: bool) -> Answer:
-        """The answer without its id. `env_asked`: this call was answered with `need_env` before. Does not raise."""
+        """Return the answer without its id. `env_asked`: this call was answered with `need_env` before. Does not
+        raise."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A process that stays: its connection is the membership, and ends it."""
+    """A process that keeps the session alive while its connection is open."""
 
     client: str
     pid: int
     version: str
     differs: tuple[str, ...] = ()
-    """Settings that it was told and this server does not use."""
+    """Settings of that process that this server does not use."""
 
 
 class WireServer:
@@ -71,14 +72,15 @@ class WireServer:
         self.port: int | None = None
         self.connections: set[_Connection] = set()
         self.unproven: dict[_Connection, None] = {}
-        """Connections over TCP that have not shown the token, oldest first."""
+        """Connections over TCP that have not proved that they know the token, oldest first."""
         self.ungreeted: dict[_Connection, None] = {}
-        """Connections that have said no hello, oldest first."""
+        """Connections that have not sent a hello, oldest first."""
         self._unix: AcceptLoop | None = None
         self._tcp: AcceptLoop | None = None
 
     async def listen_unix(self, path: str) -> None:
-        """Owner-only before anybody can connect. A socket that was listened on before is closed: its file is gone."""
+        """Listen on a Unix socket, which is owner-only before anybody can connect. The socket before it is closed: its
+        file is gone."""
         if self._unix is not None:
             await self._unix.close()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -92,14 +94,14 @@ class WireServer:
         self._unix = AcceptLoop(listener, lambda: _Connection(self), name="private socket")
 
     async def listen_tcp(self) -> int:
-        """Listen on a free loopback port, where both sides prove that they know the token."""
+        """Listen on a free loopback port and return it; there both sides prove that they know the token."""
         listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._tcp = AcceptLoop(listener, lambda: _Connection(self, tcp=True), name="private port")
         self.port = self._tcp.port
         return self.port
 
     async def close(self) -> None:
-        """Accept nobody else; what is answered already is still sent."""
+        """Stop accepting connections, send the answers that are ready, and close."""
         self.closed = True
         for accept_loop in self._accept_loops():
             await accept_loop.close()
@@ -116,7 +118,7 @@ class WireServer:
         return [accept_loop for accept_loop in (self._unix, self._tcp) if accept_loop is not None]
 
     def make_room(self) -> bool:
-        """Whether one more connection may stay, in place of the oldest that has said no hello if need be."""
+        """Whether a new connection may stay; when there are too many, the oldest without a hello is closed for it."""
         if len(self.connections) <= min(limits.MAX_WIRE_CONNECTIONS, descriptor_limit() * 3 // 8):
             return True
         for accept_loop in self._accept_loops():
@@ -156,7 +158,7 @@ class WireServer:
 
 
 class _Connection(asyncio.Protocol):
-    """Starts calls in the order of their lines; answers go out as they come."""
+    """One connection. Calls start in the order of their lines; answers are sent as they are ready."""
 
     def __init__(self, server: WireServer, *, tcp: bool = False) -> None:
         self._server, self._tcp = server, tcp
@@ -171,7 +173,7 @@ class _Connection(asyncio.Protocol):
         self._proven = not tcp
         self._greeted = False
         self._decoding = False
-        self._full = False  # more is unsent than the other side may leave unread
+        self._full = False  # more is unsent than MAX_UNSENT_BYTES
         self._reading = True
         self._ended = False  # no more lines will come
         self._resuming = False
@@ -190,9 +192,9 @@ class _Connection(asyncio.Protocol):
         if server.closed:  # it was accepted in the same round of the event loop
             self.abort()
         elif not self._tcp and not _is_same_user(transport):
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
         elif not server.make_room():
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: too many connections"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: too many connections"))
         else:
             server.ungreeted[self] = None
             self._reaper = self._loop.call_later(
@@ -215,7 +217,7 @@ class _Connection(asyncio.Protocol):
             self._reaper = None
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002
-        """Nobody waits any more: reads end, writes are finished."""
+        """Cancel the reads that are running, since no caller waits for them; writes are finished."""
         self._server.connections.discard(self)
         self._server.unproven.pop(self, None)
         self._server.ungreeted.pop(self, None)
@@ -230,7 +232,8 @@ class _Connection(asyncio.Protocol):
             self.gone.set_result(None)
 
     def eof_received(self) -> bool:
-        """A client that only closed its sending side (`nc`) still gets its answers; a member that did is leaving."""
+        """Keep the connection until all answers are sent when the client closed only its sending side (`nc`). A member
+        that closes it is leaving."""
         self._ended = True
         self.member = None
         if self._hung_up():
@@ -344,18 +347,19 @@ class _Connection(asyncio.Protocol):
 
     def _handle(self, message: Any) -> None:
         if not isinstance(message, dict):
-            self._send(None, {"error": protocol.refusal(INVALID_REQUEST, "Invalid request: a line is one JSON object")})
+            self._send(None, {"error": protocol_error(INVALID_REQUEST, "Invalid request: a line is one JSON object")})
         elif not self._proven:
             self._authenticate(message)
         elif "hello" in message:
             self._greet(message)
         elif not self._greeted:
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: the first line is a hello"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the first line is a hello"))
         else:
             self._begin(message)
 
     def _authenticate(self, message: dict[str, Any]) -> None:
-        """The server proves itself first: then the other side knows whom it shows what it knows."""
+        """Prove that both sides know the token. The server proves it first, so that the client shows its proof to no
+        other program."""
         server, port = self._server, self._server.port or 0
         if self._nonces is None:
             theirs, ours = str(message.get("nonce"))[:128], os.urandom(16).hex()
@@ -365,7 +369,7 @@ class _Connection(asyncio.Protocol):
             return
         expected = protocol.proof(server.token(), "client", *self._nonces, port, server.generation)
         if not hmac.compare_digest(str(message.get("proof")).encode("utf-8", "replace"), expected.encode()):
-            self._refuse(protocol.refusal(INVALID_REQUEST, "Invalid request: the proof is wrong"))
+            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: the proof is wrong"))
             return
         self._proven, self._max_line = True, limits.MAX_LINE_BYTES
         server.unproven.pop(self, None)
@@ -373,7 +377,7 @@ class _Connection(asyncio.Protocol):
         self._reaper = self._loop.call_later(limits.HELLO_TIMEOUT, self.abort)
 
     def _greet(self, hello: dict[str, Any]) -> None:
-        """A later hello says more about the same client: a PROXY connects before its client has a name."""
+        """Handle a hello. A later one replaces the first: a PROXY connects before it knows its client's name."""
         self._greeted = True
         self._server.ungreeted.pop(self, None)
         self._stop_reaper()
@@ -391,7 +395,7 @@ class _Connection(asyncio.Protocol):
         call_id, op = call.get("id"), call.get("op")
         if not _is_id(call_id) or not isinstance(op, str):
             rule = "Invalid request: a call has an id (text or a whole number) and an op"
-            self._send(call_id if _is_id(call_id) else None, {"error": protocol.refusal(INVALID_REQUEST, rule)})
+            self._send(call_id if _is_id(call_id) else None, {"error": protocol_error(INVALID_REQUEST, rule)})
             return
         assert isinstance(call_id, int | str)
         server = self._server
@@ -410,7 +414,7 @@ class _Connection(asyncio.Protocol):
         except StopIteration as done:
             self._finish(call_id, done.value)
         else:
-            self._continue_in_task(call_id, op, _rest_of(work, waiting_for))
+            self._continue_in_task(call_id, op, _continue(work, waiting_for))
 
     async def _paced(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         try:
@@ -454,12 +458,12 @@ class _Connection(asyncio.Protocol):
             self._transport.write(_encode({"id": call_id, **answer}) + b"\n")
 
     def _refuse(self, error: dict[str, Any]) -> None:
-        """Say why, and close."""
+        """Send the error and close."""
         self._send(None, {"error": error})
         self._transport.close()
 
     def _is_finished(self) -> bool:
-        """All lines of a client that sends no more are answered."""
+        """Whether the client sends no more and all its calls are answered."""
         return self._ended and not (self._running or self._decoding or self._resuming or self._full)
 
     def _close_if_finished(self) -> None:
@@ -468,9 +472,9 @@ class _Connection(asyncio.Protocol):
 
 
 @types.coroutine
-def _rest_of(work: Coroutine[Any, Any, Answer], waiting_for: Any) -> Generator[Any, Any, Answer]:
-    """Goes on with a coroutine whose first step was made outside a task: most calls are over after it, and a task costs
-    more than such a call."""
+def _continue(work: Coroutine[Any, Any, Answer], waiting_for: Any) -> Generator[Any, Any, Answer]:
+    """Continue a coroutine whose first step ran outside a task: most calls end with that step, and a task costs more
+    than such a call."""
     while True:
         resume: Callable[[Any], Any]
         try:
@@ -490,8 +494,7 @@ def _encode(answer: Answer) -> bytes:
         return encode(answer)
     except ValueError:
         _log.exception("an answer is not JSON")
-        refusal = protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")
-        return encode({"id": answer["id"], "error": refusal})
+        return encode({"id": answer["id"], "error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)})
 
 
 def _is_id(value: object) -> bool:
@@ -506,14 +509,15 @@ def _parse_differences(raw: object) -> tuple[str, ...]:
 
 
 def _printable(text: object) -> str:
-    """What a client says about itself is shown to everyone who asks for the status."""
+    """Return a text of the client in a form that is safe to print: `nudge status` shows it."""
     if not isinstance(text, str):
         return ""
     return mask(text[: limits.MAX_CLIENT_CHARS])
 
 
 def _is_same_user(transport: asyncio.Transport) -> bool:
-    """The kernel says who is at the other end. The directory is owner-only; this holds when somebody opened it up."""
+    """Whether the process at the other end belongs to this user, by the kernel's word. The directory is owner-only;
+    this check holds also after its mode was changed."""
     link = transport.get_extra_info("socket")
     if sys.platform == "linux":
         credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -48,8 +48,9 @@ def ensure_primary(
     """Return an open connection to the PRIMARY. With `start`, one is started when there is none, on `port` if given,
     with these `arguments` for `nudge serve`; `on_started` is then called with its endpoint.
 
-    An established PRIMARY that does not accept fails fast, with its pid; one that is starting, or handing over, is
-    waited for. One of an older version is replaced; a command waits for that, which ends too soon to see it through.
+    Raises Unavailable: at once, with its pid, for a running PRIMARY that does not accept; after `timeout` seconds for
+    one that is starting or handing over. A PRIMARY of an older version is replaced; with `wait_for_upgrade` the
+    connection is to the new one.
     """
     began = boot_seconds()
     pause = _FIRST_PAUSE
@@ -94,7 +95,7 @@ def _try_connect(directory: str, published: Endpoint | None) -> Connection | Non
 
 
 def no_answer(published: Endpoint) -> Unavailable:
-    """The error for a server that is there and does not answer."""
+    """Return the error for a server that runs and does not answer."""
     return Unavailable(
         f"the Nudge server (pid {published.pid}) does not answer; "
         "look at it with: nudge status, or end it with: nudge stop --force",
@@ -103,8 +104,8 @@ def no_answer(published: Endpoint) -> Unavailable:
 
 
 def is_settling(directory: str, published: Endpoint) -> bool:
-    """Whether a server that did not answer in time came up moments ago and is at work: on a busy machine its first
-    calls may take longer, and whoever waited for its start waits for them too."""
+    """Whether a server that did not answer in time has just started and is not suspended: on a busy machine its first
+    calls may take longer, so they are sent again."""
     try:
         age = time.time() - os.stat(os.path.join(directory, paths.ENDPOINT)).st_mtime
     except OSError:
@@ -122,7 +123,7 @@ def _check_timeout(waited: float, timeout: float, published: Endpoint | None, *,
 
 
 class Starter:
-    """One process's part in starting a server: takes the start lock, starts a child, watches it."""
+    """Starts a server for one process: takes the start lock, starts a child, watches it."""
 
     __slots__ = ("_arguments", "_child", "_directory", "_lock", "_port", "_waiting_since")
 
@@ -147,7 +148,7 @@ class Starter:
         return self._lock is not None
 
     def poll(self, published: Endpoint | None) -> None:
-        """Called while PRIMARY's lock is free: start a server if it is up to us."""
+        """Start a server if this process gets the start lock. Call it repeatedly while PRIMARY's lock is free."""
         if self._child is not None:
             if self._child.poll() is None:
                 return
@@ -159,7 +160,7 @@ class Starter:
             self.spawn(published)
 
     def spawn(self, published: Endpoint | None = None, *, successor_of: str | None = None) -> subprocess.Popen[bytes]:
-        """Start a server, with the start lock in hand."""
+        """Start a server; the caller holds the start lock."""
         port = [] if self._port is None else ["--port", str(self._port)]
         arguments = [*port, *self._arguments]
         self._child = spawn_detached(self._directory, published, successor_of=successor_of, arguments=arguments)
@@ -167,15 +168,16 @@ class Starter:
         return self._child
 
     def _is_free(self) -> bool:
-        """Asked again with the start lock in hand: whoever held it before may have made its child PRIMARY by now."""
+        """Whether PRIMARY's lock is still free now that the start lock is held: the child of its last holder may have
+        taken it."""
         if lock.is_free(os.path.join(self._directory, paths.LOCK)):
             return True
         self.release()
         return False
 
     def hold(self) -> bool:
-        """Take the start lock, unless a start is under way. When that is stuck there is a second lock, and so on, for
-        one starter each: of many whose wait ends together, one starts."""
+        """Take the start lock, and return whether that succeeded. When the start of its holder is stuck, a second lock
+        is used, and so on, so that of many processes whose wait ends together only one starts a server."""
         if self._lock is not None:
             return True
         now = boot_seconds()
@@ -194,8 +196,8 @@ class Starter:
         return False
 
     def _note(self, *pids: int) -> None:
-        """Write down who starts, and its child: others can tell a slow start from one that is stuck, and see a child
-        whose starter has left."""
+        """Write the pids of the starter and its child into the lock file: other processes can then tell a slow start
+        from a stuck one, and recognize a child whose starter has left."""
         if self._lock is not None and self._lock.fd is not None:
             try:
                 os.ftruncate(self._lock.fd, 0)
@@ -218,7 +220,7 @@ def _noted_pids(path: str) -> list[int]:
 
 
 def _has_starting_child(path: str) -> bool:
-    """Whether the last start that was noted goes on without its starter: a hook, a command, or a PRIMARY that left."""
+    """Whether the child in the lock file is still starting although its starter (a hook, a command) has ended."""
     pids = _noted_pids(path)
     if len(pids) < 2 or not 0 <= time.time() - os.stat(path).st_mtime < limits.START_TIMEOUT:
         return False
@@ -227,7 +229,7 @@ def _has_starting_child(path: str) -> bool:
 
 
 def _is_stuck(path: str) -> bool:
-    """Whether a process of the start that holds this lock is suspended; also where that cannot be told."""
+    """Whether a process of the start that holds this lock is suspended; True where the system does not say."""
     pids = _noted_pids(path)
     return sys.platform != "linux" or not pids or any(map(holder.is_suspended, pids))
 
@@ -266,7 +268,7 @@ def start_successor(directory: str, generation: str) -> threading.Thread | None:
 
 
 def _refuse_if_taken(port: int | None) -> None:
-    """A command that names a port has no use for a server on the next one."""
+    """Raise Unavailable when the port that a command names is taken: a server on another port would not help it."""
     if port is None:
         return
     import socket
@@ -293,16 +295,16 @@ def spawn_detached(
     """
     import subprocess
 
-    if paths.depends_on_environment(os.environ):  # which the server will not have
+    if paths.depends_on_environment(os.environ):  # the server gets a bare environment
         try:
             paths.store_directories(directory)
-        except StorageFailed:  # a full disk stops no server
+        except StorageFailed:  # a full disk must not stop the start
             pass
     environ = _environment(os.environ)
     executable = sys.executable
     if published is not None and _is_newer_installation(published):
         executable = str(published.executable)
-        environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}  # ours, not its
+        environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")}  # of this Python
     command = [executable, "-P", "-m", "nudge", "serve", "--detach", *arguments]
     command += [] if successor_of is None else ["--successor", successor_of]
     with open(os.devnull, "rb") as nothing, _open_start_report(directory) as report:
@@ -321,7 +323,8 @@ def spawn_detached(
 
 
 def _is_newer_installation(published: Endpoint) -> bool:
-    """The same executable has been upgraded under us, and starts the newer version anyway."""
+    """Whether the last server was a newer version from another installation. This installation needs no switch: its
+    executable starts the newer version already."""
     executable = published.executable or ""
     is_newer = endpoint.is_newer(str(published.version), __version__)
     return is_newer and executable != sys.executable and os.path.isabs(executable) and os.access(executable, os.X_OK)
@@ -332,7 +335,7 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _open_start_report(directory: str):  # type: ignore[no-untyped-def]
-    """Where a server that cannot start says why; on a full disk, nowhere."""
+    """Open the file to which a server writes why it cannot start; `/dev/null` when that fails (full disk)."""
     path = os.path.join(directory, paths.START_REPORT)
     try:
         return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC, 0o600), "wb")
@@ -341,7 +344,8 @@ def _open_start_report(directory: str):  # type: ignore[no-untyped-def]
 
 
 def _fail_if_child_failed(child: subprocess.Popen[bytes], directory: str) -> None:
-    """A start that was lost, or killed, is tried again; one that failed by itself would fail again."""
+    """Raise Unavailable with the reason when the child failed by itself: it would fail again. A child that lost the
+    race for the lock, or was killed, is no error."""
     if child.returncode is None or child.returncode <= 0:
         return
     report = files.read_owned(os.path.join(directory, paths.START_REPORT)) or b""
@@ -351,7 +355,7 @@ def _fail_if_child_failed(child: subprocess.Popen[bytes], directory: str) -> Non
 
 
 def _reap_later(child: subprocess.Popen[bytes]) -> None:
-    """A PROXY lives for days: a server that it started and that has ended must not stay behind as a zombie."""
+    """Wait for the child on a thread: a PROXY lives for days, and a server that it started must not become a zombie."""
     import threading
 
     threading.Thread(target=child.wait, daemon=True).start()

@@ -16,7 +16,17 @@ from nudge.memories.scoring import Score
 INVALID_ARGUMENT, NOT_FOUND, PROJECT_MISMATCH = "INVALID_ARGUMENT", "NOT_FOUND", "PROJECT_MISMATCH"
 QUERY, ID_LOOKUP, BOTH = "query", "id_lookup", "query+id_lookup"
 NAME_LOOKUP, INJECTION = "name_lookup", "injection"
-COMPONENTS = ("base", "recency", "kind_bonus", "semantic_boost", "priority", "access", "confidence", "tier")
+COMPONENTS = (
+    "base",
+    "recency",
+    "kind_bonus",
+    "semantic_boost",
+    "priority",
+    "access",
+    "confidence",
+    "tier",
+    "namespace",
+)
 
 
 @dataclass(frozen=True, slots=True)

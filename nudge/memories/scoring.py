@@ -2,8 +2,9 @@
 
 The text score of the best match is `BASE`, that of the others in proportion. The other factors have the weights of the
 six-factor formula in relation to each other, scaled so that together they move a note by less than a tenth of `BASE`:
-with random priorities and tiers on every note, the answer to a question must still come first. Only doubt weighs more:
-a note that was resolved in favor of another, which leaves it a confidence of 0.1, must not come before that one.
+with random priorities and tiers on every note, the answer to a question must still come first. Two weigh more: a note
+of the caller's own repo comes before one of another repo whose text matches up to a tenth better, and a note that was
+resolved in favor of another, which leaves it a confidence of 0.1, must not come before that one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _SCALE = 0.05
 _PRIORITY, _ACCESS, _CONFIDENCE, _RECENCY = 0.5 * _SCALE, 0.1 * _SCALE, 2.0 * _SCALE, 1.0 * _SCALE
 _MOST_ACCESSES = 50
 _TIER = {LONG: 3.0 * _SCALE, MID: 1.0 * _SCALE}
+_NAMESPACE = 0.1 * BASE  # for a note of the caller's own namespace
 _KIND = {"decision": 1.0 * _SCALE, "lesson": 1.0 * _SCALE, "bugfix": 0.5 * _SCALE, "discovery": 0.5 * _SCALE}
 MOST_BESIDE_TEXT = (
     _PRIORITY * limits.MAX_PRIORITY
@@ -54,17 +56,30 @@ class Factors(NamedTuple):
     access_count: int
     confidence: float
     tier: str
+    namespace: str
 
     @classmethod
     def of(cls, note: Note) -> Self:
         draft = note.draft
-        return cls(note.updated_at, draft.kind, draft.priority, note.access_count, draft.confidence, draft.tier)
+        return cls(
+            note.updated_at,
+            draft.kind,
+            draft.priority,
+            note.access_count,
+            draft.confidence,
+            draft.tier,
+            draft.namespace,
+        )
 
 
-def score(factors: Factors, now: float, *, text: float | None, with_tier: bool = True) -> Score:
+def score(
+    factors: Factors, now: float, *, text: float | None, with_tier: bool = True, here: str | None = None
+) -> Score:
     """Score a note. `text`: its text score in relation to the best of the query's matches, 0 to 1; None without a
-    query."""
-    base, recency, kind, priority, access, confidence, tier = _parts(factors, now, text or 0.0, with_tier)
+    query. `here`: the caller's namespace, None where it is not known."""
+    base, recency, kind, priority, access, confidence, tier, namespace = _parts(
+        factors, now, text or 0.0, with_tier, here
+    )
     return Score(
         {
             "base": None if text is None else base,
@@ -75,18 +90,19 @@ def score(factors: Factors, now: float, *, text: float | None, with_tier: bool =
             "access": access,
             "confidence": confidence,
             "tier": tier,
+            "namespace": namespace,
         }
     )
 
 
-def total(factors: Factors, now: float, *, text: float, with_tier: bool) -> float:
+def total(factors: Factors, now: float, *, text: float, with_tier: bool, here: str | None = None) -> float:
     """`score(...).total`, in a third of the time: most of what is ranked is not returned."""
-    return sum(_parts(factors, now, text, with_tier))
+    return sum(_parts(factors, now, text, with_tier, here))
 
 
-def _parts(factors: Factors, now: float, text: float, with_tier: bool) -> tuple[float, ...]:
+def _parts(factors: Factors, now: float, text: float, with_tier: bool, here: str | None) -> tuple[float, ...]:
     """In the order of the components: their sum depends on it, in the last bit."""
-    updated_at, kind, priority, access_count, confidence, tier = factors
+    updated_at, kind, priority, access_count, confidence, tier, namespace = factors
     age = max(now - updated_at, 0.0) / _DAY
     doubt = _DOUBT * (_DOUBTFUL - confidence) if confidence < _DOUBTFUL else 0.0
     return (
@@ -97,4 +113,5 @@ def _parts(factors: Factors, now: float, text: float, with_tier: bool) -> tuple[
         _ACCESS * min(access_count, _MOST_ACCESSES),
         _CONFIDENCE * confidence - doubt,
         _TIER.get(tier, 0.0) if with_tier else 0.0,
+        _NAMESPACE if namespace == here else 0.0,
     )

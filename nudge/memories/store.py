@@ -37,7 +37,8 @@ Connection = sqlite3.Connection
 
 @dataclass(frozen=True, slots=True)
 class NoteFilter:
-    """Which notes are meant. `namespaces` is None for all; `hidden` are namespaces that the caller may not see."""
+    """Which notes are meant. `namespaces` is None for all; `hidden` are namespaces that the caller may not see. `here`
+    is the caller's own namespace: it excludes nothing, and its notes rank higher."""
 
     namespaces: tuple[str, ...] | None = None
     tier: str | None = None
@@ -48,6 +49,7 @@ class NoteFilter:
     until: float | None = None
     min_priority: int | None = None
     hidden: tuple[str, ...] = ()
+    here: str | None = None
     without_open_attempts: bool = False
 
     def where(self, now: float) -> tuple[list[str], list[Any]]:
@@ -329,11 +331,13 @@ def scores_of(
     words_by_note: Mapping[int, Sequence[str]],
     matches: Sequence[Match],
     now: float,
+    *,
+    here: str | None = None,
 ) -> dict[int, Score]:
     """Return the scores that recall would give to notes beside `matches`, the results of the same query. The words are
     those that `matched_words` returns: a note without any needs no look at its text."""
     if text is None:
-        return {note.id: score(Factors.of(note), now, text=None) for note in notes}
+        return {note.id: score(Factors.of(note), now, text=None, here=here) for note in notes}
     words = Words.parse(text, all_needed=False)
     with_words = [note.id for note in notes if words_by_note[note.id]]
     texts = text_scores(connection, words, with_words) if with_words else {}
@@ -347,7 +351,7 @@ def scores_of(
         raw = texts.get(note.id, 0.0)
         return min(raw / (best or raw), 1.0) if raw else 0.0
 
-    return {note.id: score(Factors.of(note), now, text=relative(note)) for note in notes}
+    return {note.id: score(Factors.of(note), now, text=relative(note), here=here) for note in notes}
 
 
 def matched_words(connection: Connection, text: str | None, notes: Iterable[Note]) -> dict[int, list[str]]:
@@ -384,13 +388,13 @@ def _ranked(connection: Connection, words: Words, where: NoteFilter, limit: int,
     candidates = {note_id: (text / best, Factors(*columns)) for note_id, text, columns in matches}
     with_tier = not words.all_needed
     order = {
-        note_id: (-total(factors, now, text=text, with_tier=with_tier), -factors.updated_at, note_id)
+        note_id: (-total(factors, now, text=text, with_tier=with_tier, here=where.here), -factors.updated_at, note_id)
         for note_id, (text, factors) in candidates.items()
     }
     first = sorted(order, key=order.__getitem__)[:limit]
     notes = get_many(connection, first, now)
     return [
-        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier))
+        Match(notes[note_id], score(factors, now, text=text, with_tier=with_tier, here=where.here))
         for note_id in first
         for text, factors in (candidates[note_id],)
     ]

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from nudge import limits
 from nudge.errors import ScopeInvalid
-from nudge.security.paths import normalise_cwd
+from nudge.security.absolute_paths import normalize_cwd
 from nudge.text import has_control
 
 _EXTGLOB = re.compile(r"[@!+*?]\(")
@@ -71,13 +71,13 @@ def compile_branch_glob(pattern: str, field: str) -> Glob:
     return compile_glob(pattern, field)
 
 
-def normalise_cwd_glob(raw: str, field: str) -> str:
+def normalize_cwd_glob(raw: str, field: str) -> str:
     """The pattern in the form in which directories are compared. One that matches no absolute directory is refused."""
     if len(raw) > limits.MAX_PATTERN_CHARS:
         _refuse(_TOO_LONG, field)
     if has_control(raw):
         _refuse(_HAS_CONTROL, field)
-    pattern = normalise_cwd(raw.replace("\\", "/"))
+    pattern = normalize_cwd(raw.replace("\\", "/"))
     if ".." in pattern.split("/"):
         _refuse("must not contain a `..` segment", field)
     if pattern.startswith("~"):
@@ -175,7 +175,7 @@ def _names(path: str) -> list[str]:
 
 def _inner_globstars(names: list[str]) -> int:
     """How many `**` something follows: the last one of a pattern takes what is left, without trying. wcmatch merges
-    neighbours."""
+    neighbors."""
     return sum(name == _GLOBSTAR != following for name, following in pairwise(names))
 
 

@@ -1,4 +1,4 @@
-"""Keeping the garbage collector off objects that stay for good."""
+"""Tuning of the garbage collector: objects that live as long as the server are not scanned."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def freeze_imports() -> Iterator[None]:
-    """Import inside of it. The imports of a server make some hundred thousand objects, all of which stay: a collector
-    that looked through them would take a tenth of the start, and hold the event loop for 60 ms at its first full
-    round."""
+    """Context manager for imports: the collector is off inside, and what was imported is frozen at the end.
+
+    The imports of a server make some hundred thousand objects that live for good. Scanning them takes a tenth of the
+    start, and holds the event loop for 60 ms at the first full collection."""
     gc.disable()
     try:
         yield
@@ -24,8 +25,10 @@ def freeze_imports() -> Iterator[None]:
 
 
 def freeze_gc() -> None:
-    """Called when a server is composed: a full collection would hold its event loop for 50 ms at a time, and one of
-    15,000 young objects for 7 to 18. The second generation has three times the first threshold: 6,000."""
+    """Freeze all objects that exist, and make collections small; called once, when a server is composed.
+
+    A full collection would hold the event loop for 50 ms, one of 15,000 young objects for 7 to 18 ms. The second
+    generation is collected at three times the first threshold: 6,000 objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(2_000, 2, 5_000)

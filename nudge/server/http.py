@@ -1,4 +1,4 @@
-"""The HTTP server: JSON-RPC, MCP and REST over HTTP on 127.0.0.1, with the bearer token. aiohttp speaks the protocol.
+"""The HTTP server: JSON-RPC, MCP and REST on 127.0.0.1, with the bearer token. aiohttp parses and writes HTTP.
 
 aiohttp takes 150 ms to import: PRIMARY loads this module when the first connection comes (public_port).
 """
@@ -42,7 +42,7 @@ _NO_TOKEN = "the bearer token is missing or wrong; get it with: nudge token"
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nDate: %b\r\nServer: nudge\r\n%b\r\n"
 )
-# As `istr`, which carries its lower case: a look-up by a plain string makes that anew each time.
+# `istr` stores its lower-case form: a lookup by a plain string computes it each time.
 _HOST, _ORIGIN, _AUTHORIZATION, _CONTENT_TYPE = hdrs.HOST, hdrs.ORIGIN, hdrs.AUTHORIZATION, hdrs.CONTENT_TYPE
 _REQUEST_ID, _DEADLINE, _SESSION = istr("Nudge-Request-Id"), istr("Nudge-Deadline"), istr("Nudge-Session")
 _OPEN = ("/health", rest.HEALTH, "/sse")  # without the token
@@ -54,7 +54,8 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class _Refused(Exception):
-    """A request that ends here. REST has its own form of an error, elsewhere it is a line of text."""
+    """A request that is refused before an operation. The answer is a REST error below /api/v1/, elsewhere a line of
+    text."""
 
     def __init__(self, status: int, text: str, **headers: str) -> None:
         super().__init__(text)
@@ -77,7 +78,7 @@ class _TooLarge(_Refused):
 
 
 class HttpServer:
-    """HTTP for one PRIMARY. `token` returns the token in force, which is the one on disk.
+    """HTTP for one PRIMARY. `token` returns the current token, which is the one on disk.
 
     While `refusing`, every call is answered with 503 and a header that says when to try again; `pace` is a pause in
     seconds before each call.
@@ -100,11 +101,11 @@ class HttpServer:
         self.on_call: Callable[[], None] = lambda: None
 
     def open(self, listening: socket.socket) -> None:
-        """Accept connections on a socket that listens; it is closed with the server."""
+        """Accept connections on a listening socket, which is closed with the server."""
         self._listener = Listener(self._handle, listening)
 
     async def close(self) -> None:
-        """Accept nobody else; calls in flight have a moment to be answered."""
+        """Stop accepting connections; calls in flight get a moment to be answered."""
         listener, self._listener = self._listener, None
         if listener is not None:
             await listener.close()
@@ -131,7 +132,8 @@ class HttpServer:
             connection.busy = False
 
     def _admit(self, request: web.BaseRequest, connection: HttpConnection) -> Handler:
-        """Return what serves this request, once it may be served; raise _Refused otherwise."""
+        """Return the handler of this request after checking token, path, method and content type; raise _Refused
+        otherwise."""
         headers, target = request.headers, request.raw_path
         if target[:1] != "/" or request.version.major != 1:
             raise _Refused(400, "not a request that this server understands")
@@ -147,8 +149,10 @@ class HttpServer:
         if handler is None:
             allowed = [*handlers, *(["HEAD"] if "GET" in handlers else [])]
             raise _Refused(405, "no such method on this path", Allow=", ".join(allowed))
-        says_what = request.method in ("POST", "PUT") and _CONTENT_TYPE in headers  # without a body it need not
-        if (request.body_exists or says_what) and path not in _OPEN:
+        names_content_type = (
+            request.method in ("POST", "PUT") and _CONTENT_TYPE in headers
+        )  # without a body it need not
+        if (request.body_exists or names_content_type) and path not in _OPEN:
             _check_json(headers)
         return handler
 
@@ -210,12 +214,12 @@ class HttpServer:
         return _json({"status": "ok" if is_healthy else "error", "service": "nudge"}, 200 if is_healthy else 503)
 
 
-# Who may come in
+# Checks of a request
 
 
 def _check_browser(headers: CIMultiDictProxy[str]) -> None:
-    """A page can make its browser talk to loopback: the Host gives rebinding away, the Origin where the page is
-    from."""
+    """Refuse requests that a web page makes its browser send: a foreign Host means DNS rebinding, a foreign Origin
+    another site's page."""
     if not _LOOPBACK.fullmatch(headers.get(_HOST, "")):
         raise _Refused(421, "this server answers to localhost only")
     for origin in headers.getall(_ORIGIN) if _ORIGIN in headers else ():
@@ -225,7 +229,7 @@ def _check_browser(headers: CIMultiDictProxy[str]) -> None:
 
 
 def shows_token(authorization: str, token: str) -> bool:
-    """Whether the header shows the token, compared in constant time. An empty token lets nobody in."""
+    """Whether the Authorization header holds the token, compared in constant time. An empty token matches nothing."""
     scheme, _, shown = authorization.partition(" ")
     given = shown.strip().encode("utf-8", "surrogateescape")
     return scheme.lower() == "bearer" and bool(token) and hmac.compare_digest(given, token.encode())
@@ -263,11 +267,11 @@ def _check_length(text: str | None, most: int, header: str) -> None:
         raise Invalid(f"must have at most {most} characters", field=header)
 
 
-# In and out
+# Bodies and responses
 
 
 def _whole_body(request: web.BaseRequest) -> bytes:
-    """The body when all of it came with its head, which takes a tenth of the time of `read`; empty otherwise."""
+    """Return the body if all of it has arrived, else nothing. Takes a tenth of the time of `read`."""
     stream = request.content
     body = stream.read_nowait() if stream.is_eof() else b""
     if len(body) > limits.MAX_BODY_BYTES:
@@ -299,7 +303,7 @@ async def _health(_request: web.BaseRequest) -> web.StreamResponse:
 
 
 async def _gone(_request: web.BaseRequest) -> web.StreamResponse:
-    """The transport of MCP's first revision, which clients configured for it ask for by this path."""
+    """Answer clients that are configured for SSE, the transport of MCP's first revision."""
     return _json(rest.error_body(NotFound(_NO_SSE, use="/mcp")), 410)
 
 
@@ -309,7 +313,7 @@ async def _openapi(_request: web.BaseRequest) -> web.StreamResponse:
 
 class _JsonResponse(web.StreamResponse):
     """200 with a JSON body, in one write. `web.Response` goes through five coroutines and a dictionary of headers,
-    which is 25 of the 200 us that a whole call of get_hint takes."""
+    which takes 25 of the 200 us of a whole call of get_hint."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -325,7 +329,7 @@ class _JsonResponse(web.StreamResponse):
         await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Everything was written already."""
+        """Do nothing: `prepare` has written everything."""
 
 
 def _json(content: Any, status: int = 200) -> web.StreamResponse:
@@ -338,7 +342,7 @@ def _is_rest(request: web.BaseRequest) -> bool:
 
 
 def _refusal(request: web.BaseRequest, status: int, text: str, **headers: str) -> web.Response:
-    """A refusal before or beside an operation, in the form that the path has for errors."""
+    """Return the response for a request that no operation answered, in the form that errors have on this path."""
     if not _is_rest(request):
         return plain(status, text, **headers)
     body = strict_json.encode(rest.refusal_body(status, text))

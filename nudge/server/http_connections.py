@@ -1,5 +1,5 @@
-"""Connections of the HTTP server: how many there may be, and for how long without the token. aiohttp speaks HTTP on
-them."""
+"""Connections of the HTTP server: how many are allowed, and how long one may stay without showing the token. aiohttp
+parses and writes HTTP."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Listener:
         await self._server.shutdown(_CLOSE_TIMEOUT)
 
     def _has_room(self) -> bool:
-        """Whether a newcomer can be taken, in place of another that has not shown the token if need be. What is left of
-        the process's descriptors is for the private socket and the database."""
+        """Whether a new connection can be taken, if necessary in place of one that has not shown the token. The other
+        descriptors of the process are for the private socket and the database."""
         return bool(self.unauthenticated) or len(self.connections) < self._most()
 
     def _most(self) -> int:
         return min(limits.MAX_CONNECTIONS, descriptor_limit() // 2)
 
     def opened(self, connection: HttpConnection) -> None:
-        """The oldest that has not shown the token goes for a newcomer: the owner's next request would wait for them
-        otherwise."""
+        """Register a new connection. When there are too many, the oldest that has not shown the token is closed:
+        otherwise idle connections could keep the owner's next request waiting."""
         most = min(limits.MAX_UNAUTHENTICATED_CONNECTIONS, descriptor_limit() // 4)
         if len(self.unauthenticated) >= most or len(self.connections) >= self._most():
             self._accept_loop.warn_once(
@@ -73,7 +73,7 @@ class Listener:
     def closed(self, connection: HttpConnection) -> None:
         self.connections.discard(connection)
         self.unauthenticated.pop(connection, None)
-        self._accept_loop.room_made()
+        self._accept_loop.notify_room()
 
 
 class HttpConnection(web.RequestHandler):
@@ -108,7 +108,8 @@ class HttpConnection(web.RequestHandler):
         super().connection_lost(exc)
 
     def eof_received(self) -> None:
-        """A client may close its half and still read the answer (`nc -N`); aiohttp would close at once."""
+        """Keep the connection while a call runs: a client may close its sending half and still read the answer
+        (`nc -N`); aiohttp would close at once."""
         self._send_unsent()
         if self.busy:
             self.close()
@@ -121,9 +122,9 @@ class HttpConnection(web.RequestHandler):
         self._listener.authenticated(self)
 
     def send(self, answer: bytes, *, soon: bool) -> None:
-        """Write a whole answer; `soon`: after this turn of the event loop, together with those to other connections. A
-        write wakes its client up, which takes the server 10 of 115 us while it still has others to answer. Not where
-        the connection ends now, or has another request that waits: its answer must not come first."""
+        """Write a whole answer. With `soon` it is written after this turn of the event loop, together with those to
+        other connections: a write wakes its client up, which takes 10 of the 115 us of a call. A connection that is
+        closing, or has another request waiting, is written to at once, so that answers stay in order."""
         if self.transport is None:
             raise ConnectionResetError
         if soon and not (self._close or self._force_close or self._messages):
@@ -138,7 +139,7 @@ class HttpConnection(web.RequestHandler):
             self.transport.write(answer)
 
     def abort(self) -> None:
-        """Not close(): that waits until the client has read what was sent."""
+        """End the connection now. `close` would wait until the client has read what was sent."""
         self._send_unsent()
         if self.transport is not None:
             self.transport.abort()
@@ -150,14 +151,14 @@ class HttpConnection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002
     ) -> web.StreamResponse:
-        """aiohttp's own page and log line quote what the client sent, a secret perhaps."""
+        """Answer an error without quoting the request, as aiohttp's page and log line do: it may hold a secret."""
         if isinstance(exc, HttpProcessingError) or status < 500:
             response = plain(400, "not a request that this server understands")
         else:
             _log.error("request failed", exc_info=exc)
             response = plain(500, "internal error; the server's log has the details")
         if request.writer.output_size > 0:
-            raise ConnectionError("the answer has begun already")
+            raise ConnectionError("the answer has already begun")
         response.force_close()
         return response
 
@@ -170,6 +171,7 @@ def _make_request(message: Any, payload: Any, protocol: web.RequestHandler, writ
 
 
 def plain(status: int, text: str, **headers: str) -> web.Response:
+    """Return a response with one line of plain text."""
     return web.Response(
         status=status,
         body=f"{text}\n".encode(),

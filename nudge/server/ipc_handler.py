@@ -1,4 +1,5 @@
-"""The private socket: what the calls of CLI, hooks and PROXYs mean. `nudge.ipc.server` carries their lines."""
+"""Calls over the private socket, from CLI, hooks and PROXYs: parsed and executed here; `nudge.ipc.server` reads and
+writes the lines."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, get_args
 
 from nudge import limits
 from nudge.context import NO_CONTEXT, Context
-from nudge.errors import INTERNAL_ERROR, Conflict, HandingOver, Invalid, NudgeError
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, Conflict, HandingOver, Invalid, NudgeError, protocol_error
 from nudge.ipc import protocol
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.operations import OPERATIONS
@@ -18,7 +19,7 @@ from nudge.usecases.call import Call, Door, EnvNeeded
 
 _log = logging.getLogger(__name__)
 _DOORS = get_args(Door)
-_NOBODY = McpCaller(Call())
+_UNKNOWN_CALLER = McpCaller(Call())
 
 
 class IpcHandler:
@@ -34,7 +35,7 @@ class IpcHandler:
         return operation is not None and operation.effect == "read"
 
     async def answer(self, call: dict[str, Any], *, env_asked: bool) -> dict[str, Any]:
-        """The answer without its id. Whatever happens inside, the caller gets one without a trace of our insides."""
+        """Return the answer without its id. Never raises; an unexpected exception is logged, not sent."""
         try:
             caller = read_caller(call.get("caller"), call.get("once"))
             while True:
@@ -50,7 +51,7 @@ class IpcHandler:
             return {"error": error.to_wire()}
         except Exception:
             _log.exception("a call failed")
-            return {"error": protocol.refusal(INTERNAL_ERROR, "Internal error; the server's log has the details")}
+            return {"error": protocol_error(INTERNAL_ERROR, INTERNAL_MESSAGE)}
 
     async def _result(self, op: str, params: Any, caller: McpCaller) -> Any:
         if op == protocol.MCP:
@@ -68,15 +69,15 @@ class IpcHandler:
 
 
 def _without(caller: McpCaller, names: list[str]) -> McpCaller:
-    """A caller is asked once: what it did not tell then is not set."""
+    """Return the caller with `names` counted as unset: a caller is asked for variables only once."""
     unset = dict.fromkeys(names)
     return replace(caller, call=replace(caller.call, env={**unset, **(caller.call.env or {})}))
 
 
 def read_caller(raw: object, once: object) -> McpCaller:
-    """The envelope's `caller` and `once`; raises Invalid naming the field."""
+    """Parse the envelope's `caller` and `once`. Raises Invalid, which names the field."""
     if raw is None and once is None:
-        return _NOBODY
+        return _UNKNOWN_CALLER
     raw = {} if raw is None else raw
     if not isinstance(raw, dict):
         raise Invalid("must be an object", field="caller")
@@ -117,7 +118,7 @@ def _process(raw: object) -> int | None:
 
 
 def _env(raw: object) -> dict[str, str | None] | None:
-    """None: the caller cannot be asked. An object: what it has been asked for so far."""
+    """Parse `caller.env`. None: the caller cannot be asked for variables. An object: the values asked for so far."""
     if raw is None:
         return None
     if not isinstance(raw, dict) or not all(value is None or isinstance(value, str) for value in raw.values()):

@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from nudge import limits, strict_json
-from nudge.errors import INTERNAL_ERROR, INVALID_REQUEST, WIRE_REASONS, HandingOver, NudgeError, Unavailable
+from nudge.errors import (
+    INTERNAL_ERROR,
+    INTERNAL_MESSAGE,
+    INVALID_REQUEST,
+    HandingOver,
+    NudgeError,
+    Unavailable,
+    protocol_error,
+)
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 
@@ -17,7 +25,7 @@ _NO_ROOM = Unavailable("not executed: the answers before it fill this batch; sen
 
 
 async def answer(app: App, payload: object, call: Call) -> bytes | None:
-    """Return the response, or the list of responses, as JSON; None when nothing wants an answer."""
+    """Return the response, or the list of responses, as JSON; None when the request has only notifications."""
     if not isinstance(payload, list):
         response = await _answer_one(app, payload, call)
         return None if response is None else strict_json.encode(response)
@@ -28,7 +36,8 @@ async def answer(app: App, payload: object, call: Call) -> bytes | None:
 
 
 async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
-    """Each call is executed in turn, until the answers are so large that to send them would hold the event loop."""
+    """Execute the calls in turn. Once the answers exceed MAX_BATCH_ANSWER_BYTES the rest is refused: sending more in
+    one piece would hold the event loop."""
     encoded: list[bytes] = []
     size = 0
     for index, item in enumerate(batch):
@@ -37,7 +46,7 @@ async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
             response = refusal(id_of(item), _NO_ROOM)
         else:
             response = await _answer_one(app, item, _number(call, index))
-            await asyncio.sleep(0)  # a hundred calls that never wait would hold the event loop together
+            await asyncio.sleep(0)  # a hundred calls that never await would hold the event loop
         if response is not None:
             encoded.append(strict_json.encode(response))
             size += len(encoded[-1])
@@ -45,6 +54,7 @@ async def _answer_batch(app: App, batch: list[Any], call: Call) -> bytes | None:
 
 
 def _number(call: Call, index: int) -> Call:
+    """Give each call of a batch a `once` key of its own."""
     return replace(call, once=f"{call.once}:{index}") if call.once else call
 
 
@@ -73,11 +83,12 @@ async def _execute(app: App, message: dict[str, Any], call: Call) -> dict[str, A
         return refusal(request_id, error)
     except Exception:
         _log.exception("operation failed")
-        return error_response(request_id, INTERNAL_ERROR, "Internal error; the server's log has the details")
+        return error_response(request_id, INTERNAL_ERROR, INTERNAL_MESSAGE)
     return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
 
 def refusal(request_id: object, error: NudgeError) -> dict[str, Any]:
+    """Return the response for an error of an operation."""
     return {"jsonrpc": "2.0", "id": request_id, "error": error.to_wire()}
 
 
@@ -88,9 +99,5 @@ def id_of(message: object) -> str | float | None:
 
 
 def error_response(request_id: object, code: int, message: str) -> dict[str, Any]:
-    """An error of JSON-RPC itself, with a reason like every other error."""
-    return {
-        "jsonrpc": "2.0",
-        "id": request_id,
-        "error": {"code": code, "message": message, "data": {"reason": WIRE_REASONS[code]}},
-    }
+    """Return the response for an error of JSON-RPC itself: `code` is one of `errors.WIRE_REASONS`."""
+    return {"jsonrpc": "2.0", "id": request_id, "error": protocol_error(code, message)}

@@ -1,4 +1,4 @@
-"""The server's log: bounded, rotating, owner-only, and never with a value in it."""
+"""The server's log file: rotating, limited in size, readable by the owner only. Values of hints are never logged."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warn": logging.WARNING
 
 
 def configure(level: str) -> None:
+    """Send the log of this process to the log file; `level` is a value of the setting `log_level`."""
     root = logging.getLogger()
     root.handlers[:] = [_handler()]
     root.setLevel(_LEVELS[level])
 
 
 class _PrivateLog(logging.handlers.RotatingFileHandler):
-    """Owner-only also after it was rotated."""
+    """A rotating log file that is owner-only also after a rotation."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """A log that cannot be written (a full disk) is no reason for a traceback on the client's stderr."""
+        """Ignore a line that cannot be written (full disk): the default prints a traceback to the client's stderr."""
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(
@@ -34,10 +35,12 @@ class _PrivateLog(logging.handlers.RotatingFileHandler):
 
 
 def _handler() -> logging.Handler:
-    """A log that cannot be written is no reason not to serve."""
+    """Return a null handler when the log file cannot be opened: logging must not stop the server."""
     directory = paths.log_dir()
     try:
-        paths.ensure_private_dir(os.path.dirname(directory))  # a planted one must not get a log either
+        paths.ensure_private_dir(
+            os.path.dirname(directory)
+        )  # another user must not get our log by planting the directory
         paths.ensure_private_dir(directory)
         handler = _PrivateLog(os.path.join(directory, "nudge.log"), maxBytes=MIB, backupCount=3)
     except (OSError, StorageFailed):

@@ -2,7 +2,7 @@
 
 The SDK takes 0.6 s to import. `handshake.json` holds what it answers to `initialize`, `server/discover` and
 `tools/list` (`make handshake` writes it), and a tool call is an operation whose result is put into the envelope that
-the SDK makes. Only messages whose shape is fully recognised are answered here; all others go to the SDK, which also
+the SDK makes. Only messages whose shape is fully recognized are answered here; all others go to the SDK, which also
 says what is wrong with them. A contract test compares both.
 """
 
@@ -54,11 +54,11 @@ class McpToolCall:
         self.operation, self.arguments = operation, arguments
 
 
-# What comes in
+# Reading messages
 
 
 def read_tool_call(message: Any) -> McpToolCall | None:
-    """The call of a known tool; None for everything that is the SDK's to answer."""
+    """Return the call of a known tool; None for every message that the SDK has to answer."""
     if not _is_request(message, "tools/call"):
         return None
     params = message.get("params")
@@ -72,7 +72,7 @@ def read_tool_call(message: Any) -> McpToolCall | None:
 
 
 def read_client(message: Any) -> str | None:
-    """What the sender calls itself: at the handshake, or in every request since 2026-07-28."""
+    """Return the sender's name: from `initialize`, or from the metadata that every request has since 2026-07-28."""
     params = message.get("params") if isinstance(message, dict) else None
     if not isinstance(params, dict):
         return None
@@ -83,7 +83,7 @@ def read_client(message: Any) -> str | None:
 
 
 def read_session(message: Any) -> str | None:
-    """The session that the sender names in the metadata of a request."""
+    """Return the session that the sender names in the metadata of a request; None when it names none."""
     params = message.get("params") if isinstance(message, dict) else None
     return meta_session(params.get("_meta")) if isinstance(params, dict) else None
 
@@ -98,7 +98,7 @@ def is_notification(message: Any) -> bool:
 
 
 def cancelled_id(message: Mapping[str, Any]) -> str | int | None:
-    """The request that a notification cancels; None when it is another notification."""
+    """Return the id of the request that a notification cancels; None for any other notification."""
     params = message.get("params")
     if message.get("method") != "notifications/cancelled" or not isinstance(params, dict):
         return None
@@ -115,14 +115,14 @@ def _is_request(message: Any, method: str) -> bool:
 
 
 def is_modern(message: Any) -> bool:
-    """Whether a request belongs to the era that began with 2026-07-28: it says so itself."""
+    """Whether a request is of protocol version 2026-07-28 or later: only those name their version in `_meta`."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     return isinstance(meta, dict) and PROTOCOL_META in meta
 
 
 def _knows_meta(meta: Any) -> bool:
-    """Members of other vendors pass; of the protocol's own, those whose shape is checked here."""
+    """Whether `_meta` needs no SDK: members of vendors are accepted, those of the protocol only in a known shape."""
     if meta is None:
         return True
     if not isinstance(meta, dict):
@@ -142,7 +142,7 @@ def _knows_meta(meta: Any) -> bool:
 
 
 def _knows_capabilities(capabilities: Any) -> bool:
-    """Objects of objects, with nothing in them but `listChanged`."""
+    """Whether these are nested objects with no value in them but `listChanged`."""
     return isinstance(capabilities, dict) and all(
         isinstance(part, bool) if name == "listChanged" else _knows_capabilities(part)
         for name, part in capabilities.items()
@@ -157,7 +157,7 @@ def _knows_client(info: Any) -> bool:
     )
 
 
-# What goes out
+# Answers
 
 
 def tool_answer(
@@ -168,11 +168,11 @@ def tool_answer(
     encode: Callable[[Any], bytes] | None = None,
     render: Callable[[Message], str | None] | None = None,
 ) -> Message:
-    """The answer to a tool call. A result that is no object is wrapped into one: structured content must be one.
-    Characters that a reader cannot see are escaped: stored text is untrusted.
+    """Return the answer to a tool call. A result that is no object is wrapped into one: structured content must be one.
+    Invisible characters are escaped: stored text is untrusted.
 
-    `encode` makes the JSON text beside it, where there is something faster than the standard library; `render` another
-    text than JSON."""
+    `encode` makes the JSON text of the result; the default is the standard library's. `render` makes another text than
+    JSON; where it returns None, the text is JSON."""
     structured, text = visible_result(result, encode or _encode, render)
     envelope: Message = {"content": [{"type": "text", "text": text}], "isError": is_error}
     if is_modern(message):
@@ -183,7 +183,7 @@ def tool_answer(
 def visible_result(
     result: Any, encode: Callable[[Any], bytes], render: Callable[[Message], str | None] | None = None
 ) -> tuple[Message, str]:
-    """A tool's result as an object, and its text; neither has an invisible or bidirectional character."""
+    """Return a tool's result as an object, and its text; both without invisible and bidirectional characters."""
     structured = result if isinstance(result, dict) else {"result": result}
     text = encode(structured).decode()
     visible = escape_json(structured, text)
@@ -198,8 +198,8 @@ def _encode(value: Any) -> bytes:
 
 
 def tool_failure(message: Mapping[str, Any], error: Mapping[str, Any]) -> Message:
-    """The answer to a tool call that failed, from the error as the wire has it. What is not the tool's own refusal but
-    the protocol's (a negative code) is a JSON-RPC error."""
+    """Return the answer to a tool call that failed; `error` is the error object of the wire. An error of the protocol
+    (a negative code) becomes a JSON-RPC error, one of the operation a result with `isError`."""
     if error["code"] < 0:
         return {"jsonrpc": "2.0", "id": message.get("id"), "error": dict(error)}
     data = dict(error.get("data") or {})
@@ -212,10 +212,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators
 
 
 def answer_handshake(message: Any, tools: str) -> Message | None:
-    """The answer to `initialize`, `server/discover`, `tools/list`, `prompts/list` or `ping`; None when it is the SDK's
-    to give.
-
-    `tools` is the choice of what to list: see `choose_tools`."""
+    """Return the answer to `initialize`, `server/discover`, `tools/list`, `prompts/list` or `ping`; None when the SDK
+    has to answer. `tools` is the choice of tools to list: see `choose_tools`."""
     method = message.get("method") if isinstance(message, dict) else None
     make = _HANDSHAKE.get(method) if isinstance(method, str) else None
     if make is None or not _is_request(message, str(method)):
@@ -257,7 +255,7 @@ def _list_tools(params: Message, tools: str) -> Message | None:
 
 
 def _list_prompts(params: Message, _tools: str) -> Message | None:
-    """Clients ask at their start whether there are prompts: the SDK need not be loaded for that."""
+    """Answered here because clients ask for prompts at their start, which must not load the SDK."""
     if not _is_listing(params):
         return None
     prompts: Message = handshake()["prompts"]
@@ -287,8 +285,8 @@ _HANDSHAKE = {
 
 
 class StdioClient:
-    """What one client on a pipe has said about itself; `tools` is what it wants listed. `connection` is a name for the
-    pipe, made up here: the session of a client that tells none."""
+    """The client at the other end of a pipe: its name, protocol version and choice of tools. `connection` is a random
+    name for the pipe, used as the session of a client that names none."""
 
     __slots__ = ("connection", "name", "protocol", "tools")
 
@@ -298,7 +296,7 @@ class StdioClient:
         self.connection = f"stdio-{os.urandom(8).hex()}"
 
     def answer(self, message: Any) -> Message | None:
-        """Note who the client is, and answer its handshake; None when the message is for the server."""
+        """Store the client's name, and return the answer to its handshake; None when the message is for the server."""
         self.name = read_client(message) or self.name
         answer = answer_handshake(message, self.tools)
         if answer is not None:
@@ -306,7 +304,7 @@ class StdioClient:
         return answer
 
     def note_protocol(self, message: Any, answer: Mapping[str, Any]) -> None:
-        """The version that the answer to `initialize` settled, whoever gave it."""
+        """Store the protocol version of the answer to `initialize`."""
         if isinstance(message, dict) and message.get("method") == "initialize" and "result" in answer:
             self.protocol = str(answer["result"].get("protocolVersion", ""))
 
@@ -316,12 +314,14 @@ class StdioClient:
 
 @lru_cache(maxsize=1)
 def _tools() -> dict[str, Any]:
-    """By name, in the order of the table of operations: `operation`, `group`, `listed`, `own_text` and the `tool`."""
+    """Return the tools by name, in the order of the table of operations. Each entry has `operation`, `group`, `listed`,
+    `own_text` and `tool`."""
     return {entry["tool"]["name"]: entry for entry in handshake()["tools"]}
 
 
 def find_operation(tool: str) -> str | None:
-    """The operation behind a tool's name; the operation's own name will do, with dots or underscores."""
+    """Return the name of the operation behind a tool; None when there is none. The operation's own name is accepted
+    too, with dots or underscores."""
     return _operations().get(tool.replace(".", "_"))
 
 
@@ -343,7 +343,8 @@ def _operations() -> dict[str, str]:
 
 
 def choose_tools(choice: str) -> list[str]:
-    """Names of the tools to list: `default`, `all`, or groups and names separated by commas. All stay callable."""
+    """Return the names of the tools to list: `choice` is `default`, `all`, or groups and names separated by commas.
+    Raises Invalid for an unknown word. Tools that are not listed stay callable."""
     tools = _tools()
     if choice in ("all", "default"):
         return [name for name, entry in tools.items() if choice == "all" or entry["listed"]]

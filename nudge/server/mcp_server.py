@@ -1,4 +1,4 @@
-"""MCP for every interface of PRIMARY: without the SDK where that is possible, and through it where not."""
+"""MCP for every interface of PRIMARY. `nudge.server.mcp` answers what it can; everything else goes to the SDK."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nudge import strict_json
-from nudge.errors import INTERNAL_ERROR, HandingOver, NudgeError
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.server import mcp
 from nudge.server.gc_tuning import freeze_imports
 from nudge.server.jsonrpc import error_response
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """What the transport of an MCP message knows beside its text: the protocol version that a handshake settled, and
-    the choice of tools to list."""
+    """The sender of an MCP message, as its transport knows it: the protocol version that was negotiated in the
+    handshake, and the choice of tools to list."""
 
     call: Call
     protocol: str | None = None
@@ -41,7 +41,7 @@ class McpServer:
         self._loading: asyncio.Task[SdkServer] | None = None
 
     async def answer(self, message: object, caller: McpCaller) -> dict[str, Any] | None:
-        """The JSON-RPC response; None for a notification. Raises EnvNeeded and HandingOver."""
+        """Return the JSON-RPC response; None for a notification. Raises EnvNeeded and HandingOver."""
         if mcp.is_notification(message):
             return None
         if (answer := mcp.answer_handshake(message, caller.tools)) is not None:
@@ -54,7 +54,7 @@ class McpServer:
         return await sdk.answer(message, caller)
 
     async def can_answer(self, message: object, timeout: float) -> bool:
-        """Whether this message needs no SDK, or the SDK is there within so many seconds."""
+        """Whether this message needs no SDK, or the SDK is loaded within `timeout` seconds."""
         if mcp.is_notification(message) or mcp.read_tool_call(message) or mcp.answer_handshake(message, "default"):
             return True
         loading = self._load()
@@ -71,7 +71,7 @@ class McpServer:
             return mcp.tool_failure(message, error.to_wire())
         except Exception:
             _log.exception("a tool failed")
-            return error_response(message["id"], INTERNAL_ERROR, "Internal error; the server's log has the details")
+            return error_response(message["id"], INTERNAL_ERROR, INTERNAL_MESSAGE)
         render = text_renderer(tool.operation, tool.arguments)
         return mcp.tool_answer(message, result, encode=strict_json.encode, render=render)
 
@@ -88,7 +88,8 @@ class McpServer:
 
 
 def text_renderer(operation: str, arguments: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str | None] | None:
-    """What makes the text block from a result, for operations whose text is not the JSON of it."""
+    """Return the function that makes the text block of an answer from a result; None for operations whose text is the
+    JSON of the result."""
     as_text = OPERATIONS[operation].as_text
     return None if as_text is None else lambda result: as_text(arguments, result)
 

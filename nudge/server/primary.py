@@ -1,4 +1,5 @@
-"""PRIMARY: the process that holds the lock, and with it the store. Composed here, and taken apart here."""
+"""PRIMARY: the process that holds the lock and owns the store. This module starts its parts, watches the role, and
+closes everything when PRIMARY leaves."""
 
 from __future__ import annotations
 
@@ -39,14 +40,13 @@ if TYPE_CHECKING:
     from nudge.server.http import HttpServer
 
 _log = logging.getLogger(__name__)
-_WATCH = 1.0  # seconds between two looks at endpoint, socket, token, parent and idleness
-_LOCK_WATCH = 0.2  # seconds between two looks at the lock: whoever finds none starts another server
+_WATCH = 1.0  # seconds between two checks of endpoint, socket, token, parent process and idle time
+_LOCK_WATCH = 0.2  # seconds between two checks of the lock: a process that finds it free starts another server
 _SUCCESSOR_TIMEOUT = 1.15  # seconds for the successor to ask for the role; the rest of LEAVE_TIMEOUT is for closing
-_LAST_MOMENT = 1.35  # seconds after which the process ends wherever it is; leaves room for a busy machine
-_DRAIN = 0.1
-_LEAVING_PACE = (
-    0.1  # seconds that each call waits meanwhile: callers in a tight loop would take the successor's processor time
-)
+_FORCED_EXIT = 1.35  # seconds after which the process ends in any case; less than LEAVE_TIMEOUT for a busy machine
+_DRAIN = 0.1  # seconds for calls in flight to finish
+# Seconds that each call waits during a hand-over: callers in a tight loop would take the successor's processor time.
+_LEAVING_PACE = 0.1
 _PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
@@ -54,13 +54,15 @@ CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
 
 
 def _load_in_advance() -> None:
-    """What a first call would load on the event loop: wcmatch takes 35 ms, pydantic's search for plugins 20."""
+    """Load, on a thread, what a first call would load on the event loop: wcmatch takes 35 ms, pydantic's search for
+    plugins 20."""
     globs.load()
     TypeAdapter(int)
 
 
 class Primary:
-    """One PRIMARY's life. `run` returns True when the role went to another while our own client is still there."""
+    """One PRIMARY, from taking the role to leaving. `run` returns True when another process took the role while this
+    process's own client is still connected."""
 
     def __init__(
         self,
@@ -134,7 +136,7 @@ class Primary:
         return await self._leave()
 
     def _serve_client(self, reader: EarlyReader, mcp: McpServer) -> None:
-        """Take over from the reader of the handshake, with all that it could not answer."""
+        """Take over the pipe from the reader of the handshake, with the lines that it could not answer."""
         reader.stop()
         self._stdio = StdioServer(reader.pipe, mcp, reader.client, self._client_gone)
         self._stdio.start()
@@ -156,7 +158,7 @@ class Primary:
     # Taking the role
 
     async def _open_servers(self, mcp: McpServer) -> None:
-        """Listen and publish: from here on CLI, hooks, PROXYs and HTTP are answered."""
+        """Listen and publish the endpoint: from here on CLI, hooks, PROXYs and HTTP are answered."""
         endpoint.ensure_token(self._directory)
         self._token()
         path = os.path.join(self._directory, f"s-{self._announced.generation}.sock")
@@ -172,7 +174,7 @@ class Primary:
         self._on_ready(self._announced)
 
     def _open_public_port(self, mcp: McpServer, last: int | None) -> int | None:
-        """The port that is open now; None when none of those that may be used is free."""
+        """Open the HTTP port and return its number; None when no port that may be used is free."""
 
         def make_server(http: Any) -> HttpServer:
             server: HttpServer = http.HttpServer(self._app, mcp, self._token.recent, auth=self._settings.auth)
@@ -186,15 +188,16 @@ class Primary:
         return self._public.number
 
     def _ports(self, last: int | None) -> Iterator[int]:
-        """What somebody asked for; else the last PRIMARY's port, so that scripts go on working; then the next free
-        one."""
+        """Yield the ports to try: the last PRIMARY's, so that scripts keep working, unless the user chose one; then the
+        port of the settings and those after it."""
         first = self._settings.port
         if last is not None and last in _PORTS and "port" not in self._settings.explicit:
             yield last
         yield from range(first, min(first + limits.PORTS_TRIED, _PORTS.stop))
 
     def _remove_old_sockets(self) -> None:
-        """We hold the lock: any other socket here belongs to a PRIMARY that was killed."""
+        """Remove the sockets of PRIMARYs that were killed; this process holds the lock, so no other socket is in
+        use."""
         for name in os.listdir(self._directory):
             if name.startswith("s-") and name.endswith(".sock"):
                 os.unlink(os.path.join(self._directory, name))
@@ -210,11 +213,14 @@ class Primary:
     # Holding the role
 
     def _confirm_role(self) -> None:
-        """Asked before every acknowledged write: do we still hold the lock that the path names?"""
-        if self._lock is None:  # served from memory: the directory is not ours
+        """Check, before every acknowledged write, that the lock file at the path is the one this process holds.
+
+        When it was removed, lock a new one and write the directory's files again. Raises HandingOver when another
+        process holds it, StorageFailed when the directory cannot be created."""
+        if self._lock is None:  # serving from memory: the directory cannot be used
             return
         if self._lock.holds_path():
-            self._token()  # made again when somebody removed it
+            self._token()  # writes the file again if it was removed
             return
         fresh = OwnerLock(self._lock.path)
         try:
@@ -230,7 +236,7 @@ class Primary:
         self._recreate_files()
 
     def _recreate_files(self) -> None:
-        """Write what the lock's directory holds again, from memory: somebody removed or moved it."""
+        """Write the files of the runtime directory again from memory, after it was removed or moved."""
         session = self._app.session
         self._token.restore()
         endpoint.publish(self._directory, self._announced)
@@ -263,7 +269,7 @@ class Primary:
             self._leave_if_idle()
 
     async def _republish_endpoint(self) -> None:
-        """Somebody may remove the endpoint file or the socket under us; both are made again."""
+        """Create the endpoint file and the socket again if they were removed."""
         if self._lock is None:
             return
         published = endpoint.read(self._directory)
@@ -286,7 +292,8 @@ class Primary:
     # Giving the role away
 
     def _client_gone(self) -> None:
-        """Called on a thread of the pipe's: the end is set from here, so that no busy event loop can put it off."""
+        """Leave; called on a thread of the pipe. The forced exit is set here, so that a busy event loop cannot delay
+        it."""
         self._force_exit_soon()
         self._loop.call_soon_threadsafe(self._start_leaving, "client left")
 
@@ -296,7 +303,7 @@ class Primary:
             self._leaving.set()
 
     def _yield_role(self, asked: Mapping[str, Any]) -> bool:
-        """A successor that we started, or newer code: nobody else."""
+        """Whether to give the role to the process that asks: a successor that this process started, or newer code."""
         ours = asked.get("generation") == self._announced.generation
         if self._awaiting_successor and ours:
             self._role_asked.set()
@@ -318,7 +325,8 @@ class Primary:
         return {"stopping": True, "pid": os.getpid()}
 
     async def _leave(self) -> bool:
-        """Successor first, then refuse, drain, close, and let go of the lock last."""
+        """Start a successor if one is needed, refuse new calls, drain, close, and release the lock last. Return whether
+        this process goes on as a PROXY."""
         demoted = (
             self._leave_reason in ("newer version", "another PRIMARY")
             and self._reader is not None
@@ -344,24 +352,25 @@ class Primary:
         return demoted
 
     def _other_members_live(self) -> bool:
-        """Whether another process holds the members' lock: a PROXY whose greeting this loop has not read yet."""
+        """Whether another process holds the members' lock: a PROXY whose hello this event loop has not read yet."""
         self._membership.release()
         is_alone = is_free(self._membership.path, shared=False)
         self._membership.acquire(shared=True, wait=True)
         return not is_alone
 
     def _force_exit_soon(self) -> None:
-        """A thread ends the process in time; should the machine be too busy to run it, the kernel's alarm does."""
-        timer = threading.Timer(_LAST_MOMENT, os._exit, (0,))
+        """Make sure that the process ends in time: by a timer thread, and by the kernel's alarm if the machine is too
+        busy to run that thread."""
+        timer = threading.Timer(_FORCED_EXIT, os._exit, (0,))
         timer.daemon = True
         timer.start()
         if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, (_LAST_MOMENT + limits.LEAVE_TIMEOUT) / 2)
+            signal.setitimer(signal.ITIMER_REAL, (_FORCED_EXIT + limits.LEAVE_TIMEOUT) / 2)
 
     async def _hand_over(self) -> None:
-        """It imports while we still serve; when it is ready it asks."""
+        """Start a successor and wait until it asks for the role; it imports while this process still serves."""
         self._awaiting_successor = True
-        self._starter.hold()  # until this process ends: a PROXY that finds the role free must not start another one
+        self._starter.hold()  # until this process ends: a PROXY that finds the lock free must not start another server
         for server in self._servers():
             server.pace = _LEAVING_PACE
         try:
@@ -397,7 +406,8 @@ class Primary:
         self._lock.release()
 
     def _close_session(self, session: Session, *, was_used: bool) -> None:
-        """A client that only looked whether the server starts (`claude mcp list`) neither begins nor prolongs one."""
+        """Close the change log. A client that only checked that the server starts (`claude mcp list`) neither begins
+        nor prolongs a session."""
         if session.log is None:
             return
         if was_used:

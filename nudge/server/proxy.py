@@ -1,7 +1,8 @@
-"""PROXY: the stdio end of a client whose PRIMARY lives in another process. Standard library only, for its whole life.
+"""PROXY: serves a client on stdio through the PRIMARY in another process. Standard library only, for its whole life.
 
-One connection, kept open: it is the membership. Calls are sent ahead of their answers and matched by id. When PRIMARY
-goes away, everything unanswered is sent to the next one, in the original order and under the same keys.
+It keeps one connection open, which makes it a member of the session. Calls are sent without waiting for answers, which
+are matched by id. When PRIMARY goes away, unanswered calls are sent to the next one, in the original order and with the
+same `once` keys.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import islice
 
 from nudge import config, context, limits, paths
 from nudge.clock import boot_seconds
-from nudge.errors import PARSE_ERROR, NudgeError, RemoteError
+from nudge.errors import NudgeError, RemoteError
 from nudge.ipc import protocol, spawn
 from nudge.ipc.client import Request
 from nudge.ipc.connection import Connection, Lost, TimedOut
@@ -27,8 +28,8 @@ from nudge.server.mcp import (
     tool_answer,
     tool_failure,
 )
-from nudge.server.stdio import Pipe, wait_readable
-from nudge.strict_json import JsonError, decode
+from nudge.server.stdio import Pipe, decode_line, wait_readable
+from nudge.strict_json import JsonError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _REJOIN_TIMEOUT = 3.0  # seconds to look for a successor while nothing is waitin
 
 
 class _Pending:
-    """A message of the client's that PRIMARY has not answered yet."""
+    """A message of the client that PRIMARY has not answered yet."""
 
     __slots__ = ("cancelled", "message", "request", "sent", "tool")
 
@@ -60,7 +61,7 @@ class _Pending:
 
 
 class Proxy:
-    """Carries messages between one client and whoever is PRIMARY."""
+    """Carries messages between one client and the current PRIMARY."""
 
     def __init__(
         self,
@@ -72,8 +73,8 @@ class Proxy:
         *,
         flags: Mapping[str, str] | None = None,
     ) -> None:
-        """`client` is given when this process was PRIMARY until now, and knows its client already. `flags` are settings
-        that it was told by flag, for the report of those that PRIMARY does not use."""
+        """`client` is given when this process has already talked to its client. `flags` are the settings given by flag,
+        for the report of those that PRIMARY does not use."""
         self._pipe, self._settings, self._directory, self._environ = pipe, settings, directory, environ
         self._flags = flags or {}
         self._link: Connection | None = None
@@ -84,7 +85,7 @@ class Proxy:
         self._rejoin_until = 0.0
 
     def run(self, link: Connection | None = None) -> int:
-        """Serve until the client closes its end; then finish what is still under way."""
+        """Serve until the client closes its end and every call is answered; return the exit code."""
         self._link = link
         self._join()
         self._take_lines()
@@ -97,7 +98,7 @@ class Proxy:
         return 0
 
     def _turn(self) -> None:
-        """Wait for one thing to happen and handle it."""
+        """Wait for input from the client or PRIMARY, or for a timeout, and handle it."""
         sources: list[object] = [] if self._pipe.closed else [self._pipe]
         if self._link is not None:
             sources.append(self._link)
@@ -113,8 +114,8 @@ class Proxy:
             self._reconnect()
 
     def _timeout(self) -> float | None:
-        """While something waits for its answer there is always a next look: a fresh connection can be lost before it
-        carried a word."""
+        """Return the seconds to wait; None only while no call is pending: a new connection can be lost before anything
+        arrives on it."""
         if self._pending:
             return _RETRY_PAUSE if self._link is None else max(self._first_deadline() - boot_seconds(), 0.0)
         return 0.1 if self._link is None and boot_seconds() < self._rejoin_until else None
@@ -127,7 +128,7 @@ class Proxy:
     def _take_lines(self) -> None:
         for line in self._pipe.lines():
             try:
-                message = _decode(line)
+                message = decode_line(line)
             except JsonError as error:
                 self._answer({"jsonrpc": "2.0", "id": None, "error": error.to_wire()})
             else:
@@ -152,7 +153,7 @@ class Proxy:
             self._pending[request.id] = _Pending(message, tool, request)
 
     def _caller(self, message: Any) -> dict[str, Any]:
-        """What PRIMARY cannot know by itself: who asks, and from where."""
+        """Return the envelope's `caller`: who asks and from where, which PRIMARY cannot know by itself."""
         caller: dict[str, Any] = {
             "door": "mcp",
             "client": self._client.name,
@@ -169,7 +170,7 @@ class Proxy:
         return caller
 
     def _cancel(self, message: Mapping[str, Any]) -> None:
-        """A cancelled request is not answered; what it writes is written all the same."""
+        """Drop the answer to a cancelled request; its write is still applied."""
         if (request_id := cancelled_id(message)) is not None:
             for pending in self._pending.values():
                 pending.cancelled |= pending.wants_answer and pending.id == request_id
@@ -177,7 +178,7 @@ class Proxy:
     # To PRIMARY
 
     def _join(self) -> None:
-        """Announce ourselves on a fresh connection. The shared lock tells a later PRIMARY that the session still has a
+        """Send the hello on a new connection. The shared lock shows a later PRIMARY that the session still has a
         process."""
         if self._link is None:
             return
@@ -188,15 +189,16 @@ class Proxy:
         self._send_unsent()
 
     def _greet(self, link: Connection) -> None:
-        """Clients hide our stderr: what PRIMARY does not use of this process's settings is shown by `nudge status`."""
+        """Queue the hello, with the settings of this process that PRIMARY does not use: `nudge status` shows them,
+        since clients hide stderr."""
         try:
             differences = config.differences(self._environ, self._flags, link.endpoint.port)
-        except NudgeError:  # config.toml was edited meanwhile, and cannot be read
+        except NudgeError:  # config.toml was edited since the start and cannot be read
             differences = []
         link.greet(self._client.name, member=True, differs=[_utf8(line) for line in differences])
 
     def _advance(self) -> None:
-        """Send what may be sent; every answer that came meanwhile makes room for more."""
+        """Send calls and handle the answers that have arrived; each answer makes room for another call."""
         self._send_unsent()
         while (answer := self._next_answer()) is not None:
             self._handle(answer)
@@ -210,7 +212,8 @@ class Proxy:
             return None
 
     def _send_unsent(self) -> None:
-        """Only so many ahead of their answers: the time that a call has begins when it is sent."""
+        """Send pending calls, at most MAX_CALLS_IN_FLIGHT without an answer: a call's timeout starts when it is
+        sent."""
         for pending in list(islice(self._pending.values(), limits.MAX_CALLS_IN_FLIGHT)):
             if self._link is not None and not pending.sent:
                 self._send(self._link, pending)
@@ -271,7 +274,8 @@ class Proxy:
             self._answer(result)
 
     def _learn_env(self, names: list[str]) -> None:
-        """Later calls tell what a scope asked for, without being asked. Hints come and go: it is not kept for ever."""
+        """Remember the variables that scopes ask for; later calls send them unasked. Beyond MAX_ENV_NAMES the older
+        names are dropped."""
         names_now = self._env_names | set(names)
         self._env_names = names_now if len(names_now) <= limits.MAX_ENV_NAMES else set(names)
 
@@ -285,8 +289,8 @@ class Proxy:
             pending.sent = False
 
     def _reconnect(self) -> None:
-        """With something to answer, find or start a PRIMARY; idle, only look whether a successor is there (`nudge stop`
-        must hold)."""
+        """Connect to a PRIMARY. One is started only when calls are pending: an idle PROXY must not undo `nudge
+        stop`."""
         try:
             if self._pending:
                 self._link = spawn.ensure_primary(self._directory, start=self._settings.autostart)
@@ -298,8 +302,8 @@ class Proxy:
         self._join()
 
     def _expire(self) -> None:
-        """What PRIMARY did not answer in time is answered here, and will not be applied there: the deadline travelled
-        with it."""
+        """Fail the calls that PRIMARY did not answer in time. PRIMARY does not apply them later: each carries its
+        deadline."""
         if self._link is None or not self._pending:
             return
         first = next(iter(self._pending.values()))
@@ -325,8 +329,8 @@ class Proxy:
 
 
 def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Where the caller of this one message stands; read anew each time, since branches change under a living
-    process."""
+    """Return the context of the caller of one message. It is resolved for each message: the branch may change while the
+    process lives."""
     params = message.get("params")
     params = params if isinstance(params, dict) else {}
     arguments = params.get("arguments")
@@ -337,19 +341,13 @@ def caller_context(message: Mapping[str, Any], environ: Mapping[str, str]) -> di
     return context.resolve(where).to_wire()
 
 
-def _decode(line: bytes | None) -> Any:
-    if line is None:
-        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
-    return decode(line)
-
-
 def _utf8(text: str) -> str:
-    """The environment may hold any bytes."""
+    """Return the text, cut, with `?` for bytes that are not UTF-8: the environment may hold any bytes."""
     return text[: limits.KIB].encode("utf-8", "replace").decode()
 
 
 def _failure(message: Mapping[str, Any], error: NudgeError) -> dict[str, Any]:
-    """A failed tool is a result that says so; anything else is a JSON-RPC error."""
+    """Return the answer for a failed call: a result with `isError` for a tool, otherwise a JSON-RPC error."""
     if message.get("method") == "tools/call":
         return tool_failure(message, error.to_wire())
     return {"jsonrpc": "2.0", "id": message.get("id"), "error": error.to_wire()}

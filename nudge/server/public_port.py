@@ -1,7 +1,7 @@
 """The HTTP server's port: open from the start; the server behind it is loaded at the first connection.
 
-aiohttp takes 200 ms of processor time and 14 MB, and most PRIMARYs never see an HTTP request. Until the first
-connection there is only a listening socket; whoever connects waits in the kernel's queue while the server is loaded.
+aiohttp takes 200 ms of processor time and 14 MB, and most PRIMARYs never get an HTTP request. Until the first
+connection there is only a listening socket; the first clients wait in the kernel's queue while the server is loaded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BACKLOG = 128  # connections that wait in the kernel
 
 
 def listen(ports: Iterable[int]) -> socket.socket | None:
-    """A socket that listens on the first of `ports` that is free; None when none of them is."""
+    """Return a socket that listens on the first free port of `ports`; None when all are taken."""
     for port in ports:
         with suppress(OSError):
             listening = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
@@ -39,9 +39,9 @@ def _load_http() -> Any:
 
 
 class PublicPort:
-    """An HTTP server that is made by `make_server` at the first connection.
+    """A listening port whose HTTP server is made by `make_server` at the first connection.
 
-    `refusing` and `pace` are the server's, and hold for one that is made later too.
+    `refusing` and `pace` are passed on to the server, also to one that is made later.
     """
 
     def __init__(self, listening: socket.socket, make_server: Callable[[Any], HttpServer]) -> None:
@@ -94,20 +94,20 @@ class PublicPort:
         self._opening.add_done_callback(self._opened)
 
     def _opened(self, opening: asyncio.Task[None]) -> None:
-        """Whoever connects to a port without a server is refused: waiting would never end."""
+        """Close the port when the server could not be loaded: clients in the queue would wait forever."""
         if not opening.cancelled() and (error := opening.exception()) is not None:
             _log.error("the HTTP server could not be started", exc_info=error)
             self._socket.close()
 
     async def _open(self) -> None:
-        """Loaded in a thread: what its import takes is not taken from the calls over the private socket."""
+        """Load the server in a thread, so that calls over the private socket are answered meanwhile."""
         server = self._make_server(await asyncio.to_thread(_load_http))
         server.refusing, server.pace = self._refusing, self._pace
         server.open(self._socket)
         self._server = server
 
     async def close(self) -> None:
-        """Accept nobody else; calls in flight have a moment to be answered."""
+        """Stop accepting connections; calls in flight get a moment to be answered."""
         if self._server is not None:
             await self._server.close()
             return

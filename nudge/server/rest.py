@@ -63,18 +63,18 @@ def success_of(operation: Operation) -> int:
 
 
 def error_body(error: NudgeError) -> dict[str, Any]:
-    """The error object, with its sentence as `error` beside it for whoever looks for that."""
+    """Return the error object with its message also as `error`, where many REST clients look for it."""
     return {"error": error.message, **error.to_wire()}
 
 
 def refusal_body(status: int, message: str) -> dict[str, Any]:
-    """The body of an answer to what is no call of an operation: without the token, on no path, with no such method."""
+    """Return the body for a request that reached no operation: no token, unknown path, wrong method."""
     code, reason = _REFUSAL_CODES.get(status, (INVALID_REQUEST, WIRE_REASONS[INVALID_REQUEST]))
     return {"error": message, "code": code, "message": message, "data": {"reason": reason}}
 
 
 def routes() -> Iterator[tuple[str, str, Operation]]:
-    """Method, path and operation of every route."""
+    """Yield method, path template and operation of every route."""
     for operation in OPERATIONS.values():
         yield (*operation.route, operation)
         if operation.name in _ALSO_AS_QUERY:
@@ -82,9 +82,9 @@ def routes() -> Iterator[tuple[str, str, Operation]]:
 
 
 def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
-    """By method, the operations that serve this path, each with the names in it.
+    """Return the operations that serve this path, by method, each with the parameters in the path.
 
-    The path is split before it is decoded: a name may hold a `%2F`.
+    The path is split before it is decoded: a parameter may contain `%2F`.
     """
     parts = path.split("/")
     matched: dict[str, tuple[Operation, dict[str, str]]] = {}
@@ -100,7 +100,7 @@ def match(path: str) -> dict[str, tuple[Operation, dict[str, str]]]:
 
 
 def params(operation: Operation, named: Mapping[str, str], query: str, body: object) -> dict[str, Any]:
-    """One parameter object from path, query string and body; where they disagree, the path wins."""
+    """Merge path, query string and body into one parameter object; the path wins, then the body. Raises Invalid."""
     if isinstance(body, list) and operation.name in _LIST_BODY:
         body = {_LIST_BODY[operation.name]: body}
     if body is not None and not isinstance(body, dict):
@@ -121,7 +121,8 @@ def _properties(operation: Operation) -> dict[str, Any]:
 
 
 def _parse(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
-    """A query string has text only; the parameter's schema says its type. A list has commas, or is given repeatedly."""
+    """Convert a value of the query string to the type in the parameter's schema. A list is separated by commas, or the
+    parameter is repeated."""
     kind = schema.get("type")
     if kind == "array":
         return raw.split(",")
@@ -134,7 +135,7 @@ def _parse(name: str, raw: str, schema: Mapping[str, Any]) -> Any:
 
 
 def openapi() -> dict[str, Any]:
-    """The document that describes every route, its parameters and its answer."""
+    """Return the OpenAPI document: every route with its parameters and responses."""
     paths: dict[str, dict[str, Any]] = {}
     for verb, template, operation in routes():
         paths.setdefault(template, {})[verb.lower()] = _describe(verb, template, operation)
@@ -204,7 +205,7 @@ _HEALTH = {
 
 
 def _body_schema(schema: Mapping[str, Any], template: str) -> dict[str, Any]:
-    """The parameters that the path does not name."""
+    """Return the schema of the body: the parameters that are not in the path."""
     fields = {name: field for name, field in schema.get("properties", {}).items() if f"{{{name}}}" not in template}
     return {
         "type": "object",
@@ -214,8 +215,8 @@ def _body_schema(schema: Mapping[str, Any], template: str) -> dict[str, Any]:
 
 
 def _parameter(name: str, field: Mapping[str, Any], schema: Mapping[str, Any], template: str) -> dict[str, Any]:
-    place = "path" if f"{{{name}}}" in template else "query"
-    described = {"name": name, "in": place, "required": place == "path" or name in schema.get("required", ())}
+    location = "path" if f"{{{name}}}" in template else "query"
+    described = {"name": name, "in": location, "required": location == "path" or name in schema.get("required", ())}
     if field.get("type") == "object":
         return {**described, "content": {"application/json": {"schema": field}}}
     commas = {"style": "form", "explode": False} if field.get("type") == "array" else {}

@@ -1,7 +1,7 @@
-"""What the OpenAPI document shows of operations on notes and attempts: parameters that work, and which refusals to
+"""Examples in the OpenAPI document for operations on notes and attempts: valid parameters, and the error statuses to
 expect.
 
-Those of notes, and those of attempts, work in this order on an empty store; tests send them.
+The examples for notes, and those for attempts, succeed in this order on an empty store; tests send them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ JOURNAL_EXAMPLES: dict[str, dict[str, Any]] = {
 }
 EXAMPLES = {**NOTE_EXAMPLES, **JOURNAL_EXAMPLES}
 
-_WRONG = frozenset(
+_CAN_BE_INVALID = frozenset(
     f"nudge.memory_{name}"
     for name in (
         *("store", "bulk", "recall", "explain", "search", "list", "get", "update", "link", "get_links", "resolve"),
@@ -111,18 +111,22 @@ _WRONG = frozenset(
         *("auto_consolidate", "consolidate", "archive_list", "archive_restore", "forget", "delete", "archive_purge"),
     )
 ) | (JOURNAL_EXAMPLES.keys() - {"nudge.start_session"})
-_MISSING = frozenset(
+_CAN_BE_MISSING = frozenset(
     f"nudge.memory_{name}"
     for name in (
         *("get", "update", "link", "get_links", "resolve", "promote", "consolidate", "archive_restore", "delete"),
     )
 ) | {"nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"}
-_TAKEN = frozenset(f"nudge.memory_{name}" for name in ("update", "consolidate", "archive_restore")) | {
+_CAN_CONFLICT = frozenset(f"nudge.memory_{name}" for name in ("update", "consolidate", "archive_restore")) | {
     *("nudge.start_ghap", "nudge.update_ghap", "nudge.resolve_ghap", "nudge.get_orphaned_ghap"),
 }
 
 REFUSALS: dict[str, list[int]] = {
-    name: [status for status, names in ((400, _WRONG), (404, _MISSING), (409, _TAKEN)) if name in names]
+    name: [
+        status
+        for status, names in ((400, _CAN_BE_INVALID), (404, _CAN_BE_MISSING), (409, _CAN_CONFLICT))
+        if name in names
+    ]
     for name in EXAMPLES
 }
-"""By operation, the statuses that say what is wrong with a call."""
+"""The HTTP statuses of the errors that each operation can answer with."""

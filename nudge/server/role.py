@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from nudge.ipc.endpoint import Endpoint
     from nudge.server.primary import Primary
 
-_SUCCESSION = 5.0
+_SUCCESSION_TIMEOUT = 5.0  # seconds for the old PRIMARY to release the lock
 
 
 class ServeOptions:
-    """The options of `nudge serve`: its own flags, and the settings that flags gave, as text by their names."""
+    """The options of `nudge serve`: its own flags, and in `flags` the settings given by flag, as text by name."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ServeOptions:
 
 
 def serve(options: ServeOptions) -> int:
-    """Be PRIMARY or PROXY until the client leaves, and return the exit code."""
+    """Run as PRIMARY or PROXY until the client leaves, and return the exit code."""
     directory = paths.runtime_dir()
     # Raises for a value that does not parse, whichever role this becomes.
     sources = config.Sources(directory, options.flags)
@@ -72,7 +72,7 @@ def serve(options: ServeOptions) -> int:
 
 
 def _connect(directory: str) -> Connection | None:
-    """A connection to the PRIMARY that the endpoint names, if somebody listens there."""
+    """Return a connection to the PRIMARY that the endpoint file names; None when it does not accept one."""
     published = endpoint.read(directory)
     if published is None or published.state != endpoint.READY:
         return None
@@ -83,7 +83,7 @@ def _connect(directory: str) -> Connection | None:
 
 
 def _start_in_background(directory: str, sources: config.Sources, options: ServeOptions) -> int:
-    """Start a detached server, which gets what this process was told by flags and variables as flags."""
+    """Start a detached server; it gets the settings of this process's flags and variables as flags."""
     was_running = (link := _connect(directory)) is not None
     if link is not None:
         link.close()
@@ -110,7 +110,7 @@ def _join_primary(link: Connection, directory: str, options: ServeOptions) -> in
 
 
 def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader | None) -> int:
-    """Another process is becoming PRIMARY: wait for its endpoint."""
+    """Wait for the endpoint of the process that won the lock, then serve through it."""
     settings = config.load(flags=options.flags)
     link = None
     try:
@@ -128,7 +128,7 @@ def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader
 
 
 def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
-    """A server goes by its session's settings; whoever asks for others is told which do not apply."""
+    """Print to stderr which settings of this process the running server does not use."""
     differences = config.differences(os.environ, flags, running.port)
     if differences:
         sys.stderr.write(
@@ -143,7 +143,7 @@ def _report_differences(running: Endpoint, flags: Mapping[str, str]) -> None:
 def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader: EarlyReader | None = None) -> int:
     owner = "client" if reader is not None else "detached" if options.detach else "terminal"
     if reader is not None:
-        choose_tools(reader.client.tools)  # raises for one that does not exist: the client would not see that it is
+        choose_tools(reader.client.tools)  # raises for a tool that does not exist: the client would not show an error
     last = endpoint.read(directory)
     announced = endpoint.announce(iso(time.time()), __version__, port=last.port if last else None)
     try:
@@ -170,7 +170,7 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
         _report_differences(announced, options.flags)
 
     def on_ready(_published: Endpoint) -> None:
-        """On a thread: the event loop answers calls by now."""
+        """Finish the start on a thread: the event loop already answers calls."""
         threading.Thread(target=_finish_start, args=(directory, session.settings, owner), daemon=True).start()
 
     demoted = primary(directory, lock, session, announced, owner=owner, reader=reader, on_ready=on_ready).run()
@@ -183,28 +183,29 @@ def _run_primary(lock: OwnerLock, directory: str, options: ServeOptions, reader:
 
 
 def _leave_early(directory: str, last: Endpoint | None, announced: Endpoint) -> None:
-    """End the process at once: its client left while it was importing, which takes longer than a client waits before it
-    kills. Nothing was opened yet but the lock, which goes with the process. Called on a thread; returns when another
-    process of the session is there, which needs a successor."""
+    """End the process at once, because its client left while it was importing: importing takes longer than a client
+    waits before it kills. Only the lock is open, and the kernel releases it. Called on a thread; returns without ending
+    the process when another process of the session needs a PRIMARY."""
     if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
         return
     with contextlib.suppress(StorageFailed):
         if last is None:
             endpoint.withdraw(directory, announced)
         else:
-            endpoint.publish(directory, last)  # after a crash the next server is still told of it
+            endpoint.publish(directory, last)  # the next server must still see that the last one crashed
     os._exit(0)
 
 
 def _start_reading(options: ServeOptions) -> EarlyReader:
-    """From here on the handshake is answered, whatever else is being imported or waited for."""
+    """Start answering the handshake on a thread, while this process imports or waits."""
     reader = EarlyReader(take_over(), StdioClient(config.load(flags=options.flags).tools))
     reader.start()
     return reader
 
 
 def _finish_start(directory: str, settings: Settings, owner: str) -> None:
-    """What nobody waits for: asking where data belong (platformdirs takes 30 ms), and the greeting."""
+    """Run start-up work off the critical path: store the data directories (platformdirs takes 30 ms to import), and
+    print the greeting."""
     with contextlib.suppress(StorageFailed):
         paths.store_directories(directory)
     if owner == "terminal":
@@ -226,13 +227,13 @@ def _load_primary() -> type[Primary]:
 
 
 def _take_over_role(directory: str, options: ServeOptions) -> int:
-    """Import first, while the old PRIMARY still serves; then ask it for the role and wait for the lock."""
+    """Run as the successor of a PRIMARY: import while it still serves, ask it for the role, wait for the lock."""
     _load_primary()
     link = _connect(directory)
     if link is not None and link.endpoint.generation == options.successor:
         _ask_for_role(link, options.successor)
     lock = OwnerLock(os.path.join(directory, paths.LOCK))
-    until = boot_seconds() + _SUCCESSION
+    until = boot_seconds() + _SUCCESSION_TIMEOUT
     while not lock.acquire():
         published = endpoint.read(directory)
         if boot_seconds() > until or (published is not None and published.generation != options.successor):
@@ -259,7 +260,8 @@ def _serve_from_memory(
     error: StorageFailed,
     reader: EarlyReader | None = None,
 ) -> int:
-    """The directory cannot be used: our own client is still served, from memory; others could not find a server."""
+    """Serve this process's own client from memory, because the runtime directory cannot be used. Without such a client,
+    raise the error: no other process could find the server."""
     if options.daemon or options.detach or options.successor or _at_terminal(options):
         raise error
     problem = f"{error.message}; hints live in this process's memory only"
@@ -300,7 +302,7 @@ def _print_endpoint(directory: str, headline: str, access: str | None = None) ->
 
 
 def _command() -> str:
-    """How to call us from here: in a fresh checkout `nudge` is not on PATH yet."""
+    """Return the command that starts Nudge from here: in a fresh checkout `nudge` is not on PATH."""
     import shutil
 
     beside = os.path.join(os.path.dirname(sys.executable), "nudge")

@@ -11,8 +11,8 @@ UNLISTED = "x-unlisted"  # in a field's schema: tools take it, but their lists d
 
 
 def schema_of(model: type[BaseModel], *, for_tools: bool = False) -> dict[str, Any]:
-    """The model's JSON schema without what a reader does not need: every character of it is read by a model, in every
-    session."""
+    """Return the model's JSON schema without titles and other decoration: an agent reads every character of it in every
+    session. `for_tools` leaves out the fields marked UNLISTED."""
     schema = model.model_json_schema()
     fields = schema.get("properties", {})
     for name in [name for name, field in fields.items() if for_tools and UNLISTED in field]:
@@ -23,8 +23,8 @@ def schema_of(model: type[BaseModel], *, for_tools: bool = False) -> dict[str, A
 
 
 def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
-    """Shared parts are put in place: a reference into the schema leads nowhere once that is part of a larger
-    document."""
+    """Return a part of a schema without decoration. `$ref` is replaced by the definition in `shared`: a reference would
+    lead nowhere once the schema is part of a larger document."""
     if isinstance(node, list):
         return [_slim(item, shared) for item in node]
     if not isinstance(node, dict):
@@ -45,5 +45,6 @@ def _slim(node: Any, shared: Mapping[str, Any]) -> Any:
 
 
 def _is_decoration(key: str, value: Any) -> bool:
-    """A title is one when it is text; otherwise it is a property of that name."""
+    """Whether a member of a schema can be left out. `title` is decoration when it is text; otherwise it is a property
+    of that name."""
     return key in ("additionalProperties", UNLISTED) or (key == "title" and isinstance(value, str))

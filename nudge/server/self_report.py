@@ -1,4 +1,4 @@
-"""What PRIMARY says of itself: the answer to `nudge.status`."""
+"""What PRIMARY reports about itself: the answer to `nudge.status`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nudge.usecases.app import App
 
 
 class SelfReport:
-    """Read when somebody asks; nothing is counted for it in between."""
+    """Collects the report when it is asked for; keeps no counters of its own."""
 
     def __init__(
         self,
@@ -66,7 +66,8 @@ class SelfReport:
         }
 
     def _session(self) -> dict[str, Any]:
-        """`ends_earliest`: should every process leave now. Without a log the session ends with this process."""
+        """`ends_earliest` is when the session would end if every process left now. Without a change log it ends with
+        this process."""
         session, now = self._app.session, self._app.now()
         created, grace = session.store.created_at, self._settings.session_grace
         return {

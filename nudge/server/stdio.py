@@ -1,4 +1,4 @@
-"""The MCP pipe: lines in, lines out, on descriptors that nothing else in the process can reach."""
+"""The MCP pipe: lines in and out, on descriptors that nothing else in the process uses. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import select
 import sys
 
+from nudge.errors import PARSE_ERROR
 from nudge.ipc import protocol
 from nudge.limits import KIB, MAX_STDIO_LINE_BYTES, SWITCH_INTERVAL
 from nudge.server.mcp import is_notification
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 _EARLY_SWITCH = 0.0005  # seconds
 _EARLY_PAUSE = 0.005  # seconds between an answer and the next request of its client
-_EARLY_BYTES = 16 * KIB  # written before the server is there: with one answer more, what a pipe holds
-_UNREADABLE = b"\0"  # stands for a line that was over the limit: it is answered like any that is not JSON
+_EARLY_BYTES = 16 * KIB  # that are written before the server is loaded; with one more answer, a pipe is full
+_UNREADABLE = b"\0"  # stands for a line over the limit; it is answered like any line that is not JSON
 
 
 class Pipe:
-    """The client's end of the wire. What was read but not yet handled stays here, so that another reader can take
+    """The connection to the client. What was read but not handled stays in the buffer, so that another reader can take
     over."""
 
     __slots__ = ("_at", "_buffer", "_skipping", "closed", "reader", "writer")
@@ -35,15 +36,14 @@ class Pipe:
         self.reader, self.writer = reader, writer
         self.closed = False
         self._buffer = b""
-        # what is before it was handed out: to cut off every short line by itself would copy all the others each time
-        self._at = 0
+        self._at = 0  # start of the next line; cutting each line off the buffer would copy all the others each time
         self._skipping = False
 
     def fileno(self) -> int:
         return self.reader
 
     def fill(self) -> None:
-        """Read what is there; end of file, or a broken pipe, closes."""
+        """Read what is available; blocks when nothing is. End of file or a broken pipe sets `closed`."""
         try:
             received = os.read(self.reader, _CHUNK)
         except OSError:
@@ -52,7 +52,7 @@ class Pipe:
         self._keep(received)
 
     def put_back(self, lines: list[bytes]) -> None:
-        """Lines that were taken and not handled, for the next reader."""
+        """Return lines that were taken but not handled, for the next reader."""
         self._buffer = b"".join(line + b"\n" for line in lines) + self._buffer[self._at :]
         self._at = 0
 
@@ -61,7 +61,7 @@ class Pipe:
         self._at = 0
 
     def lines(self) -> Iterator[bytes | None]:
-        """Complete lines so far; None stands for one that was over the limit and is gone."""
+        """Yield the complete lines in the buffer; None stands for a line over the limit, which is dropped."""
         while (line := self._next()) is not None:
             skipped, self._skipping = self._skipping, False
             if not skipped and line.strip():
@@ -69,7 +69,8 @@ class Pipe:
         yield from self._drop_if_too_long()
 
     def _next(self) -> bytes | None:
-        """The next line; the last one needs no newline once the client has closed."""
+        """Return the next line; None when it is incomplete. The last line needs no newline once the client has
+        closed."""
         end = self._buffer.find(b"\n", self._at)
         if end < 0 and (not self.closed or self._at >= len(self._buffer)):
             return None
@@ -78,7 +79,7 @@ class Pipe:
         return line
 
     def _drop_if_too_long(self) -> Iterator[None]:
-        """Forget an endless line as it comes, instead of holding it in memory."""
+        """Drop the beginning of an overlong line as it arrives, instead of holding it in memory."""
         if len(self._buffer) - self._at > MAX_STDIO_LINE_BYTES:
             self._buffer, self._at = b"", 0
             if not self._skipping:
@@ -97,9 +98,9 @@ class Pipe:
 
 
 class EarlyReader:
-    """Answers the handshake on a thread of its own while the server is still being imported. Other lines wait.
+    """Answers the handshake on a thread while the server is still being imported. Other lines wait.
 
-    It writes no more than a pipe holds, so that a client which does not read cannot block it."""
+    It writes no more than a pipe holds, so that a client that does not read cannot block it."""
 
     def __init__(self, pipe: Pipe, client: StdioClient) -> None:
         import threading  # late: a PROXY needs none
@@ -116,8 +117,9 @@ class EarlyReader:
         self._thread = threading.Thread(target=self._read, name="handshake", daemon=True)
 
     def start(self) -> None:
-        """A client that has asked already is answered first, and has a moment for its next request: beside an import,
-        which holds the interpreter for milliseconds at a time, the answer would take ten times as long."""
+        """Answer the requests that are already there, then start the thread. Each answer leaves the client a moment for
+        its next request: during an import, which holds the interpreter for milliseconds at a time, an answer takes ten
+        times as long."""
         timeout = 0.0
         while self._may_read() and wait_readable(self.pipe, timeout=timeout):
             self._take()
@@ -126,19 +128,20 @@ class EarlyReader:
         self._thread.start()
 
     def watch_client(self, on_left: Callable[[], None]) -> None:
-        """From here until `unwatch_client`, call `on_left` as soon as the client has left and waits for no answer."""
+        """Call `on_left`, on the reader's thread, when the client has left and waits for no answer; until
+        `unwatch_client`."""
         with self._leaving:
             self._on_left = on_left
             if self._left:
                 on_left()
 
     def unwatch_client(self) -> None:
-        """When this returns, `on_left` is neither running nor will it be called."""
+        """Stop watching. When this returns, `on_left` is not running and will not be called."""
         with self._leaving:
             self._on_left = None
 
     def stop(self) -> None:
-        """End the thread and give what it could not answer back to the pipe."""
+        """End the thread and put the lines that it could not answer back into the pipe."""
         os.write(self._stop_writer, b"x")
         self._thread.join()
         os.close(self._stop_reader)
@@ -189,8 +192,16 @@ def _is_notification(line: bytes) -> bool:
         return False
 
 
+def decode_line(line: bytes | None) -> Any:
+    """Return the message in a line of `Pipe.lines`, or raise JsonError; None stands for a line over the limit."""
+    if line is None:
+        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
+    return decode(line)
+
+
 def take_over() -> Pipe:
-    """Move the wire to private descriptors; a stray `print` then goes to stderr and cannot break the protocol."""
+    """Move stdin and stdout to private descriptors: a stray `print` then goes to stderr and cannot break the
+    protocol."""
     reader, writer = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -201,13 +212,14 @@ def take_over() -> Pipe:
 
 
 def wait_readable(*sources: Any, timeout: float | None = None) -> list[Any]:
-    """Those of `sources` (descriptors, or objects with `fileno`) that have something to read."""
+    """Return those of `sources` (descriptors, or objects with `fileno`) that have something to read. `timeout` is in
+    seconds; None waits without limit."""
     ready, _, _ = select.select(sources, [], [], timeout)
     return list(ready)
 
 
 def _selectable(reader: int) -> int:
-    """Windows selects on sockets only: a thread carries the bytes over."""
+    """Return a socket that gets the bytes of `reader`, copied by a thread: on Windows `select` takes sockets only."""
     import socket
     import threading
 

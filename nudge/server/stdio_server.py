@@ -1,5 +1,5 @@
-"""PRIMARY's own client: its lines are read by one thread and answered by another, so that it can stall nobody but
-itself."""
+"""Serves PRIMARY's own client on stdio. One thread reads its lines and another writes the answers, so that a client
+that does not read or write stalls only itself."""
 
 from __future__ import annotations
 
@@ -13,38 +13,37 @@ from typing import Any
 
 from nudge import limits
 from nudge.context import NO_CONTEXT, Context
-from nudge.errors import INTERNAL_ERROR, PARSE_ERROR, HandingOver, NudgeError
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, HandingOver, NudgeError
 from nudge.server.jsonrpc import error_response, id_of, refusal
 from nudge.server.mcp import StdioClient, cancelled_id, is_notification, read_session
 from nudge.server.mcp_server import McpCaller, McpServer
 from nudge.server.proxy import caller_context
-from nudge.server.stdio import Pipe, wait_readable
+from nudge.server.stdio import Pipe, decode_line, wait_readable
 from nudge.strict_json import JsonError, decode_any, encode
 from nudge.usecases.call import Call, EnvNeeded
 
 _log = logging.getLogger(__name__)
-_MANY_TRIES = 3
+_MAX_ENV_REQUESTS = 3  # per call
 
 
 class _Backlog:
-    """How much of the client's is under way. Its requests wait in the pipe while that is much, or a flood of them would
-    be one
-    long turn of the event loop."""
+    """Counts the bytes of unanswered requests and unread answers. Above the limits further requests wait in the pipe: a
+    flood of them would be one long turn of the event loop."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._unanswered = self._unread = 0
-        self._patient = True
+        self._is_waiting_allowed = True
 
     def take(self, line: bytes | None) -> bool:
-        """Wait for room, and take it; False when nobody is to wait any more."""
+        """Wait for room and count the line; False when waiting was stopped."""
         with self._changed:
             self._changed.wait_for(self._has_room)
             self._unanswered += _weight(line)
-            return self._patient
+            return self._is_waiting_allowed
 
     def _has_room(self) -> bool:
-        return not self._patient or (
+        return not self._is_waiting_allowed or (
             self._unanswered < limits.STDIO_UNANSWERED_BYTES and self._unread <= limits.STDIO_UNREAD_BYTES
         )
 
@@ -61,12 +60,12 @@ class _Backlog:
 
     def stop_waiting(self) -> None:
         with self._changed:
-            self._patient = False
+            self._is_waiting_allowed = False
             self._changed.notify()
 
 
 def _weight(line: bytes | None) -> int:
-    """What a line costs: its bytes, and the handling that even an empty one takes."""
+    """Return the cost of a line in bytes: its length, and a constant for handling it."""
     return limits.STDIO_LINE_COST_BYTES + len(line or b"")
 
 
@@ -98,7 +97,8 @@ class StdioServer:
         self._writer.start()
 
     async def finish(self, timeout: float) -> None:
-        """Stop reading, answer what was read, hand back to the pipe what could not be answered any more."""
+        """Stop reading, answer the lines that were read, and put those that could not be answered back into the
+        pipe."""
         os.write(self._stop_reader, b"x")
         self._backlog.stop_waiting()
         await asyncio.to_thread(self._reader.join, timeout)
@@ -109,7 +109,7 @@ class StdioServer:
         self._pipe.put_back(self._leftover)
 
     def _read(self) -> None:
-        """The reader thread. What an earlier reader left in the pipe comes first."""
+        """Run the reader thread. Lines that an earlier reader left in the pipe come first."""
         while self._take_lines():
             if self._pipe.closed:
                 self._on_gone()
@@ -119,7 +119,7 @@ class StdioServer:
             self._pipe.fill()
 
     def _take_lines(self) -> bool:
-        """Hand complete lines to the event loop; False when nobody is to wait for room any more."""
+        """Hand complete lines to the event loop; False when waiting for room was stopped."""
         for line in self._pipe.lines():
             if not self._backlog.take(line):
                 self._leftover.append(line or b"")
@@ -128,7 +128,7 @@ class StdioServer:
         return True
 
     def _write(self) -> None:
-        """The writer thread."""
+        """Run the writer thread."""
         while (answer := self._answers.get()) is not None:
             if not self._pipe.write(answer):
                 self._pipe.closed = True
@@ -152,7 +152,7 @@ class StdioServer:
     async def _answer_to(self, line: bytes | None) -> dict[str, Any] | None:
         message: object = None
         try:
-            message = await _decoded(line)
+            message = decode_line(None) if line is None else await decode_any(line)
             return await self._answer(message)
         except HandingOver:
             self._leftover.append(line or b"")
@@ -163,7 +163,7 @@ class StdioServer:
             return refusal(id_of(message), error)
         except Exception:
             _log.exception("a message on stdin failed")
-            return error_response(id_of(message), INTERNAL_ERROR, "Internal error; the server's log has the details")
+            return error_response(id_of(message), INTERNAL_ERROR, INTERNAL_MESSAGE)
 
     async def _answer(self, message: Any) -> dict[str, Any] | None:
         if (answer := self._client.answer(message)) is not None:
@@ -184,14 +184,14 @@ class StdioServer:
 
     async def _call(self, message: object) -> dict[str, Any] | None:
         env: dict[str, str | None] = {}
-        for _ in range(_MANY_TRIES):
+        for _ in range(_MAX_ENV_REQUESTS):
             try:
                 answer = await self._mcp.answer(message, self._caller(message, env))
                 if answer is not None:
                     self._client.note_protocol(message, answer)
                 return answer
-            except EnvNeeded as asked:
-                env.update({name: self._environ.get(name) for name in asked.names})
+            except EnvNeeded as needed:
+                env.update({name: self._environ.get(name) for name in needed.names})
         raise AssertionError("the environment was asked for again and again")
 
     def _caller(self, message: object, env: dict[str, str | None]) -> McpCaller:
@@ -211,9 +211,3 @@ class StdioServer:
             client_process=os.getppid(),
         )
         return McpCaller(call, self._client.protocol or None, self._client.tools)
-
-
-async def _decoded(line: bytes | None) -> Any:
-    if line is None:
-        raise JsonError(PARSE_ERROR, "Parse error: a line has at most 1 MiB")
-    return await decode_any(line)

@@ -1,9 +1,15 @@
 """Use cases: what an operation does, across domains and storage. Interfaces call `app`.
 
-* `app` executes operations, `call` is who calls, `agent_sessions` whose session a call belongs to, `session` the hints'
-session, `visibility` which projects a caller sees.
-* `hints`, `scan`, `transfer` (with `staging`): hints. `history`, `recording`, `backfill`: observations.
-* `credit`: a command's outcome credits hints. `inject`, `inject_offline` (with `offline_hints`): a session's first
-text.
-* `upkeep`: PRIMARY's background work. `admin`: status and stop. `owned_files`: without a server.
+* The frame: `app` executes operations, `params` has the base models of their parameters and results, `call` says who
+  calls and in which agent session, `visibility` which projects a caller may see.
+* Hints: `hints` (with scan), `transfer` (import and export, with `staging`), `freshness` (files that a hint rests on),
+  `session` (the session of hints and its change log).
+* History: `recording`, `history`, `backfill` and `replay` (from transcripts).
+* Notes: `memories`, `memory_upkeep`, `memory_transfer`, `note_import`, and the `journal` of attempts.
+* What outcomes teach: `learning`, `credit`.
+* What agents are told: `inject` and `session_start` (at a session's start), `hook_answers` and `attempt_lines` (while
+  it works), `assemble` (about a prompt), `explain` (why), `told_lines` (the ledger of it).
+* `upkeep`: PRIMARY's background work. `owned_files`: deletion and restore without a server.
+
+Hooks load `session_start`, `visibility` and `freshness`: these import only the standard library.
 """

@@ -1,4 +1,7 @@
-"""The application: a table of operations on one session. Every interface calls `App.execute` and nothing else."""
+"""The application: executes the operations of a table on one session. Interfaces call `App.execute` and nothing else.
+
+The two operations on the server itself, status and stop, are at the end.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from nudge import limits
 from nudge.clock import boot_seconds
@@ -27,8 +30,8 @@ from nudge.history.facts import Facts
 from nudge.history.ledger import Ledger
 from nudge.storage.changelog import ChangeLog, LogGone
 from nudge.storage.database import Database, run_once
-from nudge.usecases.agent_sessions import ClientProcesses, SessionActivity
-from nudge.usecases.call import Call
+from nudge.usecases.call import Call, ClientProcesses, SessionActivity
+from nudge.usecases.params import NoParams, Params, Result, parse_params
 from nudge.usecases.session import PreviousSession, Session
 from nudge.usecases.staging import Transfers
 
@@ -71,15 +74,18 @@ class App:
         self.describe: Callable[[], dict[str, Any]] = dict
         self.request_stop: Callable[[bool, bool], dict[str, Any]] = lambda _force, _forget: {}
         self.drain: Callable[[], Awaitable[int]] = _nothing_to_drain
-        """Takes in what hooks left while nobody answered; how many events still wait."""
+        """Records the events in the spool, which hooks wrote while no server answered; returns how many remain."""
+        self.spool_recorded = asyncio.Event()
+        """Set once the events that hooks spooled before this server started are recorded, or cannot be."""
+        self.spool_recorded.set()
         self.history: Database | None = None
-        """Where observations are kept; None: nowhere, and whoever asks is told."""
+        """The database of history and notes; without one, `database` raises StorageFailed."""
         self.facts: Facts | None = None
-        """What was learned from outcomes; None until a command is recorded."""
+        """What was learned from outcomes; None until it is loaded."""
         self.edits = Edits()
         """Which files were edited recently, and by whom."""
         self.ledger = Ledger()
-        """What the sessions that are at work were told."""
+        """The lines that active sessions were told."""
         self.clients = ClientProcesses()
         """Which session each client process is in."""
         self.activity = SessionActivity()
@@ -111,26 +117,27 @@ class App:
         async with self._writing:
             if call.once is not None and call.once in self.session.answers:
                 return self.session.answers.get(call.once, call.fingerprint)
-            if call.deadline is not None and boot_seconds() > call.deadline:
-                raise Unavailable("the request came too late and was not applied; send it again")
+            _refuse_late(call)
             return await change()
 
     def commit(self, decision: Decision, call: Call) -> Any:
-        """Log first, then memory: what was acknowledged survives the process, what failed has changed nothing."""
+        """Append the change to the log, then apply it in memory: an acknowledged change survives the process, and one
+        that fails has changed nothing."""
         if decision.change or call.once:
             self._append(_record_of(decision, call, self.now()))
         self.session.store.apply(decision.change)
         return self._acknowledged(decision, call)
 
     async def commit_large(self, decision: Decision, call: Call) -> Any:
-        """`commit` for what may be thousands of hints. A whole new log is written on a worker thread and renamed into
-        place, which commits the change; then the store takes the new state at once. The caller holds `once`."""
+        """`commit` for a change of possibly thousands of hints. A whole new log is written on a worker thread and
+        renamed into place, which commits the change; then the store switches to the new state in one step. Call it
+        within `once`."""
         if len(decision.change) <= limits.APPENDED_HINTS:
             return self.commit(decision, call)
         log = self._log_to_write()
         index = await asyncio.to_thread(self.session.store.prepare, decision.change)
         if log is not None:
-            with self._noting_failure():
+            with self._track_failure():
                 await self._replace_log(log, list(index), decision, call)
         replaced = self.session.store.swap(index)
         result = self._acknowledged(decision, call)
@@ -175,12 +182,19 @@ class App:
     async def read(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         return await self.database().read(work)
 
+    async def read_history(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """`read` for observations. Right after a start, wait until the events in the spool are recorded: the call that
+        started this server may ask about what its own hooks just spooled."""
+        if not self.spool_recorded.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.spool_recorded.wait(), limits.SPOOL_WAIT)
+        return await self.read(work)
+
     async def write(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Run `work` in a transaction; returns when it is durable. Refused when we are no longer PRIMARY, or after the
         deadline: the caller sends the request again."""
         self.confirm_role()
-        if call.deadline is not None and boot_seconds() > call.deadline:
-            raise Unavailable("the request came too late and was not applied; send it again")
+        _refuse_late(call)
         return await self.database().write(work)
 
     async def write_once(self, call: Call, work: Callable[[sqlite3.Connection], _T]) -> _T:
@@ -192,7 +206,8 @@ class App:
         return await self.write(call, lambda connection: run_once(connection, once, call.fingerprint, now, work))
 
     async def previous_note(self) -> str | None:
-        """The sentence for whoever finds nothing: which hints of the session before can be brought back."""
+        """The sentence for a caller that finds nothing: how many hints of the previous session can be imported. None
+        when there are none."""
         identities = await asyncio.to_thread(self._previous.identities)
         missing = self.session.store.count_missing(self.now(), identities)
         if not missing:
@@ -201,7 +216,7 @@ class App:
         return f"{hints} kept; bring back with: nudge import --previous"
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run what nobody waits for. It is lost when the server ends, and its errors are logged."""
+        """Run `work` without waiting for it. Its errors are logged; it is lost when the server ends."""
 
         async def run() -> None:
             try:
@@ -214,7 +229,7 @@ class App:
         task.add_done_callback(self._background.discard)
 
     async def tick(self) -> None:
-        """Once a minute."""
+        """Do the work that is due once a minute."""
         async with self._writing:
             self.tidy()
 
@@ -231,7 +246,7 @@ class App:
         self.session.store.apply(change)
 
     async def in_slices(self, steps: Generator[None, None, _T]) -> _T:
-        """Drive a long computation in short slices, so that nobody else waits for it."""
+        """Drive a long computation in short slices, between which the event loop serves other calls."""
         began = time.perf_counter()
         while True:
             try:
@@ -257,7 +272,7 @@ class App:
         log = self._log_to_write()
         if log is None:
             return
-        with self._noting_failure():
+        with self._track_failure():
             try:
                 log.append(record)
             except LogGone:
@@ -271,7 +286,7 @@ class App:
         return self.session.log
 
     @contextmanager
-    def _noting_failure(self) -> Iterator[None]:
+    def _track_failure(self) -> Iterator[None]:
         try:
             yield
             self.last_error = None
@@ -280,8 +295,7 @@ class App:
             raise
 
     def rewrite_log(self, log: ChangeLog) -> ChangeLog:
-        """The log's file is gone or is somebody else's: write it anew from memory, which holds all that was
-        acknowledged."""
+        """Write a log whose file is gone or was replaced anew from memory, which holds every acknowledged change."""
         log.close()
         self.session.log = ChangeLog.create(log.path, self.session.header(), self.session.records())
         return self.session.log
@@ -306,16 +320,21 @@ class App:
             self._compacting = None
 
 
+def _refuse_late(call: Call) -> None:
+    if call.deadline is not None and boot_seconds() > call.deadline:
+        raise Unavailable("the request came too late and was not applied; send it again")
+
+
 async def _nothing_to_drain() -> int:
     return 0
 
 
 def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
-    """What a worker thread goes through, with a turn of the event loop after each WORKER_SLICE of its work. Call it on
-    the event loop."""
+    """Items for a worker thread to iterate over, which pauses for a turn of the event loop after each WORKER_SLICE of
+    work. Call this function on the event loop."""
     loop = asyncio.get_running_loop()
 
-    def go_through() -> Iterator[_T]:
+    def iterate() -> Iterator[_T]:
         began = time.perf_counter()
         for item in items:
             yield item
@@ -323,17 +342,18 @@ def with_loop_turns(items: Iterable[_T]) -> Iterator[_T]:
                 _wait_for_turn(loop)
                 began = time.perf_counter()
 
-    return go_through()
+    return iterate()
 
 
 def _wait_for_turn(loop: asyncio.AbstractEventLoop) -> None:
     turned = threading.Event()
-    with suppress(RuntimeError):  # it is closed
+    with suppress(RuntimeError):  # the loop is closed
         loop.call_soon_threadsafe(turned.set)
         turned.wait(limits.LOOP_TURN_TIMEOUT)
 
 
 def _finish(steps: Generator[None, None, _T], give_up: float) -> _T:
+    """Run the steps to their end; raises Invalid at the monotonic time `give_up`."""
     while time.monotonic() < give_up:
         try:
             next(steps)
@@ -356,43 +376,34 @@ def _answer_of(decision: Decision, call: Call, now: float) -> dict[str, Any]:
 
 
 def _fingerprint(name: str, params: dict[str, Any]) -> str:
-    """Tells a repeated call from another one under the same `once`."""
+    """A hash that tells a repeated call from another one with the same `once` key."""
     # Not `to_json`: it fails on half a surrogate pair, which JSON can spell.
     return blake2b(json.dumps([name, params]).encode(), digest_size=8).hexdigest()
 
 
-def parse_params(model: Any, params: dict[str, Any]) -> Any:
-    """The parameters as a model; raises Invalid naming the first field that is wrong."""
-    try:
-        return model.model_validate(params)
-    except ValidationError as error:
-        raise _first_problem(error) from None
+# Operations on the server itself
 
 
-_SENTENCES = {
-    "missing": "is required",
-    "extra_forbidden": "is not a parameter of this method",
-    "string_type": "must be a string",
-    "int_type": "must be an integer",
-    "int_from_float": "must be an integer",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "dict_type": "must be an object",
-    "model_type": "must be an object",
-    "list_type": "must be a list",
-    "literal_error": "must be one of {expected}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "too_short": "must not be empty",
-    "too_long": "must have at most {max_length} items",
-}
+class Stop(Params):
+    force: bool = False
+    forget: bool = False
 
 
-def _first_problem(error: ValidationError) -> Invalid:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem["loc"]).lstrip(".")
-    context = problem.get("ctx", {})
-    sentence = _SENTENCES.get(problem["type"], problem["msg"]).format(**context)
-    if problem["type"] == "too_short" and context["min_length"] > 1:
-        sentence = f"must have at least {context['min_length']} items"
-    return Invalid(sentence, field=place[:200] or None)
+class Status(Result):
+    model_config = ConfigDict(extra="allow")
+
+    role: str
+    pid: int
+
+
+class Stopping(Result):
+    stopping: bool
+    pid: int
+
+
+async def status(app: App, _params: NoParams, _call: Call) -> Any:
+    return app.describe()
+
+
+async def stop(app: App, params: Stop, _call: Call) -> Any:
+    return app.request_stop(params.force, params.forget)

@@ -1,4 +1,4 @@
-"""What is known about a prompt: notes, hints and facts that it is about, as `assemble_context` and for a hook."""
+"""The notes, hints and facts that a prompt is about: the operation `assemble_context`, and the notes for a hook."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from nudge.memories.store import NoteFilter
 from nudge.text import quote, quote_name, quote_titled, single_line
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Result
-from nudge.usecases.history import InContext, Text
 from nudge.usecases.memories import caller_namespace
+from nudge.usecases.params import InContext, Result, Text
 from nudge.words import split_words, stem
 
 ContextType = Literal["values", "experiences", "notes", "hints", "facts"]
@@ -40,7 +39,7 @@ _TITLES = {
 }
 _KINDS = {"values": VALUES, "experiences": EXPERIENCES, "notes": OTHERS}
 _CHARS_PER_TOKEN = 4
-_HALF = 0.5  # of the prompt's words that a hint or a fact must have
+_MIN_SHARE = 0.5  # of the prompt's words that a hint or a fact must have
 
 
 class AssembleContext(InContext):
@@ -66,7 +65,7 @@ class _Section:
 
 
 async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any:
-    """Only what the prompt is about, above the threshold that a hook goes by too. Nothing counts as recalled."""
+    """Return only what the prompt is about, by the same threshold as for a hook. The notes are not touched."""
     types = list(dict.fromkeys(params.context_types or _TITLES))
     namespace, now = await caller_namespace(params, call), app.now()
     sections = {kind: await _hints(app, params, call) if kind == "hints" else [] for kind in types}
@@ -80,11 +79,11 @@ async def assemble_context(app: App, params: AssembleContext, call: Call) -> Any
                 sections[kind] = _facts(connection, params.query, namespace, params.limit, now)
 
     await app.read(read)
-    return _within([_Section(_TITLES[kind], sections[kind]) for kind in types], params.max_tokens)
+    return _to_markdown([_Section(_TITLES[kind], sections[kind]) for kind in types], params.max_tokens)
 
 
-def _within(sections: Iterable[_Section], max_tokens: int) -> dict[str, Any]:
-    """The sections as Markdown, each line whole, as far as the tokens go."""
+def _to_markdown(sections: Iterable[_Section], max_tokens: int) -> dict[str, Any]:
+    """The sections as Markdown, without the lines that would exceed `max_tokens`. A line is never cut."""
     text, count, total = "", 0, 0
     for section in sections:
         head = ("\n\n" if text else "") + f"## {section.title}"
@@ -107,14 +106,14 @@ def _within(sections: Iterable[_Section], max_tokens: int) -> dict[str, Any]:
 def notes_about(
     connection: sqlite3.Connection, prompt: str, namespace: str | None, kinds: Sequence[str], limit: int, now: float
 ) -> list[RelevantNote]:
-    """Notes of the caller's repo, and those that are for everywhere. An attempt counts when it was resolved."""
+    """Notes of the namespace and global ones. Of attempts, only those that were resolved."""
     names = tuple(dict.fromkeys((namespace or GLOBAL, GLOBAL)))
     where = NoteFilter(namespaces=names, kinds=tuple(kinds), without_open_attempts=True)
     return relevant_notes(connection, prompt, where, limit, now)
 
 
-def without_told_attempts(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
-    """Leave out the attempts whose lesson is among the notes: it says what came of them."""
+def without_attempts_of_lessons(relevant: Sequence[RelevantNote]) -> list[RelevantNote]:
+    """Leave out the attempts whose lesson is among the notes: it tells their outcome."""
     attempts = {one.note.draft.metadata.get("attempt") for one in relevant if one.note.draft.kind == LESSON}
     return [one for one in relevant if one.note.draft.kind != ATTEMPT or one.note.id not in attempts]
 
@@ -134,7 +133,8 @@ def note_line(relevant: RelevantNote, now: float) -> Line:
 
 
 async def _hints(app: App, params: AssembleContext, call: Call) -> list[Line]:
-    """Hints that are eligible here and have most of the prompt's words. A secret is named without its value."""
+    """Hints that are eligible here and have at least half of the prompt's words. A secret is named without its
+    value."""
     names = app.session.store.env_names()
     context = call.merge_context(Context.parse(params.context), names)
     result = await app.in_slices(app.session.store.query(app.now(), context=context, limit=limits.MAX_QUERY_LIMIT))
@@ -166,6 +166,6 @@ def _facts(connection: sqlite3.Connection, prompt: str, project: str | None, lim
 
 
 def _shares_words(prompt: str, text: str) -> bool:
-    """Whether a short text has at least half of what the prompt is about."""
+    """Whether a short text has at least half of the words that the prompt is about."""
     wanted = {stem(part) for word in subject_words(prompt) for part in split_words(word)}
-    return bool(wanted) and len(wanted & set(map(stem, split_words(text)))) >= _HALF * len(wanted)
+    return bool(wanted) and len(wanted & set(map(stem, split_words(text)))) >= _MIN_SHARE * len(wanted)

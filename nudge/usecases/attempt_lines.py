@@ -1,8 +1,8 @@
-"""What hooks tell an agent about its open attempt while it works: a check-in, and the outcome that was observed.
+"""What hooks tell an agent about its open attempt while it works: a reminder, and the outcome that was observed.
 
-Neither needs a process or a wait of its own: `nudge record` waits for PRIMARY's answer to every event anyway, which
-also says that the event is stored, and a line travels in that answer. PRIMARY counts actions in memory; the database is
-looked at with a command, whose exit code may decide a prediction, and with every tenth action.
+The lines need no process of their own: they travel in PRIMARY's answer to an event, for which `nudge record` waits
+anyway. PRIMARY counts actions in memory. It reads the database for a command, whose exit code may decide a prediction,
+and for every tenth action.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from nudge.storage.database import Database
 from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.credit import exit_code_of
 from nudge.usecases.memories import lifetimes_of
 
 KIND = "attempt"
-_COMMANDS = ("command", "command_error", "git_commit", "git_push")
 _SILENT, _AUTO = "0", "auto"
 
 
 def count_action(app: App, event: Mapping[str, Any]) -> None:
-    """Count an action of the session: an event that is stored, so that reading a file again at once is none. Calls of
-    the journal are none either; an update begins the count anew."""
+    """Count an action of the session. The caller passes stored events only, so that a repeated read of a file counts
+    once; calls of the journal do not count, and an update resets the count."""
     if event["type"] in NOT_ACTIONS or _is_journal_call(event):
         return
     app.activity.increment(str(event["session_id"]), app.now())
 
 
 async def check_in(app: App, database: Database, session: str) -> Line | None:
-    """The reminder, when one is due and an attempt is open. The caller notes that it was told."""
+    """The reminder, when one is due and an attempt is open. The caller calls `note_reminder` when it tells it."""
     if not app.activity.is_reminder_due(session):
         return None
     attempts = await database.read(lambda connection: journal.open_in_session(connection, session))
@@ -57,9 +57,9 @@ async def check_in(app: App, database: Database, session: str) -> Line | None:
 async def observe_outcome(
     app: App, database: Database, event: Mapping[str, Any], observation_id: int, *, can_tell: bool
 ) -> list[Line]:
-    """Compare a command's exit code with what the open attempts of its session predict of it, and keep what came of
-    them: each outcome of an attempt is offered once, or the attempt is resolved, as the setting says. `can_tell`:
-    somebody waits for the line; an offer that nobody reads is made again."""
+    """Compare a command's exit code with the predictions of the session's open attempts, and return a line for each
+    that it decides. Each outcome of an attempt is offered once; with the setting `journal = auto`, the attempt is
+    resolved. `can_tell`: a hook waits for the lines; an offer that no hook reads is repeated later."""
     code = _exit_code(event)
     if code is None or app.session.settings.journal == _SILENT:
         return []
@@ -67,16 +67,19 @@ async def observe_outcome(
     lines = []
     for attempt, has_changed_files in await database.read(lambda connection: _open_attempts(connection, session)):
         came_true = judge(attempt.prediction, command, code)
-        # Times are compared only for what waited in the spool: hooks have the wall clock, which may have been set since
-        # the server's began.
+        # Only events from the spool are compared by time: hooks report the wall clock, which may have been set since
+        # the server's clock began.
         is_older = not can_tell and int(event["timestamp"]) < int(attempt.note.created_at)
-        # Agents look first at what fails: before anything was changed, a failure says nothing about the attempt.
+        # Agents often run the failing command first: before a file was changed, a failure says nothing about the
+        # attempt.
         is_baseline = not came_true and not has_changed_files
         if came_true is None or is_older or is_baseline:
             continue
         observed = Observed(CONFIRMED if came_true else FALSIFIED, observation_id, code, can_tell)
         resolves = app.session.settings.journal == _AUTO
-        if (resolves or not attempt.was_told(observed)) and await _keep(app, attempt, observed, resolves=resolves):
+        if (resolves or not attempt.was_told(observed)) and await _store_outcome(
+            app, attempt, observed, resolves=resolves
+        ):
             lines.append(_outcome_line(attempt, observed, command, is_resolved=resolves))
     return lines
 
@@ -89,8 +92,9 @@ def _open_attempts(connection: sqlite3.Connection, session: str) -> list[tuple[A
     ]
 
 
-async def _keep(app: App, attempt: Attempt, observed: Observed, *, resolves: bool) -> bool:
-    """Whether it was kept: meanwhile somebody may have changed or resolved the attempt, or told its agent."""
+async def _store_outcome(app: App, attempt: Attempt, observed: Observed, *, resolves: bool) -> bool:
+    """Store the outcome, or resolve the attempt. False when the attempt was changed or resolved meanwhile, or its agent
+    was told already."""
     now, lifetimes = app.now(), lifetimes_of(app)
     result = f"the predicted command exited with {observed.exit_code} (#{observed.observation})"
 
@@ -136,17 +140,15 @@ def _prediction(attempt: Attempt) -> str:
 
 
 def _line(attempt: Attempt, text: str, reason: str) -> Line:
-    """Under the note's name: with the note, what was told of it goes from the ledger too."""
+    """A line with the note's name: deleting the note also deletes its lines from the ledger."""
     name = f"m{attempt.id}"
     return Line(name, KIND, text, reason, ((IDENTITY, name),))
 
 
 def _exit_code(event: Mapping[str, Any]) -> int | None:
-    """None when it is not known, or when not the whole command is."""
-    metadata = event.get("metadata")
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
-    is_known = event["type"] in _COMMANDS and type(code) is int
-    return code if is_known and len(str(event.get("content") or "")) < limits.MAX_COMMAND_CHARS else None
+    """None when it is not known, or when the command was cut."""
+    is_whole = len(str(event.get("content") or "")) < limits.MAX_COMMAND_CHARS
+    return exit_code_of(event) if is_whole else None
 
 
 def _is_journal_call(event: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
-"""Recording the past from Claude Code's transcripts: read on the client's side, sent to PRIMARY in batches.
+"""Backfill: records earlier sessions from Claude Code's transcripts, read on the client's side and sent to PRIMARY in
+batches.
 
 The position in each file is saved after every batch that PRIMARY has acknowledged, so a run may be stopped at any time.
 Sending an event twice changes nothing: it has the id that a hook would have given it.
@@ -43,8 +44,8 @@ def _any_event(_paths: Iterable[str], _context: Context) -> bool:
 
 
 class EventFilter:
-    """Which events to record. `wanted` gets the paths of an event and its context, and refuses what the user's settings
-    keep from being recorded."""
+    """Which events to record. `wanted` gets the paths of an event and its context, and returns False for what the
+    user's settings exclude."""
 
     __slots__ = ("project", "since", "wanted")
 
@@ -58,8 +59,8 @@ class EventFilter:
         self.since, self.project, self.wanted = since, project and project.casefold(), wanted
 
     @property
-    def is_part(self) -> bool:
-        """Whether events are left out: then positions are not saved."""
+    def is_partial(self) -> bool:
+        """Whether only a part of the events is recorded: then positions are not saved."""
         return self.since is not None or self.project is not None
 
     def accepts(self, event: Event, payload: Payload, context: Context) -> bool:
@@ -79,7 +80,8 @@ class Position:
 
 
 class BackfillState:
-    """The positions, saved in the runtime directory. They hold for one database: for another all is read again."""
+    """The positions, saved in the runtime directory. They are valid for one database; with another, every file is read
+    again."""
 
     def __init__(self, directory: str, database: str) -> None:
         self._path, self._database = os.path.join(directory, STATE), database
@@ -125,8 +127,8 @@ class TranscriptFile:
 
 
 def find(root: str, state: BackfillState, since: float | None = None) -> list[TranscriptFile]:
-    """The transcripts below `root` that have grown since they were read, by time of the last write: a copy of a session
-    comes after it."""
+    """The transcripts below `root` that have grown since they were read, by time of the last write, so that the copy of
+    a session comes after the original."""
     files: list[tuple[float, TranscriptFile]] = []
     for path in _transcripts(root):
         try:
@@ -141,7 +143,7 @@ def find(root: str, state: BackfillState, since: float | None = None) -> list[Tr
 
 
 def find_all(roots: Iterable[str]) -> list[TranscriptFile]:
-    """All transcripts that are named or below a directory that is, whole."""
+    """All transcripts among `roots`, which are files or directories, to be read from their start."""
     named = (path for root in roots for path in ([root] if os.path.isfile(root) else _transcripts(root)))
     return [TranscriptFile(path, os.stat(path), None) for path in dict.fromkeys(named)]
 
@@ -167,7 +169,7 @@ def extract_event(
 
 
 class Backfill:
-    """One run over `files`. With `call` it sends what it reads; without, it only counts."""
+    """One run over `files`. With `call` it sends the events to PRIMARY; without, it only counts them."""
 
     def __init__(
         self, files: list[TranscriptFile], condition: EventFilter, state: BackfillState, call: Call | None = None
@@ -198,7 +200,7 @@ class Backfill:
         }
 
     def _read(self, file: TranscriptFile, progress: Callable[[int], None]) -> None:
-        """`file.size` is from when the file was found: what was added since then is left for the next run."""
+        """Read one file. `file.size` is its size when it was found; what was added since is left for the next run."""
         try:
             with open(file.path, "rb") as opened:
                 transcript = Transcript(self._seen, from_start=file.offset == 0)
@@ -235,8 +237,8 @@ class Backfill:
         window = {"after": at - _SAME_TIME, "before": at + _SAME_TIME, "limit": limits.MAX_TRACE_LIMIT}
         window.pop({"session_start": "after", "session_end": "before"}.get(event["type"], ""), None)
         try:
-            asked = {"session_id": event["session_id"], "project": event.get("project"), **window}
-            trace = self._request("nudge.session_trace", asked)
+            params = {"session_id": event["session_id"], "project": event.get("project"), **window}
+            trace = self._request("nudge.session_trace", params)
         except NudgeError as error:
             if error.reason != NotFound.reason:
                 raise
@@ -253,13 +255,13 @@ class Backfill:
             self._flush()
 
     def _flush(self) -> None:
-        """Send the batch, then save the positions: everything before them is stored now."""
+        """Send the batch, then save the positions: everything before them is now stored."""
         if self._call is None:
             return
         for start in range(0, len(self._batch), limits.BACKFILL_EVENTS):
             self._send(self._batch[start : start + limits.BACKFILL_EVENTS])
         self._batch, self._bytes = [], 0
-        if not self._filter.is_part:
+        if not self._filter.is_partial:
             self._state.save()
 
     def _send(self, events: list[Event]) -> None:
@@ -269,7 +271,7 @@ class Backfill:
             self.refusals[refused["reason"]] = self.refusals.get(refused["reason"], 0) + 1
 
     def _request(self, method: str, params: Mapping[str, Any]) -> Any:
-        """A busy server should not end a run of minutes: try again a few times."""
+        """Call PRIMARY, and repeat the call a few times when the server is busy: a run takes minutes."""
         assert self._call is not None
         attempts = limits.BACKFILL_ATTEMPTS
         while True:

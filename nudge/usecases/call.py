@@ -1,18 +1,39 @@
-"""What travels beside an operation's parameters: who calls, through which interface, from where, until when."""
+"""A call of an operation: who calls, through which interface, from where, until when; and the agent session that it
+belongs to.
+
+The session of a call is the first that is known: the argument `session_id`; the client's metadata of this one call
+(Codex sends them); the environment of the process that the client started (`CLAUDE_CODE_SESSION_ID`); the connection,
+which is a number that a process on stdio makes up for its client, or what an HTTP request names in `Nudge-Session`;
+else the anonymous session.
+
+Claude Code keeps its servers through `/clear`, with the old session in their environment, while its hooks report the
+new one from the same process: what the hooks of a client's process reported last replaces what its environment says.
+A resumed session has a new process, and its own id in both places.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
+from nudge import limits
 from nudge.context import NO_CONTEXT, Context, resolve
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 Door = Literal["cli", "mcp", "hook", "http"]
 
+SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
+ANONYMOUS = "anonymous"
+"""The one session of all callers that have no id: bare HTTP, and a terminal outside of any agent."""
+
 
 class EnvNeeded(Exception):
-    """A scope names environment variables that the caller was not asked for yet; the interface asks and calls again."""
+    """A scope names environment variables that the caller was not asked for yet. The interface asks for them and
+    repeats the call."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__()
@@ -20,7 +41,8 @@ class EnvNeeded(Exception):
 
 
 def _located(given: Context, merged: Context) -> Context:
-    """A directory of this machine, named without repo and branch, brings both: the caller's own belong elsewhere."""
+    """Complete a given directory of this machine with its own repo and branch, unless those are given too: the caller's
+    belong to another directory."""
     if given.cwd is None or (given.repo, given.branch) != (None, None) or not os.path.isdir(given.cwd):
         return merged
     here = resolve(given.cwd)
@@ -35,9 +57,10 @@ class Call:
     the caller cannot be asked. `once` is the at-most-once key: a repeated call gets the answer of the first one.
     `deadline` is on the boot clock; a write is not applied after it.
 
-    `session` is what the client says of its session with this one call; `connection` stands for one that says nothing.
-    `client_process` is the process id of the client, as far as the caller knows it. `nudge.usecases.agent_sessions`
-    decides by these.
+    `session` is the session that the client names with this one call; `connection` is the fallback for a client that
+    names none.
+    `client_process` is the process id of the client, None when the caller does not know it. `session_of` decides by
+    these.
     """
 
     door: Door = "http"
@@ -50,7 +73,7 @@ class Call:
     connection: str | None = None
     client_process: int | None = None
     fingerprint: str | None = None
-    """Of operation and parameters, set by the application: `once` must not come back with others."""
+    """Hash of operation and parameters, set by the application: a `once` key must not be reused for another call."""
 
     @property
     def scopes_to_repo(self) -> bool:
@@ -71,3 +94,105 @@ class Call:
         if self.env is not None and names - self.env.keys():
             raise EnvNeeded(names)
         return self.env
+
+
+# The session of a call
+
+
+class ClientProcesses:
+    """The session that each client process is in, as its hooks report it. Kept in PRIMARY's memory: the oldest entries
+    are dropped first, and after a restart the next hook reports it again."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[int, str] = OrderedDict()
+        self._processes: OrderedDict[str, int] = OrderedDict()
+
+    def observe(self, process: int, session: str) -> None:
+        """A hook of this client process reported something of the session."""
+        _put(self._sessions, process, session)
+        _put(self._processes, session, process)
+
+    def current(self, session: str, process: int | None) -> str:
+        """The session that the client is in now. It is found by the session that was in its environment or, when no
+        hook reported that one to this server, by the process that started the caller."""
+        client_process = self._processes.get(session, process)
+        return session if client_process is None else self._sessions.get(client_process, session)
+
+
+def _put(table: OrderedDict[_K, _V], key: _K, value: _V) -> None:
+    table[key] = value
+    table.move_to_end(key)
+    if len(table) > limits.WATCHED_SESSIONS:
+        table.popitem(last=False)
+
+
+def session_of(clients: ClientProcesses, call: Call, given: str | None = None) -> str:
+    """The session of a call; `given` is its argument."""
+    return given or agent_session(clients, call) or call.connection or ANONYMOUS
+
+
+def agent_session(clients: ClientProcesses, call: Call) -> str | None:
+    """The session under which the hooks of the calling agent report; None when it is not known."""
+    if call.session is not None:
+        return call.session
+    values = call.env_values(frozenset([SESSION_VARIABLE])) or {}
+    session = (values.get(SESSION_VARIABLE) or "")[: limits.MAX_SESSION_ID_CHARS]
+    return clients.current(session, call.client_process) if session else None
+
+
+@dataclass(slots=True)
+class _Activity:
+    last_seen: float
+    count: int = 0
+    reminded_at: int = 0
+    """The count at the last reminder."""
+
+
+class SessionActivity:
+    """When PRIMARY last saw each session, and how many actions it counted since the last update of an attempt.
+
+    Kept in memory only: after a restart the counts begin at 0, while history and attempts still tell when a session was
+    last seen. The sessions that were not seen for the longest time are dropped first."""
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, _Activity] = OrderedDict()
+
+    def count(self, session: str) -> int:
+        """Actions since the last `reset`."""
+        return self._sessions[session].count if session in self._sessions else 0
+
+    def last_seen(self, session: str) -> float | None:
+        return self._sessions[session].last_seen if session in self._sessions else None
+
+    def see(self, session: str, now: float) -> None:
+        self._get(session, now)
+
+    def increment(self, session: str, now: float) -> int:
+        activity = self._get(session, now)
+        activity.count += 1
+        return activity.count
+
+    def reset(self, session: str, now: float) -> None:
+        activity = self._get(session, now)
+        activity.count = activity.reminded_at = 0
+
+    def forget(self, session: str) -> None:
+        """The session has ended. If it is seen again, it has been resumed."""
+        self._sessions.pop(session, None)
+
+    def is_reminder_due(self, session: str) -> bool:
+        """Whether CHECK_IN_ACTIONS actions were counted since the last update and the last reminder."""
+        activity = self._sessions.get(session)
+        return activity is not None and activity.count - activity.reminded_at >= limits.CHECK_IN_ACTIONS
+
+    def note_reminder(self, session: str) -> None:
+        if session in self._sessions:
+            self._sessions[session].reminded_at = self._sessions[session].count
+
+    def _get(self, session: str, now: float) -> _Activity:
+        activity = self._sessions.setdefault(session, _Activity(now))
+        activity.last_seen = now
+        self._sessions.move_to_end(session)
+        if len(self._sessions) > limits.WATCHED_SESSIONS:
+            self._sessions.popitem(last=False)
+        return activity

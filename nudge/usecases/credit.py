@@ -23,8 +23,8 @@ def context_of(app: App, event: Mapping[str, Any], call: Call) -> Context:
     """Where the command ran, as its hook reported it. Raises EnvNeeded, before anything is stored, when a hint with the
     same command is scoped to environment variables.
 
-    An event out of the spool has no environment, which is never written to disk: a hint scoped to variables gets no
-    credit then. To assume that its conditions were met would credit every variant of it, the wrong ones too.
+    An event from the spool has no environment, because that is never written to disk: a hint scoped to variables then
+    gets no credit. Assuming that its conditions were met would also credit its variants for other environments.
     """
     hints = _hints_with_command(app, event) if _outcome(event) else []
     names = frozenset(name for hint in hints for name in hint.scope.env_names)
@@ -40,23 +40,20 @@ def _reported_context(event: Mapping[str, Any]) -> Context:
         return Context()
 
 
-async def credit(app: App, database: Database, event: Mapping[str, Any], context: Context) -> int:
-    """Credit every hint that is eligible in `context` and has the event's command, once a session; return how many."""
+async def credit(app: App, database: Database, event: Mapping[str, Any], context: Context) -> None:
+    """Credit every hint that is eligible in `context` and has the event's command, at most once for each session."""
     delta = _outcome(event)
-    credited = 0
     for hint in _hints_with_command(app, event) if delta else ():
         if not hint.scope.check(context).eligible:
             continue
-        if await _first_time(database, event, hint):
-            await _bump(app, hint, delta)
-            credited += 1
+        if await _claim_credit(database, event, hint):
+            await _credit_variant(app, hint, delta)
         if delta > 0 and hint.basis and isinstance(root := event.get("clone"), str):
             await _refresh(app, hint, root)
-    return credited
 
 
 async def _refresh(app: App, hint: Hint, root: str) -> None:
-    """A command that works today does so with its files as they are."""
+    """Store the present digests of the files that the hint rests on: its command works with them."""
     basis = await asyncio.to_thread(digest_files, root, hint.basis or ())
 
     async def change() -> None:
@@ -67,12 +64,18 @@ async def _refresh(app: App, hint: Hint, root: str) -> None:
 
 
 def _outcome(event: Mapping[str, Any]) -> int:
-    """1 worked, -1 failed, 0 unknown: not every client reports an exit code."""
-    metadata = event.get("metadata")
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
-    if event.get("type") not in _COMMANDS or isinstance(code, bool) or not isinstance(code, int):
+    """1 for a command that worked, -1 for one that failed, 0 when that is not known."""
+    code = exit_code_of(event)
+    if code is None:
         return 0
     return 1 if code == 0 else -1
+
+
+def exit_code_of(event: Mapping[str, Any]) -> int | None:
+    """The exit code of the command that an event reports. None for other events, and for clients that report none."""
+    metadata = event.get("metadata")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    return code if event.get("type") in _COMMANDS and type(code) is int else None
 
 
 def _hints_with_command(app: App, event: Mapping[str, Any]) -> list[Hint]:
@@ -89,8 +92,9 @@ def _command_of(hint: Hint) -> str | None:
     return str(value).strip()
 
 
-async def _first_time(database: Database, event: Mapping[str, Any], hint: Hint) -> bool:
-    """Stored as an event id, so that neither a replay nor another PRIMARY credits it again."""
+async def _claim_credit(database: Database, event: Mapping[str, Any], hint: Hint) -> bool:
+    """Return whether this is the first credit of the session to this hint. Stored as an event id, so that neither a
+    repeated event nor another PRIMARY credits it again."""
     event_id = f"credit:{event.get('session_id')}:{hint.component}/{hint.key}:{hint.scope.key}"
 
     def remember(connection: sqlite3.Connection) -> bool:
@@ -99,8 +103,8 @@ async def _first_time(database: Database, event: Mapping[str, Any], hint: Hint) 
     return await database.write(remember)
 
 
-async def _bump(app: App, hint: Hint, delta: int) -> None:
-    """Credit this variant; `nudge.bump` would credit the one that `get` returns, which may be another."""
+async def _credit_variant(app: App, hint: Hint, delta: int) -> None:
+    """Credit exactly this variant; `nudge.bump` credits the one that `get` returns, which may be another."""
 
     async def change() -> None:
         if (decision := app.session.store.decide_credit(app.now(), hint.identity, delta)) is not None:

@@ -1,5 +1,5 @@
-"""The use case `memory_explain`: why notes and hints rank where they do, or why they do not apply here; and what was
-learned about a command or path."""
+"""The use cases `memory_explain` and `search_explain`: why notes, hints, facts and observations rank where they do, or
+why they do not apply here."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from nudge.scoring import half_life
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Result
-from nudge.usecases.history import InContext, Search, search_options
+from nudge.usecases.history import Search, search_options
 from nudge.usecases.memories import Visible
 from nudge.usecases.memory_models import Filters, Limit, NoteId
+from nudge.usecases.params import InContext, Result
 
-_NOTHING_ASKED = "at least one of query or ids is required"
+_NO_QUERY = "at least one of query or ids is required"
 
 
 _Ids = Annotated[
@@ -69,17 +69,18 @@ class Explanation(Result):
 
 
 async def explain(app: App, params: Explain, call: Call) -> Any:
-    """A call that asks for nothing, or for what cannot be searched, is answered with errors in the envelope."""
+    """Explain notes, hints and facts. A request that names nothing, or cannot be searched for, is answered with errors
+    in the envelope."""
     request = _Request(params, app.now())
     variants = [variant for name in request.names for variant in _variants(app, name, params, call, request)]
     visible = await Visible.to(app, call)
 
     def read(connection: sqlite3.Connection | None) -> dict[str, Any]:
         explanations: list[NoteExplanation] = []
-        is_settled = connection is not None and request.settle_project(connection, visible)
-        if connection is not None and is_settled:
+        is_resolved = connection is not None and request.resolve_project(connection, visible)
+        if connection is not None and is_resolved:
             explanations = request.notes(connection, visible)
-        learned = request.facts(connection if is_settled else None)
+        learned = request.facts(connection if is_resolved else None)
         pack = connection if params.include_pack_context else None
         return request.envelope(
             [
@@ -107,8 +108,8 @@ class _Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class _Learned:
-    """What was learned about a command, a path or a test; `id` is the observation that it was seen in last."""
+class _Fact:
+    """What was learned about a command, a path or a test; `id` is the latest observation of it."""
 
     project: str
     subject: str
@@ -119,7 +120,7 @@ class _Learned:
     id: int
 
     def is_about(self, text: str) -> bool:
-        """Whether the text is what fails, with or without arguments, or what works in its place."""
+        """Whether the text is the command that fails, with or without arguments, or the one that works instead."""
         words = " ".join(text.split()).removeprefix("fact ")
         return words in (self.subject, self.answer) or words.startswith(f"{self.subject} ")
 
@@ -130,18 +131,18 @@ class _Learned:
         return [self.error, seen]
 
 
-def _load_learned(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_Learned]:
+def _load_facts(connection: sqlite3.Connection, project: str | None, now: float) -> Iterator[_Fact]:
     learned = facts.load(connection, project)
     for name, offer in learned.list_offers(project, now):
         fact, support = offer.fact, offer.support
         number, seen = len(support.sessions), (support.timestamp, support.success_id)
-        yield _Learned(name, fact.subject, offer.answer, fact.error, number, *seen)
+        yield _Fact(name, fact.subject, offer.answer, fact.error, number, *seen)
     for name, test in learned.tests.list_frequent():
-        yield _Learned(name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest)
+        yield _Fact(name, test.id, None, "fails in one session after the other", len(test.sessions), *test.latest)
 
 
 class _Request:
-    """One request: what it asks for, and what is wrong with it."""
+    """One request: what it asks for, and the errors found in it."""
 
     def __init__(self, params: Explain, now: float) -> None:
         self._params, self.now = params, now
@@ -151,7 +152,7 @@ class _Request:
         self.ids = list(dict.fromkeys(params.ids or ()))
         self.names = list(dict.fromkeys(params.names or ()))
         self.unknown_names: list[str] = []
-        """Those that no hint has."""
+        """Names that no hint has; they may be facts."""
         self.project = params.project
         self._where = NoteFilter()
 
@@ -159,8 +160,9 @@ class _Request:
     def needs_database(self) -> bool:
         return bool(self.query or self.ids or self._params.include_pack_context or self.project)
 
-    def settle_project(self, connection: sqlite3.Connection, visible: Visible) -> bool:
-        """Find the project by its short name; False when that is the name of several."""
+    def resolve_project(self, connection: sqlite3.Connection, visible: Visible) -> bool:
+        """Find the project by its short name; False, with an error in `errors`, when several projects have that
+        name."""
         try:
             self._where = visible.filter(connection, Filters(namespace=self.project))
         except Invalid as refused:
@@ -186,7 +188,7 @@ class _Request:
             for rank, match in enumerate(matches, 1)
         ]
         others = [note for note_id, note in by_id.items() if note_id not in ranked]
-        scores = notes.scores_of(connection, query, others, words, matches, now)
+        scores = notes.scores_of(connection, query, others, words, matches, now, here=visible.here)
         for note_id in self.ids:
             note = by_id.get(note_id)
             if note is None:
@@ -197,11 +199,11 @@ class _Request:
                 explanations.append(NoteExplanation(note, scores[note_id], words[note_id]))
         return explanations
 
-    def facts(self, connection: sqlite3.Connection | None) -> list[_Learned]:
-        """What was learned about the words or a name, newest first; a name that is neither a hint's nor a fact's is an
+    def facts(self, connection: sqlite3.Connection | None) -> list[_Fact]:
+        """The facts about the query or a name, newest first. A name that is neither a hint's nor a fact's is an
         error."""
         texts = [*([self._params.query] if self._params.query else ()), *self.unknown_names]
-        learned = _load_learned(connection, self.project, self.now) if texts and connection is not None else ()
+        learned = _load_facts(connection, self.project, self.now) if texts and connection is not None else ()
         visible = [one for one in learned if one.project not in self._where.hidden]
         matching = [one for one in visible if any(map(one.is_about, texts))]
         for name in self.unknown_names:
@@ -230,7 +232,7 @@ class _Request:
             pack_context=pack_context,
         )
 
-    def fact_item(self, one: _Learned, rank: int, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
+    def fact_item(self, one: _Fact, rank: int, pack_context: Mapping[str, Any] | None) -> dict[str, Any]:
         is_query = bool(self._params.query) and one.is_about(str(self._params.query))
         return explaining.item_of(
             identity=f"fact {one.subject}",
@@ -293,7 +295,7 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
     query = params.query if params.query and params.query.strip() else None
     if query is None:
         if not params.ids and not params.names:
-            errors.append(error(INVALID_ARGUMENT, _NOTHING_ASKED, "query"))
+            errors.append(error(INVALID_ARGUMENT, _NO_QUERY, "query"))
         return None
     try:
         Words.parse(query, all_needed=False)
@@ -369,4 +371,4 @@ async def explain_search(app: App, params: ExplainSearch, call: Call) -> Any:
             items=items,
         )
 
-    return await app.read(read)
+    return await app.read_history(read)

@@ -1,7 +1,8 @@
-"""Whether the files that a hint rests on are still as they were: the manifest that names its command, its script.
+"""Whether the files that a hint rests on have changed: its script, or the manifest that defines its command.
 
-A hint of a repo keeps a digest of those files (`Hint.basis`), which callers never see. A changed file makes its hint
-say so and rank lower in that clone; `scan`, a new `set` or a success of the command makes it fresh again.
+A hint of a repo keeps digests of those files (`Hint.basis`), which callers never see. When a file has changed, the hint
+says so and ranks lower in that clone, until `scan`, a new `set` or a success of the command updates the digests. Hooks
+load this module: only the standard library is imported at its top.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MANIFESTS = {  # in the order in which the program looks for them
 }
 
 _digests: dict[str, tuple[int, int, str]] = {}
-"""Path -> modification time, size and digest of what was read then."""
+"""Cache: path -> modification time, size and digest."""
 
 
 def digest_files(root: str, paths: Iterable[str]) -> dict[str, str]:
@@ -45,7 +46,7 @@ def named_paths(cmd: str) -> list[str]:
 
 
 def command_text(value: object) -> str:
-    """The command or path in a hint's value, which may not be checked yet; empty when it has none."""
+    """The command or path in a hint's value, which need not be valid; empty when it has none."""
     if isinstance(value, dict):
         value = value.get({"command": "cmd", "path": "abs"}.get(str(value.get("type")), ""))
     return value if isinstance(value, str) and len(value) <= limits.MAX_LEARNED_COMMAND else ""
@@ -88,15 +89,15 @@ def _manifests(folder: str, words: list[str]) -> list[str]:
 
 
 def changed_files(root: str, basis: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """The files of a hint's basis that are not what they were, and those that are not in this clone."""
+    """The files of a hint's basis that have changed, and those that do not exist in this clone."""
     now = {path: _digest(os.path.join(root, path)) for path in basis if _is_inside(path)}
     changed = [path for path, digest in now.items() if digest not in (basis[path], _GONE)]
     return changed, [path for path, digest in now.items() if digest == _GONE]
 
 
 def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, Any]]:
-    """Take the basis out of each hit of a query, and mark those whose files changed in the clone of `cwd`: a reason, a
-    lower score. Best first, as before."""
+    """Remove `basis` from each hit of a query, and mark the hits whose files changed in the clone of `cwd` with a
+    reason and a lower score. Returns the hits by rank. Reads files."""
     root = _find_root(cwd) if any("basis" in hit for hit in hits) else None
     is_marked = False
     for hit in hits:
@@ -112,7 +113,7 @@ def mark_stale(hits: list[dict[str, Any]], cwd: str | None) -> list[dict[str, An
 
 
 def _rank(hit: dict[str, Any]) -> tuple[bool, float]:
-    """Hits with some of the words of a question come last, in the order of their words."""
+    """Hits that match only some words of the query come last, in their present order."""
     is_partial = "partial" in hit
     return is_partial, 0.0 if is_partial else -hit["score"]
 
@@ -134,9 +135,9 @@ def _is_inside(path: str) -> bool:
 def _digest(path: str) -> str:
     try:
         status = os.stat(path)
-        held = _digests.get(path)
-        if held is not None and held[:2] == (status.st_mtime_ns, status.st_size):
-            return held[2]
+        cached = _digests.get(path)
+        if cached is not None and cached[:2] == (status.st_mtime_ns, status.st_size):
+            return cached[2]
         digest = blake2b(read_regular(path, limits.MIB), digest_size=8).hexdigest()
     except OSError:
         return _GONE

@@ -1,22 +1,26 @@
-"""The use cases of hints: parameters in, a decision or an answer out."""
+"""The use cases of hints: set, get, query, bump, delete, list, and the scan of a repo's manifests."""
 
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from collections.abc import Awaitable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from nudge import limits
 from nudge.context import Context, describe_scope
 from nudge.errors import NotFound
+from nudge.hints.model import Hint
+from nudge.hints.sync import GUESS_CONFIDENCE, LEARNED_BY, SCANNED_BY, is_guess
 from nudge.text import mask
 from nudge.usecases import freshness
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
+from nudge.usecases.params import ContextParam, Params, Result, SameContext
 
-_CONTEXT = "where the caller is: {cwd, repo, branch, os: linux|darwin|windows, env}; filled in for you on stdio"
+_SCAN_CONFIDENCE = 0.4  # hints that a user or an agent sets count for more
 _META = (
     "{reason, tags[], priority 1-10, confidence 0-1, ttl: 'session' or ISO-8601 such as PT2H, sensitivity:"
     " normal|secret, "
@@ -29,22 +33,9 @@ _VALUE = (
 )
 
 
-# Both are built when they are first used: there are a hundred, and a server that takes over has no time for them.
-class Params(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
-
-
-class Result(BaseModel):
-    model_config = ConfigDict(defer_build=True)
-
-
 class Name(Params):
     component: str
     key: str
-
-
-ContextParam = Annotated[dict[str, Any] | None, Field(description=_CONTEXT)]
-SameContext = Annotated[dict[str, Any] | None, Field(description="as for nudge_get_hint")]
 
 
 class SetHint(Name):
@@ -116,6 +107,34 @@ class ComponentList(Result):
     note: str | None = None
 
 
+class FoundCommand(Params):
+    component: str
+    key: str
+    value: Annotated[Any, Field(json_schema_extra={"anyOf": [{"type": "string"}, {"type": "object"}]})]
+    reason: str
+    guess: bool = False
+    files: Annotated[
+        dict[str, str],
+        Field(default_factory=dict, max_length=limits.MAX_BASIS_FILES, description="that it rests on: path, digest"),
+    ]
+
+
+class Scan(Params):
+    repo: str
+    found: Annotated[list[FoundCommand], Field(max_length=limits.MAX_SCANNED)]
+    dry_run: bool = False
+    unread: Annotated[list[str], Field(default_factory=list, max_length=limits.MAX_UNREAD_MANIFESTS)]
+
+
+class ScanResult(Result):
+    added: list[dict[str, Any]]
+    updated: list[dict[str, Any]]
+    removed: list[dict[str, Any]]
+    kept: list[dict[str, Any]]
+    unchanged: int
+    skipped: list[dict[str, Any]] | None = None
+
+
 async def set_hint(app: App, params: SetHint, call: Call) -> Any:
     basis = await _find_basis(params, call)
     return await app.once(call, lambda: _set(app, params, call, basis))
@@ -145,7 +164,7 @@ async def _set(app: App, params: SetHint, call: Call, basis: dict[str, str] | No
 
 
 def _set_note(app: App, hint: dict[str, Any], is_default_scope: bool) -> str:
-    """What an agent may not expect: the whole scope, and how long the hint lives."""
+    """The note for an agent: the whole scope, and how long the hint lives."""
     widen = "; pass meta.scope {} for everywhere" if is_default_scope else ""
     return f"scope: {describe_scope(hint['meta'].get('scope'))}{widen}; kept {_lifetime(app, hint)}"
 
@@ -155,7 +174,7 @@ def _lifetime(app: App, hint: dict[str, Any]) -> str:
 
 
 def _with_author(meta: dict[str, Any] | None, call: Call) -> dict[str, Any] | None:
-    """An agent's hint names the agent, unless it says otherwise: who set it matters when two disagree."""
+    """Name the agent as the author of its hint, unless the hint names one."""
     if call.door != "mcp":
         return meta
     given = {name: value for name, value in (meta or {}).items() if value is not None}
@@ -181,17 +200,17 @@ async def get_hint(app: App, params: GetHint, call: Call) -> Any:
 
 
 async def _mark_stale(hits: list[dict[str, Any]], context: Context, call: Call) -> list[dict[str, Any]]:
-    """Where the caller has a directory on this machine; files are read on another thread."""
+    """Mark stale hits when the caller has a directory on this machine; files are read on another thread."""
     cwd = context.cwd if call.door in ("cli", "mcp") else None
     marked = await asyncio.to_thread(freshness.mark_stale, hits, cwd)
     for hit in marked:
-        hit.pop("stale", None)  # it is among the reasons
+        hit.pop("stale", None)  # match_explain has it among its reasons
         hit.pop("is_gone", None)
     return marked
 
 
 async def _or_previous(app: App, answer: Awaitable[Any]) -> Any:
-    """A hint that is not found may be one of the session before: the error then says how to bring those back."""
+    """Add to a NotFound how to import the hints of the previous session, when there are any."""
     try:
         return await answer
     except NotFound as error:
@@ -260,3 +279,51 @@ async def list_components(app: App, params: ListComponents, call: Call) -> Any:
         context = call.merge_context(Context.parse(params.context), store.env_names(params.component))
     result = await app.in_slices(store.list_components(app.now(), params.component, context, params.offset))
     return await _with_previous_note(app, result)
+
+
+# Scan: the commands in a repo's manifests become hints, and are updated and removed with them
+
+
+async def scan(app: App, params: Scan, call: Call) -> Any:
+    return await app.once(call, lambda: _scan(app, params, call))
+
+
+async def _scan(app: App, params: Scan, call: Call) -> Any:
+    entries = [(item.component, item.key, item.value, _scan_meta(item, params.repo)) for item in params.found]
+    bases = {(item.component, item.key): item.files for item in params.found if item.files}
+    decision = app.session.store.decide_sync(
+        app.now(), {"repo": params.repo}, SCANNED_BY, entries, _Unread(params.unread).keeps, _replaces, bases
+    )
+    return decision.result if params.dry_run else app.commit(decision, call)
+
+
+def _replaces(held: Hint, new: Hint) -> bool:
+    """A command that the repo itself defines replaces a learned one; a guess does not."""
+    return held.meta.get("added_by") == LEARNED_BY and not is_guess(new.meta)
+
+
+class _Unread:
+    """Manifests that exist but could not be read, usually while they are edited: their hints stay."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = frozenset(paths)
+        self._directories = frozenset(map(posixpath.dirname, paths))
+
+    def keeps(self, held: Hint, new: Hint | None) -> bool:
+        """A hint from such a file is not replaced. One from a file in the same directory is not removed either: its
+        package may be named by the file that could not be read."""
+        file = str(held.meta.get("reason", "")).rpartition(":")[0]
+        if any(path in (file, ".") or file.startswith(f"{path}/") for path in self._paths):
+            return True
+        return new is None and bool(self._paths) and posixpath.dirname(file) in self._directories
+
+
+def _scan_meta(item: FoundCommand, repo: str) -> dict[str, Any]:
+    return {
+        "reason": item.reason,
+        "confidence": GUESS_CONFIDENCE if item.guess else _SCAN_CONFIDENCE,
+        "source": "tool-output",
+        "added_by": SCANNED_BY,
+        "tags": [item.key],
+        "scope": {"repo": repo},
+    }

@@ -10,20 +10,19 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from nudge import limits
-from nudge.context import Context, is_below, project_of, resolve
+from nudge.context import Context, is_below, resolve
 from nudge.errors import Invalid, StorageFailed
 from nudge.history import projects, store, views
 from nudge.history.purge import Conditions, count_observations, purge_observations
 from nudge.history.recent import recent_observations
 from nudge.history.redact import redact_event
 from nudge.history.search import search_observations
-from nudge.security.paths import normalise_path
+from nudge.security.absolute_paths import normalize_path
 from nudge.storage.backup import DatabaseDamaged, backup_folder, damage_fix, new_backup, write_backup
 from nudge.storage.sqlite import match_texts, scrub
-from nudge.text import to_unicode
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
+from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
 _T = TypeVar("_T")
@@ -35,35 +34,13 @@ def _between(least: int, most: int) -> AfterValidator:
     return AfterValidator(lambda value: min(max(value, least), most))
 
 
-Text = Annotated[str, AfterValidator(to_unicode)]
 Whole = Annotated[int, _between(-_LARGEST, _LARGEST)]
-ProjectName = Annotated[Text, AfterValidator(str.casefold)]
-# Null is a value here, unlike elsewhere, so the schema names it.
-Project = Annotated[
-    ProjectName | None,
-    WithJsonSchema({"oneOf": [{"type": "string"}, {"type": "null"}], "description": "default: yours; null = all"}),
-]
 Before = Annotated[Whole | None, Field(description="Unix seconds")]
 After = Whole | None
-# Every client reads the schemas of its tools: this one is short.
+# Clients read the schemas of all tools in each session: this one is short.
 Rows = Annotated[list[dict[str, Any]], WithJsonSchema({"type": "array"})]
 _UNLISTED = Field(json_schema_extra={"x-unlisted": True})  # an agent is in its project, and seldom names another one
 Offset = Annotated[int, _between(0, limits.MAX_SEARCH_OFFSET)]
-
-
-class InContext(Params):
-    """`context` is the caller's, as for hints. Doors fill it in, so its schema says no more about it."""
-
-    context: dict[str, Any] | None = None
-
-    def caller_context(self, call: Call) -> Context:
-        return Context.parse(self.context).merged(call.context)
-
-    def caller_project(self, call: Call) -> str | None:
-        """Reads the directory of a caller that names nothing else."""
-        context = self.caller_context(call)
-        project = context.project or (project_of(context.repo, None) if context.repo else None)
-        return project or (resolve(context.cwd).project if context.cwd else None)
 
 
 class Search(InContext):
@@ -78,7 +55,7 @@ class Search(InContext):
 
 
 class OneProject(InContext):
-    """What belongs to a private project is found from elsewhere only by a caller that names the project too."""
+    """A caller outside of a private project finds its data only when it names the project."""
 
     context: Annotated[dict[str, Any] | None, _UNLISTED] = None
     project: Annotated[ProjectName | None, _UNLISTED] = None
@@ -149,12 +126,13 @@ class Backup(Params):
     path: Annotated[Text | None, Field(description="absolute; default: beside the database")] = None
 
 
-class ExportAll(Params):
+class ExportHistory(Params):
     after: Annotated[Text | None, Field(description="`next` of the page before")] = None
 
 
 class ObservationList(Result):
-    """An array. Importing pydantic's RootModel, which is built at once, would cost a tenth of a server's start."""
+    """An array of observations. Not a RootModel: pydantic builds that at once, which takes a tenth of a server's
+    start."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, _core: Any, _handler: Any) -> dict[str, Any]:
@@ -209,7 +187,7 @@ class Purged(Result):
     injections: int
     deleted: bool
     waiting: int
-    """Events in the spool that could not be taken in yet."""
+    """Events in the spool that could not be recorded yet."""
     scrubbed: bool | None = None
     backups: list[str] | None = None
 
@@ -219,7 +197,7 @@ class BackedUp(Result):
     bytes: int
 
 
-class ExportPage(Result):
+class ExportedHistory(Result):
     rows: list[dict[str, Any]]
     next: str | None
 
@@ -233,9 +211,9 @@ async def search(app: App, params: Search, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         options = search_options(connection, params, call, app)
         rows = search_observations(connection, params.query, **options, limit=params.limit + 1, now=now)
-        return _without_here(rows, params.caller_context(call))
+        return _without_own_place(rows, params.caller_context(call))
 
-    return _page(await app.read(read), params.limit, call)
+    return _page(await app.read_history(read), params.limit, call)
 
 
 def search_options(connection: sqlite3.Connection, params: Search, call: Call, app: App) -> dict[str, Any]:
@@ -261,7 +239,7 @@ async def get_observations(app: App, params: GetObservations, call: Call) -> Any
         projects.Names(connection).show(rows)
         return rows
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def timeline(app: App, params: Timeline, call: Call) -> Any:
@@ -273,7 +251,7 @@ async def timeline(app: App, params: Timeline, call: Call) -> Any:
         projects.Names(connection).show([*around["before"], around["anchor"], *around["after"]])
         return around
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
@@ -284,9 +262,9 @@ async def recent_context(app: App, params: RecentContext, call: Call) -> Any:
         hidden = projects.hidden(connection, private, params.caller_project(call), project)
         rows = recent_observations(connection, project=project, now=now, limit=params.limit + 1, hidden=hidden)
         projects.Names(connection).show(rows)
-        return _without_here(rows, params.caller_context(call))
+        return _without_own_place(rows, params.caller_context(call))
 
-    return _page(await app.read(read), params.limit, call)
+    return _page(await app.read_history(read), params.limit, call)
 
 
 async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
@@ -298,7 +276,7 @@ async def session_trace(app: App, params: SessionTrace, call: Call) -> Any:
         projects.Names(connection).show([trace])
         return trace
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def file_history(app: App, params: FileHistory, call: Call) -> Any:
@@ -314,10 +292,10 @@ async def file_history(app: App, params: FileHistory, call: Call) -> Any:
         result = views.file_history(connection, path, params.before, params.after, params.limit, paths, hidden=hidden)
         projects.Names(connection).show(result["sessions"])
         for session in result["sessions"]:
-            _without_here(session["touches"], call.context)
+            _without_own_place(session["touches"], call.context)
         return result
 
-    return await app.read(read)
+    return await app.read_history(read)
 
 
 async def sessions(app: App, params: Sessions, call: Call) -> Any:
@@ -337,17 +315,17 @@ async def sessions(app: App, params: Sessions, call: Call) -> Any:
         projects.Names(connection).show(rows)
         return rows
 
-    return _page(await app.read(read), params.limit, call)
+    return _page(await app.read_history(read), params.limit, call)
 
 
-async def export_all(app: App, params: ExportAll, _call: Call) -> Any:
+async def export_history(app: App, params: ExportHistory, _call: Call) -> Any:
     """One page of the history; `next` is the `after` of the following one."""
-    return await app.read(lambda connection: views.export(connection, params.after))
+    return await app.read_history(lambda connection: views.export(connection, params.after))
 
 
 def _page(rows: list[dict[str, Any]], limit: int, call: Call) -> list[dict[str, Any]] | dict[str, Any]:
-    """At most `limit` of the rows, of which one more was read. An agent is told that there are more, in the object that
-    MCP puts around an array; other interfaces have the bare array."""
+    """The first `limit` rows of `limit + 1` that were read. MCP puts an array into an object, where an agent is told
+    that there are more; other interfaces return the bare array."""
     if len(rows) <= limit:
         return rows
     return {"result": rows[:limit], "more": True} if call.door == "mcp" else rows[:limit]
@@ -358,8 +336,8 @@ def _project(params: Search | RecentContext, call: Call) -> str | None:
     return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
-def _without_here(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
-    """The rows with branch and clone only where they differ from the caller's."""
+def _without_own_place(rows: list[dict[str, Any]], context: Context) -> list[dict[str, Any]]:
+    """Remove branch and clone from the rows where they are the caller's own."""
     for row in rows:
         if row.get("branch") in (None, context.branch):
             row.pop("branch", None)
@@ -394,8 +372,8 @@ async def pin(app: App, params: Pin, call: Call) -> Any:
 
 async def purge(app: App, params: PurgeParams, call: Call) -> Any:
     """Count what meets the conditions; with `confirm`, delete it from the database, its log and its index before this
-    returns. The spool is taken in first: its events would come back."""
-    _conditions(app, params, params.project)  # refuses what is wrong before anything is done
+    returns. The spool is recorded first: its events would come back."""
+    _conditions(app, params, params.project)  # raises for invalid conditions before anything is done
     if call.once is not None and call.once in app.session.answers:
         return app.session.answers.get(call.once, call.fingerprint)
     waiting = await app.drain()
@@ -444,7 +422,7 @@ def _remaining_backups(path: str) -> list[str]:
 
 async def backup(app: App, params: Backup, _call: Call) -> Any:
     database = app.database()
-    target = new_backup(database.path) if params.path is None else normalise_path(params.path, "path")
+    target = new_backup(database.path) if params.path is None else normalize_path(params.path, "path")
     try:
         await database.read(lambda connection: write_backup(connection, target), timeout=None)
     except DatabaseDamaged as error:

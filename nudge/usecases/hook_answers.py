@@ -1,7 +1,7 @@
 """What a session is told while it works, in the answer of its hooks: about a failure, prompt, edit, or its attempt.
 
-Silence is the default. Every line passes `tell`, which leaves out what the session was told before and what somebody
-banned, and keeps the rest in the ledger.
+Most events are answered with nothing. Every line passes `tell`, which leaves out what the session was told before and
+what the user banned, and records the rest in the ledger.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from nudge.history.redact import PRIVATE
 from nudge.storage.database import Database
 from nudge.usecases import attempt_lines, credit, learning
 from nudge.usecases.app import App
-from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about, without_told_attempts
+from nudge.usecases.assemble import EXPERIENCES, OTHERS, VALUES, note_line, notes_about, without_attempts_of_lessons
 from nudge.usecases.call import Call
 
 _MARGIN = 0.01  # seconds that an answer needs to reach the hook
 
 
 async def load(app: App, database: Database) -> Facts:
-    """Have in memory what the answer to a failure needs: the facts, and the lines that were banned."""
+    """Load what the answer to a failure needs into memory: the facts, and the banned lines."""
     await _load_banned(app, database)
     return await learning.load_facts(app, database)
 
@@ -36,27 +36,27 @@ async def load(app: App, database: Database) -> Facts:
 async def answer(
     app: App, database: Database, event: Mapping[str, Any], observation_id: int, context: Context, call: Call
 ) -> str | None:
-    """What the hook of a recorded event prints, or None. Outcomes teach whether or not anybody waits. What is known
-    about a failure comes out of memory: what is to be stored waits until it is told."""
+    """Return what the hook of a recorded event prints, or None. Learns from the outcome, also when no hook waits. A
+    known failure is answered from memory before anything is stored."""
     session = str(event["session_id"])
-    line, learned = learning.learn(app, await load(app, database), event, observation_id)
+    line, changes = learning.learn(app, await load(app, database), event, observation_id)
     edited = app.edits.observe(event, app.now())
     if not app.edits.is_loaded:
         app.edits.is_loaded = True
         app.in_background(_load_edits(app, database))
     failure = await tell(app, database, event, ledger.FAILURE, [line] if line is not None else [], call)
-    app.in_background(_take_used(app, database, session, event))
+    app.in_background(_mark_used(app, database, session, event))
     if failure is not None:
         attempt_lines.count_action(app, event)
-        app.in_background(_take_in(app, database, event, observation_id, context, learned))
+        app.in_background(_process_answered_failure(app, database, event, observation_id, context, changes))
         return failure
-    await learning.store(app, database, event, learned)
+    await learning.store_changes(app, database, event, changes)
     await credit.credit(app, database, event, context)
     outcomes = await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=not _is_late(call))
     attempt_lines.count_action(app, event)
-    if call.deadline is None:  # out of the spool: nobody reads it
+    if call.deadline is None:  # from the spool: no hook reads the answer
         return None
-    if event.get("type") == "session_stop":  # an agent that is told something when it stops goes on working
+    if event.get("type") == "session_stop":  # an agent that is told something as it stops would go on working
         return None
     if event.get("type") == "user_prompt":
         return await tell(app, database, event, ledger.PROMPT, await _about_prompt(app, database, event), call)
@@ -68,16 +68,17 @@ async def answer(
     return "\n".join(text for text in texts if text) or None
 
 
-async def _take_in(
+async def _process_answered_failure(
     app: App,
     database: Database,
     event: Mapping[str, Any],
     observation_id: int,
     context: Context,
-    learned: FactChanges,
+    changes: FactChanges,
 ) -> None:
-    """What is left to do with an event whose failure was answered. An attempt that it decides is told of later."""
-    await learning.store(app, database, event, learned)
+    """Do the work on an event that was left until its failure was answered. An attempt that it decides is told
+    later."""
+    await learning.store_changes(app, database, event, changes)
     await credit.credit(app, database, event, context)
     await attempt_lines.observe_outcome(app, database, event, observation_id, can_tell=False)
 
@@ -92,7 +93,7 @@ async def _check_in(app: App, database: Database, event: Mapping[str, Any], call
 
 
 async def _load_edits(app: App, database: Database) -> None:
-    """Edits of before this server came, beside those that it saw since."""
+    """Add the recent edits in the history to those that this server saw since its start."""
     for event in await database.read(lambda connection: edits.load(connection, app.now())):
         app.edits.observe(event, app.now())
 
@@ -100,23 +101,23 @@ async def _load_edits(app: App, database: Database) -> None:
 async def tell(
     app: App, database: Database, event: Mapping[str, Any], moment: str, lines: Sequence[Line], call: Call
 ) -> str | None:
-    """The text of those lines that are new to the event's session, as far as there is room; they are in the ledger
-    then."""
+    """Return the text of those lines that are new to the event's session and fit; they are recorded in the ledger. None
+    when there are none, when the hook no longer waits, and in a shadow session."""
     setting = app.session.settings.tell
     if not lines or _is_late(call) or ledger.is_silent(setting):
         return None
-    # A failure that happens although its start told of it is answered all the same; `learn` answers once. So do those
-    # who remind of an attempt.
+    # `again`: a failure is answered even if the session's start told of it, and a reminder may repeat a line. `learn`
+    # and `attempt_lines` decide how often.
     session, project = str(event["session_id"]), _project(event)
     new = app.ledger.claim(session, project, _fitting(lines), again=moment in (ledger.FAILURE, ledger.ATTEMPT))
     if not new:
         return None
     is_shadow = app.ledger.is_shadow(setting, session)
-    app.in_background(_keep(app, database, session, project, moment, new, is_shadow))
+    app.in_background(_record_lines(app, database, session, project, moment, new, is_shadow))
     return None if is_shadow else HEADER + "\n".join(line.text for line in new)
 
 
-async def _keep(
+async def _record_lines(
     app: App,
     database: Database,
     session: str,
@@ -125,7 +126,7 @@ async def _keep(
     lines: Sequence[Line],
     is_shadow: bool,
 ) -> None:
-    """Put lines into the ledger. A commit waits for the disk, and a hook does not."""
+    """Record lines in the ledger. Runs in the background: a commit waits for the disk, and a hook must not."""
     rows = await database.write(
         lambda connection: ledger.store(connection, session, project, app.now(), moment, lines, is_shadow=is_shadow)
     )
@@ -133,7 +134,7 @@ async def _keep(
 
 
 async def session_ledger(app: App, database: Database, session: str) -> Ledger:
-    """The ledger, with what the session was told before this server came."""
+    """The ledger, with the lines that the session was told before this server started."""
     app_ledger = app.ledger
     await _load_banned(app, database)
     if not app_ledger.is_loaded(session):
@@ -155,15 +156,15 @@ async def _load_banned(app: App, database: Database) -> None:
         app.ledger.banned = banned if app.ledger.banned is None else app.ledger.banned
 
 
-async def _take_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:
-    """Mark lines that this event shows to be used."""
+async def _mark_used(app: App, database: Database, session: str, event: Mapping[str, Any]) -> None:
+    """Mark the lines in the ledger that this event uses."""
     app_ledger = await session_ledger(app, database, session)
     if used := app_ledger.take_used(session, event):
         await database.write(lambda connection: ledger.mark_used(connection, used, app.now()))
 
 
 async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) -> list[Line]:
-    """Notes that the prompt is about; none when that takes too long to find out."""
+    """Lines about the notes that the prompt is about; none when the search takes too long."""
     await session_ledger(app, database, str(event["session_id"]))
     prompt, namespace, now = str(event.get("content") or ""), _project(event), app.now()
     if not prompt or prompt == PRIVATE:
@@ -172,7 +173,7 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
     def read(connection: sqlite3.Connection) -> list[Line]:
         kinds = (*VALUES, *EXPERIENCES, *OTHERS)
         relevant = notes_about(connection, prompt, namespace, kinds, 2 * limits.PROMPT_LINES, now)
-        return [note_line(one, now) for one in without_told_attempts(relevant)[: limits.PROMPT_LINES]]
+        return [note_line(one, now) for one in without_attempts_of_lessons(relevant)[: limits.PROMPT_LINES]]
 
     try:
         return await database.read(read, timeout=limits.PROMPT_TIMEOUT)
@@ -181,7 +182,7 @@ async def _about_prompt(app: App, database: Database, event: Mapping[str, Any]) 
 
 
 def _fitting(lines: Sequence[Line]) -> list[Line]:
-    """The first lines that there is room for, each whole."""
+    """The lines that fit into the answer. A line is never cut."""
     fitting: list[Line] = []
     size = len(HEADER)
     for line in lines[: limits.PROMPT_LINES]:
@@ -197,5 +198,5 @@ def _project(event: Mapping[str, Any]) -> str | None:
 
 
 def _is_late(call: Call) -> bool:
-    """Whether the hook has gone, or will have when the answer arrives."""
+    """Whether the hook no longer waits, or will not when the answer arrives."""
     return call.deadline is None or boot_seconds() > call.deadline - _MARGIN

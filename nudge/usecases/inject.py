@@ -1,4 +1,4 @@
-"""Injection: the digest of hints and history that a session gets at its start."""
+"""Injection by the server: the digest of hints, notes and history that a session gets at its start."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.explain import hint_item
 from nudge.usecases.freshness import mark_stale
-from nudge.usecases.hints import ContextParam, Params, Result
-from nudge.usecases.inject_offline import digest_options, hint_rows, stored_lines
+from nudge.usecases.params import ContextParam, Params, Result
+from nudge.usecases.session_start import digest_options, hint_rows, stored_lines
 from nudge.usecases.visibility import visible_to
 
 
@@ -46,13 +46,13 @@ class Injection(Result):
 
 async def inject(app: App, params: Inject, call: Call) -> Any:
     tell = app.session.settings.tell
-    is_told = bool(params.session_id and params.note)
-    if is_told and ledger.is_silent(tell):
+    is_recorded = bool(params.session_id and params.note)
+    if is_recorded and ledger.is_silent(tell):
         return {"text": "", "items": []}
     result = await _build(app, params, call)
-    if params.session_id and is_told and result.text:
+    if params.session_id and is_recorded and result.text:
         result.is_shadow = await _is_shadow(app, tell, params.session_id)
-        with contextlib.suppress(NudgeError):  # a text that cannot be stored for the trace is injected all the same
+        with contextlib.suppress(NudgeError):  # the text is injected even if it cannot be stored for the trace
             await store_injection(app, params.session_id, app.now(), result)
         if result.is_shadow:
             return {"text": "", "items": []}
@@ -60,7 +60,7 @@ async def inject(app: App, params: Inject, call: Call) -> Any:
 
 
 async def _is_shadow(app: App, setting: str, session: str) -> bool:
-    """Without a history that can be read, the side of a session is not stored."""
+    """Whether the session is a shadow session, by its stored side; without a readable history, by the setting."""
     if app.history is not None and ledger.is_comparing(setting):
         with contextlib.suppress(NudgeError):
             return await app.history.read(lambda connection: ledger.is_shadow_in_history(connection, setting, session))
@@ -71,13 +71,13 @@ async def _explained(app: App, params: Inject, call: Call, result: Digest) -> li
     """Each line as `memory_explain` explains it: hints and notes with the parts of their scores, a line of the history
     with the one score that it has."""
     now, context = app.now(), call.merge_context(Context.parse(params.context), app.session.store.env_names())
-    held_notes = await _notes(app, [item["id"] for item in result.items if item["kind"] in ("note", "attempt")], now)
+    notes = await _load_notes(app, [item["id"] for item in result.items if item["kind"] in ("note", "attempt")], now)
     dashed = [line for line in result.text.splitlines() if line.startswith("- ")]
     return [
         _explain_line(
             item,
             line.removeprefix("- "),
-            held_notes.get(item["id"]) or (_variant(app, item, context, now) if item["kind"] == "hint" else None),
+            notes.get(item["id"]) or (_variant(app, item, context, now) if item["kind"] == "hint" else None),
             now,
             rank=number + 1,
             pack_context={**views.injected_line(result.text, number), "sessions": []},
@@ -95,7 +95,7 @@ def _explain_line(
     rank: int,
     pack_context: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """`source` is the note or hint that the line tells."""
+    """Explain one line of the digest; `source` is the note or hint that it shows."""
     reasons = [item["reason"]]
     if isinstance(source, Hint):
         return hint_item(
@@ -109,7 +109,9 @@ def _explain_line(
             pack_context=pack_context,
         )
     if isinstance(source, Note):
-        one = NoteExplanation(source, score(Factors.of(source), now, text=None), (), rank)
+        # A start tells only notes of the session's own namespace.
+        parts = score(Factors.of(source), now, text=None, here=source.draft.namespace)
+        one = NoteExplanation(source, parts, (), rank)
         return explain.item(one, project=None, pack_context=pack_context, source=explain.INJECTION, reasons=reasons)
     return explain.item_of(
         identity=item["id"],
@@ -125,19 +127,19 @@ def _explain_line(
     )
 
 
-async def _notes(app: App, names: Sequence[str], now: float) -> dict[str, Note]:
-    """The notes of these names; none where they cannot be read."""
+async def _load_notes(app: App, names: Sequence[str], now: float) -> dict[str, Note]:
+    """The notes with these names; empty when they cannot be read."""
     if app.history is None or not names:
         return {}
     ids = [parse_id(name) for name in names]
     with contextlib.suppress(NudgeError):
-        held = await app.history.read(lambda connection: get_many(connection, ids, now))
-        return {f"m{note_id}": note for note_id, note in held.items()}
+        by_id = await app.history.read(lambda connection: get_many(connection, ids, now))
+        return {f"m{note_id}": note for note_id, note in by_id.items()}
     return {}
 
 
 def _variant(app: App, item: Mapping[str, Any], context: Context, now: float) -> Hint | None:
-    """The variant of a hint that a line shows: the one of its score."""
+    """The variant of a hint that a line shows, found by its score."""
     component, _, key = item["id"].partition("/")
     hints = [
         hint
@@ -154,8 +156,8 @@ async def store_injection(
     injected: Digest,
     event_id: str | None = None,
 ) -> None:
-    """Store what was injected, for the session's trace and the ledger; in a shadow session for the ledger alone.
-    `event_id` makes it idempotent: a hook that injected by itself hands the text in later."""
+    """Store what was injected for the session's trace and the ledger, in a shadow session for the ledger only.
+    `event_id` makes it idempotent: a hook that built the digest itself reports it later through the spool."""
 
     def write(connection: sqlite3.Connection) -> list[int]:
         if event_id is not None and not store.is_new_event(connection, event_id, int(timestamp)):
@@ -179,7 +181,7 @@ async def store_injection(
 
 
 async def _build(app: App, params: Inject, call: Call) -> Digest:
-    """Without a history, or with one that cannot be read, the digest has the hints alone."""
+    """Build the digest; only from hints when there is no history or it cannot be read."""
     names = app.session.store.env_names()
     visibility = visible_to(call, app.session.settings, names)
     context = call.merge_context(Context.parse(params.context), names)

@@ -23,9 +23,8 @@ from nudge.memories.journal import AttemptFilter
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
 from nudge.security.secrets import find_secret
 from nudge.usecases import session_start
-from nudge.usecases.agent_sessions import ANONYMOUS, session_of
 from nudge.usecases.app import App
-from nudge.usecases.call import Call
+from nudge.usecases.call import ANONYMOUS, Call, session_of
 from nudge.usecases.journal_models import (
     Calibrate,
     CheckIn,
@@ -34,11 +33,11 @@ from nudge.usecases.journal_models import (
     ListAttempts,
     ResolveAttempt,
     StartAttempt,
-    StartSession,
     UpdateAttempt,
 )
 from nudge.usecases.memories import Origin, Visible, caller_namespace, caller_place, fitting, lifetimes_of
 from nudge.usecases.memory_models import StoreMemory
+from nudge.usecases.params import NoParams
 
 # Writing
 
@@ -54,7 +53,7 @@ async def start(app: App, params: StartAttempt, call: Call) -> Any:
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         complete = _with_session(origin.complete(connection, draft), session)
         attempt = journal.start(connection, plan, session, complete, app.now(), parallel=bool(params.parallel))
-        return _acknowledged(attempt)
+        return _acknowledgment(attempt)
 
     result = await app.write_once(call, write)
     app.activity.reset(session, app.now())
@@ -69,10 +68,10 @@ async def update(app: App, params: UpdateAttempt, call: Call) -> Any:
     def write(connection: sqlite3.Connection) -> dict[str, Any]:
         attempt = _own(app, connection, params.id, session, call)
         updated = journal.update(connection, attempt, changes, note, app.now())
-        return {**_acknowledged(updated), "iteration_count": updated.note.draft.metadata["iteration_count"]}
+        return {**_acknowledgment(updated), "iteration_count": updated.note.draft.metadata["iteration_count"]}
 
     result = await app.write_once(call, write)
-    app.activity.reset(result["session_id"], app.now())  # a person at a terminal updates another's
+    app.activity.reset(result["session_id"], app.now())  # of the attempt: a user may update another session's
     return result
 
 
@@ -96,6 +95,7 @@ async def resolve(app: App, params: ResolveAttempt, call: Call) -> Any:
 def resolve_attempt(
     connection: sqlite3.Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> dict[str, Any]:
+    """Resolve an open attempt, or add the lesson to one that an exit code resolved."""
     end = journal.resolve if attempt.is_open else journal.add_lesson
     resolved, lesson = end(connection, attempt, resolution, now, lifetimes)
     return {
@@ -120,8 +120,8 @@ async def get_active(app: App, params: InSession, call: Call) -> Any:
 
 
 async def get_orphaned(app: App, params: GetOrphaned, call: Call) -> Any:
-    """The latest orphan in the caller's repo; with `adopt`, the one of that id becomes the caller's. Of two sessions
-    that adopt one, the second gets a Conflict that names the first."""
+    """Return the latest orphan in the caller's repo; with `adopt`, make the one with that id the caller's. When two
+    sessions adopt one, the second gets a Conflict that names the first."""
     session = session_of(app.clients, call, params.session_id)
     namespace = await caller_namespace(params, call) or GLOBAL
     if params.adopt is not None:
@@ -192,10 +192,10 @@ async def _selection(
     return select
 
 
-# Sessions: a new id, the count of actions, and whether a reminder of the attempt is due
+# Sessions and reminders
 
 
-async def start_session(app: App, _params: StartSession, _call: Call) -> Any:
+async def start_session(app: App, _params: NoParams, _call: Call) -> Any:
     """A new session id, for clients that have none of their own. It changes no other session."""
     session, now = str(uuid.uuid4()), app.now()
     app.activity.see(session, now)
@@ -203,7 +203,8 @@ async def start_session(app: App, _params: StartSession, _call: Call) -> Any:
 
 
 async def should_check_in(app: App, params: CheckIn, call: Call) -> Any:
-    """Whether a reminder is due: the session has an open attempt, and has not updated it for so many actions."""
+    """Return whether a reminder is due: the session has an open attempt, and `frequency` actions were counted since its
+    last update."""
     session = session_of(app.clients, call, params.session_id)
     count = app.activity.count(session)
     if count < params.frequency:
@@ -222,7 +223,7 @@ async def reset_tool_count(app: App, params: InSession, call: Call) -> Any:
     return {"tool_count": 0}
 
 
-# Whose attempt it is
+# Owners of attempts
 
 
 def _orphans_here(app: App, connection: sqlite3.Connection, namespace: str, session: str) -> list[Attempt]:
@@ -238,8 +239,8 @@ def is_gone(app: App, connection: sqlite3.Connection, attempt: Attempt) -> bool:
 
 
 def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, session: str, call: Call) -> Attempt:
-    """The attempt that a call means: the only open one of its session, or the one with the id. Another session's is
-    refused while that session is there; a person at a terminal may end any."""
+    """The attempt that a call may change: the one with the id, or the only open one of its session. Raises Conflict for
+    one of another session, unless that session is gone or the user calls at a terminal."""
     if attempt_id is not None:
         attempt = journal.get(connection, attempt_id)
         is_allowed = attempt.session == session or call.door == "cli" or is_gone(app, connection, attempt)
@@ -258,7 +259,8 @@ def _own(app: App, connection: sqlite3.Connection, attempt_id: int | None, sessi
 def _awaiting_lesson(
     connection: sqlite3.Connection, attempt_id: int | None, session: str, resolution: Resolution
 ) -> Attempt | None:
-    """The attempt of this session that an exit code resolved as the caller does, without a lesson yet."""
+    """The attempt of this session that an exit code resolved with the caller's status and that has no lesson yet; None
+    when there is none, or the caller gives no lesson."""
     if attempt_id is not None:
         attempt: Attempt | None = journal.get(connection, attempt_id)
     elif journal.open_in_session(connection, session):
@@ -278,7 +280,7 @@ def _none_open(connection: sqlite3.Connection, session: str) -> Conflict | NotFo
 
 
 async def _refuse_secrets(app: App, fields: Mapping[str, Any]) -> None:
-    """On a thread: all texts of a resolution take a few milliseconds."""
+    """Raise SecretRejected for a text that holds a secret. On a thread: it takes a few milliseconds."""
     if app.session.settings.secret_guard:
         await asyncio.to_thread(_check_secrets, fields)
 
@@ -297,5 +299,5 @@ def _with_session(draft: Draft, session: str) -> Draft:
     return replace(draft, origin={**draft.origin, **session_field})
 
 
-def _acknowledged(attempt: Attempt) -> dict[str, Any]:
+def _acknowledgment(attempt: Attempt) -> dict[str, Any]:
     return {"id": attempt.id, "session_id": attempt.session, "status": attempt.status}

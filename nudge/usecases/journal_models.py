@@ -1,5 +1,5 @@
-"""Parameters and results of the journal's operations. Choices and sizes that `nudge.memories.attempts` checks are left
-out of the schemas where an agent reads them in every session."""
+"""Parameters and results of the journal's operations. Agents read the schemas in every session: choices and sizes that
+`nudge.memories.attempts` checks are left out of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from nudge import limits
-from nudge.usecases.hints import Params, Result
-from nudge.usecases.history import InContext, Project
 from nudge.usecases.memory_models import Confidence, NoteId
+from nudge.usecases.params import InContext, Project, Result
 
 Domain = Literal["debugging", "refactoring", "feature", "optimization", "testing", "documentation", "other"]
 Outcome = Literal["confirmed", "falsified", "abandoned"]
@@ -22,7 +21,7 @@ Strategy = Annotated[
         " copy-from-similar, check-assumptions, read-the-error or ask-user"
     ),
 ]
-# A text is taken too, as the only part: what an agent means by it is clear.
+# A string is accepted too: the takeaway of a lesson, the description of a cause.
 Parts = Annotated[Any, WithJsonSchema({"type": "object"})]
 
 
@@ -36,7 +35,7 @@ SessionId = Annotated[str, AfterValidator(_checked_session_id)]
 
 
 class InSession(InContext):
-    """`session_id` stands before what the door knows of the caller's session."""
+    """`session_id` takes precedence over the session that the interface knows of."""
 
     session_id: SessionId | None = None
 
@@ -94,10 +93,6 @@ class Calibrate(InContext):
 
 class CheckIn(InSession):
     frequency: Annotated[int, Field(ge=1, le=10_000, description="actions between reminders")] = limits.CHECK_IN_ACTIONS
-
-
-class StartSession(Params):
-    pass
 
 
 class Started(Result):

@@ -1,35 +1,56 @@
-"""Learning from outcomes: the one line that a failure is answered with, and the list of what was learned."""
+"""Learning from the outcomes of commands: the line that answers a known failure, the operations on what was learned,
+and the hints that learned commands become.
+
+A learned hint has the owner `nudge:learned`, as scan's hints have theirs. A hint that a user, an agent or the repo
+itself set takes precedence over it; a guess of scan's does not.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from nudge.context import is_project
+from nudge import limits
+from nudge.context import Context, is_project, project_name, project_of
 from nudge.errors import NotFound, NudgeError
+from nudge.hints.model import Hint
+from nudge.hints.sync import LEARNED_BY, is_guess
 from nudge.history import facts, problems, projects
+from nudge.history.availability import names_clone
 from nudge.history.broken_tests import TEST, BrokenTest
+from nudge.history.facts import FactChanges, Facts
 from nudge.history.ledger import COMMAND, IDENTITY, Line
 from nudge.history.observations import FILE_CHANGES
 from nudge.history.offers import Offer
 from nudge.storage.database import Database
-from nudge.usecases import learned_hints
+from nudge.text import quote
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
-from nudge.usecases.history import InContext, Project, ProjectName, Text
+from nudge.usecases.freshness import digest_files, named_paths
+from nudge.usecases.params import InContext, Params, Project, ProjectName, Result, Text
 from nudge.usecases.visibility import visible_to
 
+_LEARNED_JOBS = frozenset(("test", "build", "lint", "run", "install"))
+_MAX_CONFIDENCE = 0.8
 
-class Learned(InContext):
+Jobs = dict[str, list[tuple[str, Offer]]]
+"""For each job the commands, best first, and what each was learned from."""
+Bases = Mapping[str, dict[str, str]]
+"""The files that each command names, with their digests."""
+
+
+class ListFacts(InContext):
     project: Project = None
 
 
-class LearnedList(Result):
+class FactList(Result):
     facts: list[dict[str, Any]]
 
 
@@ -42,23 +63,32 @@ class Forgotten(Result):
     forgotten: int
 
 
-def learn(
-    app: App, all_facts: facts.Facts, event: Mapping[str, Any], observation_id: int
-) -> tuple[Line | None, facts.FactChanges]:
-    """Take in the outcome of a command, in memory; return what is known about its failure, if that was not told yet,
-    and what `store` has to keep."""
+# Events
+
+
+async def load_facts(app: App, database: Database) -> Facts:
+    """The facts in memory; the first call reads them from the database."""
+    if app.facts is None:
+        loaded = await database.read(facts.load)
+        app.facts = app.facts or loaded  # another call may have loaded them meanwhile
+    return app.facts
+
+
+def learn(app: App, all_facts: Facts, event: Mapping[str, Any], observation_id: int) -> tuple[Line | None, FactChanges]:
+    """Update the facts in memory with the outcome of a command. Return the line about its failure, if the failure is
+    known and the session was not told of it yet, and the changes to pass to `store_changes`."""
     outcome, project = problems.outcome_of(event, observation_id), event.get("project")
     if event.get("type") in FILE_CHANGES and isinstance(path := event.get("file_path"), str):
         all_facts.note_edit(str(event["session_id"]), path)
     if outcome is None or not isinstance(project, str) or not project:
-        return None, facts.FactChanges()
+        return None, FactChanges()
     project, session, now = project.casefold(), str(event["session_id"]), app.now()
     cwd = event.get("cwd")
     offer = all_facts.offer(project, session, outcome, now, cwd if isinstance(cwd, str) else None)
     broken = all_facts.broken_test(project, session, outcome, now) if offer is None else None
-    happened_at = min(float(event["timestamp"]), now)  # long ago, out of the spool
-    learned = all_facts.observe(project, session, outcome, happened_at)
-    return _line_about(offer, broken, now), learned
+    happened_at = min(float(event["timestamp"]), now)  # an event from the spool may be old
+    changes = all_facts.observe(project, session, outcome, happened_at)
+    return _line_about(offer, broken, now), changes
 
 
 def _line_about(offer: Offer | None, broken: BrokenTest | None, now: float) -> Line | None:
@@ -70,19 +100,22 @@ def _line_about(offer: Offer | None, broken: BrokenTest | None, now: float) -> L
     return Line(f"fact {offer.fact.subject}", "fact", text, "this failure is known", uses)
 
 
-async def store(app: App, database: Database, event: Mapping[str, Any], learned: facts.FactChanges) -> None:
-    """Keep what an event taught. What cannot be stored is known until the server ends: no reason to refuse the
-    event."""
-    if not learned:
+async def store_changes(app: App, database: Database, event: Mapping[str, Any], changes: FactChanges) -> None:
+    """Store what an event taught, and update the learned hints of its repo. A write that fails is not an error: the
+    facts stay in memory until the server ends."""
+    if not changes:
         return
     with suppress(NudgeError):
-        await database.write(lambda connection: facts.store(connection, learned))
-    if (learned.rows or learned.withdrawn) and app.facts is not None:
+        await database.write(lambda connection: facts.store(connection, changes))
+    if (changes.rows or changes.withdrawn) and app.facts is not None:
         project = str(event["project"]).casefold()
-        await learned_hints.update(app, app.facts.invocations(project, app.now()), event)
+        await _update_hints(app, app.facts.invocations(project, app.now()), event)
 
 
-async def learned(app: App, params: Learned, call: Call) -> Any:
+# Operations
+
+
+async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     """List what was learned in a project, or in all that the caller may see."""
 
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -131,13 +164,123 @@ async def forget(app: App, params: ForgetFact, call: Call) -> Any:
     if not result["forgotten"]:
         raise NotFound(f"nothing was learned about {params.subject}", project=params.project)
     app.facts = await app.read(facts.load)
-    await learned_hints.remove_unlearned(app, app.facts, str(result["project"]))
+    await _remove_unlearned_hints(app, app.facts, str(result["project"]))
     return {"forgotten": result["forgotten"]}
 
 
-async def load_facts(app: App, database: Database) -> facts.Facts:
-    """The facts in memory, out of the tables if this is the first look."""
-    if app.facts is None:
-        loaded = await database.read(facts.load)
-        app.facts = app.facts or loaded  # somebody may have been faster
-    return app.facts
+# Learned hints: the command that works becomes the hint for its job, until its facts are withdrawn
+
+
+async def _update_hints(app: App, invocations: Sequence[Offer], event: Mapping[str, Any]) -> None:
+    """Set or remove the learned hints of the event's repo. A write that fails is not an error: the hint is set when its
+    command is learned again."""
+    repo, root = event.get("repo"), event.get("clone")
+    project = project_of(repo, None) if isinstance(repo, str) else None
+    if project is None or not isinstance(repo, str):
+        return
+    name = project_name(project)
+    jobs, component, bases = await asyncio.to_thread(_inspect_clone, invocations, root, name)
+    with suppress(NudgeError):
+        await app.once(Call(), partial(_sync_hints, app, repo, component, jobs, bases))
+
+
+async def _remove_unlearned_hints(app: App, all_facts: Facts, project: str) -> None:
+    """Remove the learned hints of a project that no fact supports any more."""
+    jobs = await asyncio.to_thread(_find_jobs, all_facts.invocations(project, app.now()))
+    held: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for hint in filter(_is_learned, app.session.store.hints()):
+        held.setdefault((hint.meta["scope"]["repo"], hint.component), {})[_command_of(hint)] = hint.basis or {}
+    for (repo, component), bases in held.items():
+        if project_of(repo, None) == project:
+            with suppress(NudgeError):
+                await app.once(Call(), partial(_sync_hints, app, repo, component, jobs, bases))
+
+
+def _inspect_clone(invocations: Sequence[Offer], root: object, name: str) -> tuple[Jobs, str, Bases]:
+    """The jobs, the component at the top of the clone, and the files that each command names. Blocks: call it on a
+    worker thread."""
+    from nudge.manifests import root_component  # late: it loads parsers that PRIMARY does not need to start
+
+    jobs = _find_jobs(invocations)
+    if not isinstance(root, str) or not Path(root).is_dir():
+        return jobs, name, {}
+    commands = (cmd for pairs in jobs.values() for cmd, _ in pairs)
+    bases = {cmd: digest_files(root, named_paths(cmd)) for cmd in commands}
+    return jobs, root_component(Path(root), name), bases
+
+
+def _find_jobs(invocations: Sequence[Offer]) -> Jobs:
+    """Of several commands for one job, the one that worked in most sessions comes first."""
+    from nudge.manifests import job_invocation
+
+    jobs: Jobs = {}
+    for offer in invocations:
+        job, cmd = job_invocation(offer.answer) or ("", "")
+        if job in _LEARNED_JOBS and len(cmd) <= limits.MAX_TOLD_COMMAND and not names_clone(cmd):
+            jobs.setdefault(job, []).append((cmd, offer))
+    return jobs
+
+
+async def _sync_hints(app: App, repo: str, component: str, jobs: Jobs, bases: Bases) -> None:
+    context = Context(repo=repo)
+    others = [hint for hint in app.session.store.live_hints(app.now(), component) if _is_from_others(hint, context)]
+    chosen = {job: pair for job, pairs in jobs.items() if (pair := _first_allowed(job, pairs, others))}
+    entries = [
+        (component, job, {"type": "command", "cmd": cmd}, _meta(job, offer, repo))
+        for job, (cmd, offer) in chosen.items()
+    ]
+    decision = app.session.store.decide_sync(
+        app.now(),
+        {"repo": repo},
+        LEARNED_BY,
+        entries,
+        replaces=lambda held, _: is_guess(held.meta),
+        bases={(component, job): bases[cmd] for job, (cmd, _) in chosen.items() if bases.get(cmd)},
+    )
+    if decision.change:
+        app.commit(decision, Call())
+
+
+def _is_learned(hint: Hint) -> bool:
+    return hint.meta.get("added_by") == LEARNED_BY and "repo" in hint.meta.get("scope", {})
+
+
+def _is_from_others(hint: Hint, context: Context) -> bool:
+    """Whether a hint that applies in this repo was set by a user, an agent or scan."""
+    return not _is_learned(hint) and hint.scope.check(context).eligible
+
+
+def _first_allowed(job: str, pairs: list[tuple[str, Offer]], others: list[Hint]) -> tuple[str, Offer] | None:
+    """The best command that no hint of `others` takes precedence over. A guess does so only when it names another tool:
+    a guess `mypy` says nothing about `ruff check`."""
+    from nudge.manifests import uses_same_tool
+
+    of_job = [hint for hint in others if hint.key == job]
+    if any(not is_guess(hint.meta) for hint in of_job):
+        return None
+    guessed = [_command_of(hint) for hint in of_job]
+    return next((pair for pair in pairs if all(uses_same_tool(cmd, pair[0]) for cmd in guessed)), None)
+
+
+def _command_of(hint: Hint) -> str:
+    return str(hint.value["cmd"] if isinstance(hint.value, dict) and "cmd" in hint.value else hint.value)
+
+
+def _meta(job: str, offer: Offer, repo: str) -> dict[str, Any]:
+    number = len(offer.support.sessions)
+    return {
+        "reason": _reason(offer),
+        "confidence": min(round(0.3 + 0.1 * number, 1), _MAX_CONFIDENCE),
+        "tags": [job],
+        "scope": {"repo": repo},
+    }
+
+
+def _reason(offer: Offer) -> str:
+    """The most detailed reason that a session's start shows uncut."""
+    number, failure = len(offer.support.sessions), f"failed #{offer.support.failure_id}"
+    worked = f"worked in {number} session{'s' * (number != 1)} #{offer.support.success_id}"
+    where = f"{worked}, where {quote(offer.fact.subject, limits.MAX_TOLD_COMMAND)} {failure}"
+    whole = f"{where} ({quote(offer.fact.error, limits.MAX_TOLD_ERROR)})"
+    texts = (whole, where, f"{worked}, where another {failure}")
+    return next(text for text in texts if len(text) <= limits.INJECTED_REASON_CHARS)

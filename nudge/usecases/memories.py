@@ -28,10 +28,8 @@ from nudge.memories.note import (
 )
 from nudge.memories.retrieval import merge_new_segments
 from nudge.memories.store import NoteFilter
-from nudge.usecases.agent_sessions import agent_session
-from nudge.usecases.app import App, parse_params
-from nudge.usecases.call import Call
-from nudge.usecases.history import InContext
+from nudge.usecases.app import App
+from nudge.usecases.call import Call, agent_session
 from nudge.usecases.memory_models import (
     Bulk,
     Filters,
@@ -45,6 +43,7 @@ from nudge.usecases.memory_models import (
     StoreMemory,
     UpdateMemory,
 )
+from nudge.usecases.params import InContext, parse_params
 from nudge.usecases.visibility import visible_to
 
 _CHECKED_AT_ONCE = 4 * limits.KIB  # characters searched for secrets on the event loop; more goes to a thread
@@ -297,7 +296,7 @@ class Visible:
     """What a caller may see: everything but private projects, unless it is in one or names it."""
 
     def __init__(self, private: frozenset[str], here: str | None) -> None:
-        self._private, self._here = private, here
+        self._private, self.here = private, here
 
     @classmethod
     async def to(cls, app: App, call: Call) -> Visible:
@@ -314,18 +313,19 @@ class Visible:
             until=None if params.until is None else parse_time(params.until, "until"),
             min_priority=params.min_priority,
             hidden=() if namespace else self.hidden(connection),
+            here=self.here,
         )
 
     def hidden(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        return namespaces.private_names(connection, self._private, self._here)
+        return namespaces.private_names(connection, self._private, self.here)
 
     def namespace(self, connection: sqlite3.Connection, name: str | None) -> str | None:
         """The namespace that a name of the caller's stands for; None for none."""
-        return None if name is None else namespaces.find(connection, name, self._here, self._private)
+        return None if name is None else namespaces.find(connection, name, self.here, self._private)
 
     def hides(self, namespace: str, named: str | None = None) -> bool:
         """Whether the caller may not see a namespace; `named` is the one that it asks for."""
-        return namespace not in (self._here, named) and namespaces.is_private(namespace, self._private)
+        return namespace not in (self.here, named) and namespaces.is_private(namespace, self._private)
 
     def refuse_hidden(self, connection: sqlite3.Connection, ids: Sequence[int], *, archived: bool = False) -> None:
         """Raise NotFound for a note that the caller may not see, in the words of one that does not exist."""

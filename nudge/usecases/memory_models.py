@@ -1,5 +1,5 @@
-"""Parameters and results of the operations on notes. What a model reads in every session is kept short: limits that
-count bytes, and choices that an agent seldom makes, are checked by `nudge.memories.note` and not in the schemas."""
+"""Parameters and results of the operations on notes. Agents read the schemas in every session: limits in bytes, and
+choices that an agent seldom makes, are left out of them and checked by `nudge.memories.note`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pydantic_core import PydanticCustomError
 from nudge import limits
 from nudge.errors import Invalid
 from nudge.memories.note import parse_id
-from nudge.usecases.hints import Params, Result
-from nudge.usecases.history import InContext
+from nudge.usecases.params import InContext, Params, Result
 
 
 def _note_id(value: object) -> int:
@@ -41,7 +40,7 @@ Kind = Literal[
 ]
 Relation = Literal["related_to", "supersedes", "contradicts", "derived_from"]
 Format = Literal["json", "toon", "toon_compact"]
-"""Of the text block."""
+"""Of the text block in an MCP answer."""
 Priority = Annotated[int, Field(ge=limits.MIN_PRIORITY, le=limits.MAX_PRIORITY)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=limits.MAX_NOTES_LISTED)]
@@ -99,7 +98,7 @@ class OneMemory(Params):
 
 
 class GetMemory(OneMemory):
-    namespace: str | None = None  # of the note: elsewhere, a private one is found by it only
+    namespace: str | None = None  # of the note: a caller outside of a private project must name it
 
 
 class UpdateMemory(OneMemory):

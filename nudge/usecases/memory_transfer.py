@@ -1,4 +1,4 @@
-"""Notes in and out: export, import and sync with another database. Each import is one transaction: all or nothing."""
+"""Export and import of notes, and their sync with another database. An import is one transaction: all or nothing."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from nudge.errors import Invalid, StorageFailed
 from nudge.memories import transfer
 from nudge.memories.note import GLOBAL, Draft, check_namespace, find_secret_in, rfc3339
 from nudge.memories.transfer import IncomingLink, IncomingNote, Merge
-from nudge.security.paths import normalise_path
+from nudge.security.absolute_paths import normalize_path
 from nudge.storage import migrations
 from nudge.storage.database import Database
 from nudge.storage.sqlite import open_readonly
 from nudge.text import mask
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
 from nudge.usecases.memories import Visible, lifetimes_of, refuse_secrets
 from nudge.usecases.memory_models import Filters
+from nudge.usecases.params import Params, Result
 from nudge.usecases.staging import StagedNotes
 
 
@@ -93,8 +93,8 @@ async def export(app: App, params: ExportMemories, call: Call) -> Any:
 
 
 async def import_(app: App, params: ImportMemories, call: Call) -> Any:
-    """Notes that are not valid, or hold a secret, are named in `errors` and left out. A short name is resolved where
-    the caller gives it; those in the notes are data, which an export and an import leave as they are."""
+    """Stage a page; store all pages with the last one. Notes that are invalid or hold a secret are left out and named
+    in `errors`. The short name of a namespace is resolved in the parameters only: in notes it is data, and stays."""
     namespace = await _named_namespace(app, params, call)
     staged = _staged(app, params)
     now, guard = app.now(), app.session.settings.secret_guard
@@ -118,7 +118,7 @@ async def import_(app: App, params: ImportMemories, call: Call) -> Any:
 
 
 async def _named_namespace(app: App, params: ImportMemories, call: Call) -> str:
-    """Where notes go that name no namespace."""
+    """The namespace of notes that name none."""
     if params.namespace is None:
         return GLOBAL
     name, visible = check_namespace(params.namespace), await Visible.to(app, call)
@@ -132,7 +132,8 @@ def _staged(app: App, params: ImportMemories) -> StagedNotes:
 def _valid_page(
     params: ImportMemories, namespace: str, already: int, now: float, guard: bool
 ) -> tuple[list[IncomingNote], list[IncomingLink], list[dict[str, Any]], int]:
-    """What of a page can be stored, and an error for each of the others by its place in the whole import."""
+    """The valid notes and links of a page, an error for each of the others with its index in the whole import, and the
+    number of notes read."""
     notes, links, errors = [], [], []
     for index, fields in enumerate(params.memories, already):
         try:
@@ -153,7 +154,7 @@ def _valid_page(
 def _merge(
     merge: Merge, notes: Iterable[IncomingNote], links: Iterable[IncomingLink], *, dry_run: bool
 ) -> dict[str, int]:
-    """Put everything into the store; a dry run does the whole work and takes it back."""
+    """Merge notes and links into the database and return the counts; a dry run does all the work and rolls it back."""
     merge.connection.execute("SAVEPOINT transfer")
     try:
         merge.notes(notes)
@@ -169,8 +170,8 @@ def _merge(
 
 
 async def sync(app: App, params: SyncMemories, call: Call) -> Any:
-    """First pull, then push, each a transaction of its own: what a crash interrupts, the next sync completes."""
-    own, other = app.database().path, normalise_path(params.path, "path")
+    """Pull, then push, each in a transaction of its own: the next sync completes one that a crash interrupted."""
+    own, other = app.database().path, normalize_path(params.path, "path")
     if os.path.exists(other) and os.path.samefile(own, other):
         raise Invalid("is this server's own database", field="path")
     if not (os.path.isfile(other) or (params.direction == "push" and os.path.isdir(os.path.dirname(other)))):
@@ -185,8 +186,7 @@ async def sync(app: App, params: SyncMemories, call: Call) -> Any:
 
 
 async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visible) -> dict[str, int]:
-    """Opening the other database takes its lock, and brings an older one to this format. What an export would hide
-    stays here."""
+    """Copy the visible notes into the other database. Opening it takes its lock, and migrates an older one."""
     target = await asyncio.to_thread(Database.open, other)
     try:
         if target.reason is not None:
@@ -199,12 +199,12 @@ async def _push(app: App, own: str, other: str, dry_run: bool, visible: Visible)
 def _copy(
     app: App, source: str, target: sqlite3.Connection, dry_run: bool, visible: Visible | None = None
 ) -> dict[str, int]:
-    """Put the notes and links of the database at `source` into another one: all, or what is `visible`."""
+    """Merge the notes and links of the database at `source` into `target`: all, or those that are `visible`."""
     guard = app.session.settings.secret_guard
     with closing(open_readonly(source, limits.BUSY_TIMEOUT)) as notes:
         if migrations.version(notes) != migrations.LATEST:
             raise Invalid("is a database of another version of Nudge", field="path")
-        notes.execute("BEGIN")  # one moment of it, whatever is written meanwhile
+        notes.execute("BEGIN")  # reads one state of it, whatever is written meanwhile
         merge = Merge(target, app.now(), lifetimes_of(app), revived=False, is_refused=_is_secret if guard else None)
         hidden = () if visible is None else visible.hidden(notes)
         return _merge(merge, transfer.all_notes(notes, merge.now, hidden), transfer.all_links(notes), dry_run=dry_run)

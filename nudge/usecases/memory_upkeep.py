@@ -1,4 +1,4 @@
-"""The use cases that tidy notes up: forgetting, consolidating, the archive, expiry, and what there is in all."""
+"""The use cases that maintain notes: forgetting, consolidating, the archive, expiry, and statistics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nudge.memories.note import KINDS, RELATIONS, TIERS, Note, parse_draft
 from nudge.storage.database import forget_answers
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
 from nudge.usecases.memories import Visible, checked, fitting, lifetimes_of
 from nudge.usecases.memory_models import Filters, Format, Limit, NoteId, Offset, OneMemory, Tier
+from nudge.usecases.params import Params, Result
 
 _DAY = 86_400.0
-_LOOK = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
+_PROBE = "SELECT 1 FROM notes_fts JOIN notes ON notes.id = notes_fts.rowid WHERE notes_fts MATCH 'nudge' LIMIT 1"
 
 
 class Forget(Filters):
@@ -61,7 +61,7 @@ class NoMemoryParams(Params):
 
 
 class Forgotten(Result):
-    """`memories` are the first of those that were meant."""
+    """`memories` are the first of the notes that match."""
 
     deleted: int
     dry_run: bool
@@ -133,21 +133,21 @@ class Capabilities(Result):
 
 
 async def forget(app: App, params: Forget, call: Call) -> Any:
-    """Move what every given filter means to the archive, where it can be restored from."""
+    """Move the notes that match all given filters to the archive, from which they can be restored."""
     if not any(value for name, value in params if name != "dry_run"):
         raise Invalid("name what to forget: namespace, pattern, tier, kind, tags, since, until or min_priority")
     now, visible = app.now(), await Visible.to(app, call)
 
     def work(connection: sqlite3.Connection) -> dict[str, Any]:
         where = visible.filter(connection, params)
-        gone = archive.forget(connection, where, params.pattern, now, dry_run=params.dry_run)
-        return {"deleted": len(gone), "dry_run": params.dry_run, "memories": _named(gone)}
+        forgotten = archive.forget(connection, where, params.pattern, now, dry_run=params.dry_run)
+        return {"deleted": len(forgotten), "dry_run": params.dry_run, "memories": _summaries(forgotten)}
 
     return await (app.read(work) if params.dry_run else app.write_once(call, work))
 
 
 async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
-    """Put one note in the place of several, which go to the archive: all of it or nothing."""
+    """Replace several notes by one, and move them to the archive, in one transaction."""
     ids = list(dict.fromkeys(params.ids))
     if len(ids) < 2:
         raise Invalid("must name at least 2 notes", field="ids")
@@ -167,7 +167,7 @@ async def consolidate(app: App, params: Consolidate, call: Call) -> Any:
 
 
 async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any:
-    """Put one long-term note in the place of each group of notes with the same first tag in a namespace."""
+    """Replace each group of notes with the same namespace and first tag by one long-term note."""
     now, lifetimes, visible = app.now(), lifetimes_of(app), await Visible.to(app, call)
     filters = Filters(namespace=params.namespace, tier="short" if params.short_only else None)
 
@@ -187,10 +187,10 @@ async def auto_consolidate(app: App, params: AutoConsolidate, call: Call) -> Any
     return await (app.read(work) if params.dry_run else app.write_once(call, work))
 
 
-def _named(gone: list[Note]) -> list[dict[str, Any]]:
+def _summaries(forgotten: list[Note]) -> list[dict[str, Any]]:
     return [
         {"id": note.id, "title": note.draft.title, "namespace": note.draft.namespace, "tier": note.draft.tier}
-        for note in gone[: limits.FORGOTTEN_SHOWN]
+        for note in forgotten[: limits.FORGOTTEN_SHOWN]
     ]
 
 
@@ -237,17 +237,18 @@ async def archive_stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
 
 
 async def gc(app: App, _params: NoMemoryParams, call: Call) -> Any:
-    """Move every note whose time is over to the archive now, in portions that keep no other write waiting."""
+    """Move every expired note to the archive, in portions, so that other writes need not wait long."""
     total = 0
     while True:
-        swept = await sweep(app, call)
+        swept = await _sweep(app, call)
         total += swept
         if swept < limits.SWEPT_NOTES:
             return {"expired_deleted": total}
 
 
-async def sweep(app: App, call: Call) -> int:
-    """One portion of `gc`. Old answers for repeated calls go as well: they may hold what was deleted since."""
+async def _sweep(app: App, call: Call) -> int:
+    """Move one portion of expired notes to the archive. Also delete old answers of `write_once`: they may hold text
+    that was deleted since."""
     now, keep = app.now(), bool(app.session.settings.memories.get("archive_on_gc", 1))
 
     def write(connection: sqlite3.Connection) -> int:
@@ -257,7 +258,7 @@ async def sweep(app: App, call: Call) -> int:
     return await app.write(call, write)
 
 
-# What there is
+# Statistics
 
 
 async def stats(app: App, _params: NoMemoryParams, call: Call) -> Any:
@@ -296,7 +297,7 @@ async def capabilities(app: App, _params: NoMemoryParams, _call: Call) -> Any:
 async def is_healthy(app: App) -> bool:
     """Whether notes and their full-text index can be read, and written."""
     try:
-        await app.read(lambda connection: connection.execute(_LOOK).fetchone())
+        await app.read(lambda connection: connection.execute(_PROBE).fetchone())
     except NudgeError:
         return False
     return app.database().reason is None

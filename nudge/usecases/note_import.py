@@ -1,5 +1,5 @@
-"""Notes that go to PRIMARY as one import in pages, from the client's side: an exported file, or the conversations of a
-chat program. All of them are stored, or none."""
+"""The client's side of an import of notes: sends an exported file, or the conversations of a chat program, to PRIMARY
+in pages. All notes are stored, or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from nudge.errors import Invalid
 from nudge.memories import mine
 from nudge.memories.mine import CHATGPT, CLAUDE, SLACK, Conversation, Mined
 
-FORMATS = mine.FORMATS
 Call = Callable[[str, Mapping[str, Any]], Any]
 Page = dict[str, list[dict[str, Any]]]
 _CONVERSATIONS, _USERS = "conversations.json", "users.json"
@@ -27,17 +26,15 @@ def send_notes(
     fields: Mapping[str, Any],
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Return the result of the import. `fields` go with each page; `progress` gets the number of notes sent so far."""
+    """Send one import and return its result. `fields` are sent with each page; `progress` is called with the number of
+    notes sent so far."""
     transfer: dict[str, Any] = {}
     sent, number = 0, 0
     held: Page | None = None
     for page in _pages(memories, links):
         if held is not None:
-            transfer = {
-                "transfer": call("nudge.memory_import", {**held, **fields, **transfer, "page": number, "more": True})[
-                    "transfer"
-                ]
-            }
+            answer = call("nudge.memory_import", {**held, **fields, **transfer, "page": number, "more": True})
+            transfer = {"transfer": answer["transfer"]}
             number, sent = number + 1, sent + len(held["memories"])
             progress(sent)
         held = page
@@ -48,7 +45,7 @@ def send_notes(
 
 
 def _pages(memories: Iterable[dict[str, Any]], links: Iterable[dict[str, Any]]) -> Iterator[Page]:
-    """Portions that fit into a call: first the notes, then the links."""
+    """Pages that fit into a call: first the notes, then the links."""
     page: Page = {"memories": [], "links": []}
     room = limits.PAGE_BYTES
     for kind, rows in (("memories", memories), ("links", links)):
@@ -75,11 +72,8 @@ def mine_export(
     dry_run: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Send every conversation of an export as notes, and return what became of them.
-
-    All of them are stored or none; what cannot be understood is counted as `bad`. `progress` gets the number of notes
-    that were sent so far.
-    """
+    """Send every conversation of an export as notes. Return the result of the import, with the number of conversations,
+    and of those that were empty or `bad`: not understood. `progress` is as for `send_notes`."""
     mined = Mined()
     notes = mine.notes_of(format_, _conversations(format_, Path(path)), mined)
     fields = {"namespace": namespace} if namespace else {}
@@ -99,7 +93,7 @@ def _conversations(format_: str, path: Path) -> Iterator[Conversation | None]:
 
 
 def _slack_days(folder: Path) -> Iterator[Conversation | None]:
-    """A file for each day of each channel; a file that is no JSON is a bad record."""
+    """Slack writes a file for each day of each channel; a file that is not JSON is a bad record."""
     if not folder.is_dir():
         raise Invalid("must be the folder of an unpacked Slack export", field="path")
     users = mine.slack_users(_load(folder / _USERS)) if (folder / _USERS).is_file() else {}
@@ -109,7 +103,7 @@ def _slack_days(folder: Path) -> Iterator[Conversation | None]:
 
 
 def _load(file: Path) -> Any:
-    """The content of a JSON file; None when it is none."""
+    """The content of a JSON file; None when it is not JSON."""
     try:
         with open(file, encoding="utf-8-sig") as opened:
             return json.load(opened)

@@ -1,12 +1,12 @@
-"""The files and directories of Nudge on this machine, changed while no server runs: their deletion, and a backup in the
-database's place. The server's lock is held, so that none starts meanwhile."""
+"""Changes to Nudge's own files while no server runs: deleting them all, and restoring a backup of the database. Both
+hold the server's lock, so that no server starts meanwhile."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -26,20 +26,20 @@ class OwnedFile:
     size: int  # bytes
 
 
-def find(environ: Mapping[str, str] = os.environ) -> list[OwnedFile]:
-    """Those that exist, each once: a directory stands for all that is in it."""
-    candidates = dict.fromkeys(path for path in _candidates(environ) if os.path.lexists(path))
+def find() -> list[OwnedFile]:
+    """The files and directories of Nudge that exist. A directory stands for everything in it."""
+    candidates = dict.fromkeys(path for path in _candidates() if os.path.lexists(path))
     outermost = [path for path in candidates if not any(path.startswith(other + os.sep) for other in candidates)]
     return [OwnedFile(path, _size(path)) for path in outermost]
 
 
-def is_server_running(environ: Mapping[str, str] = os.environ) -> bool:
-    return not lock.is_free(_lock_path(environ))
+def is_server_running() -> bool:
+    return not lock.is_free(_lock_path())
 
 
-def delete(owned: Sequence[OwnedFile], environ: Mapping[str, str] = os.environ) -> None:
-    """Delete them while holding the server's lock, so that none starts meanwhile and writes into them."""
-    held = lock.OwnerLock(_lock_path(environ))
+def delete(owned: Sequence[OwnedFile]) -> None:
+    """Delete the files. Raises StorageFailed when a server runs, or when a file cannot be deleted."""
+    held = lock.OwnerLock(_lock_path())
     if os.path.isdir(os.path.dirname(held.path)) and not held.acquire():
         raise StorageFailed(
             "a client has started the server again; end your agents, then run: nudge disconnect --all --delete-data"
@@ -53,14 +53,14 @@ def delete(owned: Sequence[OwnedFile], environ: Mapping[str, str] = os.environ) 
         held.release()
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
-    """Whole directories where they have our name, single files where the user has moved them among others."""
-    yield paths.runtime_dir(environ)
-    yield paths.log_dir(environ)
-    database, settings = config.database_file(environ), paths.config_file(environ)
-    is_moved = database != paths.default_database_file(environ)
+def _candidates() -> Iterator[str]:
+    """Whole directories where their name is ours; single files where the user keeps them among others."""
+    yield paths.runtime_dir()
+    yield paths.log_dir()
+    database, settings = config.database_file(), paths.config_file()
+    is_moved = database != paths.default_database_file()
     yield from _database_files(database) if is_moved else [_directory_if_ours(database)]
-    yield settings if environ.get("NUDGE_CONFIG") else _directory_if_ours(settings)
+    yield settings if os.environ.get("NUDGE_CONFIG") else _directory_if_ours(settings)
 
 
 def _directory_if_ours(path: str) -> str:
@@ -98,8 +98,8 @@ def _delete(path: str) -> None:
         os.rmdir(parent)
 
 
-def _lock_path(environ: Mapping[str, str]) -> str:
-    return os.path.join(paths.runtime_dir(environ), paths.LOCK)
+def _lock_path() -> str:
+    return os.path.join(paths.runtime_dir(), paths.LOCK)
 
 
 # Restoring
@@ -120,7 +120,7 @@ def restore_backup(path: str) -> str | None:
     os.makedirs(os.path.dirname(database) or ".", mode=0o700, exist_ok=True)
     with (
         _wait_for_lock(
-            os.path.join(directory, paths.LOCK),
+            _lock_path(),
             Unavailable("a server is running; end your agents, then run: nudge restore"),
         ),
         _wait_for_lock(f"{database}.lock", StorageFailed("another server holds the database")),

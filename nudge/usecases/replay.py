@@ -1,4 +1,4 @@
-"""What Nudge would have told in earlier sessions, from the transcripts that Claude Code keeps. Nothing is stored."""
+"""Replay: what Nudge would have told earlier sessions, computed from Claude Code's transcripts. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SPARED, ANSWERED = "spared", "answered"
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A failure that a line would have spared or answered; `saved` are the commands until the session found it out."""
+    """A failure that a line would have prevented (`spared`) or answered. `saved` is the number of commands that the
+    session ran until it found the answer itself."""
 
     kind: str
     session: str
@@ -38,16 +39,16 @@ class KnownFailure:
 
 @dataclass(slots=True)
 class _Session:
-    """One session: what it would have been told at its start, and its failures that were known."""
+    """One session: the offers that it would have been told at its start, and its known failures."""
 
     at_start: dict[Key, Offer]
     offers: list[tuple[str, Event, Offer, int]] = field(default_factory=list)
     answers: dict[int, int] = field(default_factory=dict)
-    """The command that found an answer, by the number of the failure."""
+    """Number of the failed command -> number of the command that was its answer."""
 
 
 class Replay:
-    """Takes the events of all sessions in order of time, and counts what is known by then."""
+    """Takes the events of all sessions in order of time, and counts the failures that were known by then."""
 
     def __init__(self) -> None:
         self._facts = Facts()
@@ -106,7 +107,7 @@ def _known_failures(session: _Session) -> Iterator[KnownFailure]:
 
 
 def replay(files: list[TranscriptFile], progress: Callable[[int], None] = lambda _bytes: None) -> dict[str, Any]:
-    """Read the transcripts, and play their commands in order of time."""
+    """Read the transcripts and replay their commands in order of time. `progress` gets the bytes of each entry."""
     events: list[Event] = []
     resolve_once = lru_cache(maxsize=None)(resolve)
     unreadable = 0

@@ -1,7 +1,7 @@
-"""A session: how long hints live when the processes that hold them come and go.
+"""The session of hints, whose state is the change log: this module begins, continues and ends it.
 
-It lasts from the first nudge process until the grace has passed with none, or `nudge stop --forget`; a reboot does not
-end it. Its state is the change log: this module opens one, continues it, or ends it and keeps what outlives it.
+A session lasts from the first nudge process until the grace period has passed with none, or until
+`nudge stop --forget`; a reboot does not end it. Hints with a duration outlive it.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from nudge import __version__, files, paths
-from nudge.clock import Clock, boot_id
+from nudge import __version__, files, limits, paths
+from nudge.clock import SESSION, Clock, boot_id
 from nudge.config import Settings, Sources
+from nudge.context import Context
 from nudge.errors import Invalid, StorageFailed, Unavailable
 from nudge.hints.model import Change, Hint, Identity, hide_secrets
 from nudge.hints.scope import scope_of
 from nudge.hints.store import HintStore
 from nudge.ipc.lock import OwnerLock, is_free
-from nudge.limits import MAX_ANSWERS, PREVIOUS_OFFERED, REQUEST_ID_KEPT
+from nudge.repos import is_same_repo
 from nudge.storage import spool
 from nudge.storage.changelog import ChangeLog, LogContents, damaged_copies, keep_damaged, read_log
 
 LOG_FORMAT = 1
+_Put = dict[str, Any]  # the record of a hint in the change log
 NO_SESSION = ""  # the session id in a log that holds only what outlived a forgotten session
 
 
@@ -57,12 +59,12 @@ class Answers:
 
     def remember(self, now: float, once: str, result: Any, fingerprint: str | None = None) -> None:
         self._by_key[once] = Answer(now, json.dumps(result), fingerprint)
-        if len(self._by_key) > MAX_ANSWERS:
+        if len(self._by_key) > limits.MAX_ANSWERS:
             del self._by_key[next(iter(self._by_key))]
 
     def forget_old(self, now: float) -> None:
         for once, answer in list(self._by_key.items()):
-            if now - answer.when <= REQUEST_ID_KEPT:
+            if now - answer.when <= limits.REQUEST_ID_KEPT:
                 return  # insertion order is time order
             del self._by_key[once]
 
@@ -79,7 +81,7 @@ class Session:
     log: ChangeLog | None
     answers: Answers = field(default_factory=Answers)
     read_only: str | None = None
-    """Why nothing may be written, if so."""
+    """Why nothing may be written; None when writing is allowed."""
     warning: str | None = None
     """What the user should know about the change log: it was damaged, or changes are kept in memory only."""
     settings: Settings = field(default_factory=lambda: Settings({}))
@@ -105,7 +107,7 @@ class Session:
         return self.records_of(self.store.hints())
 
     def records_of(self, hints: list[Hint]) -> Iterator[dict[str, Any]]:
-        """The same with other hints: what a log says in which they are the store."""
+        """The state as `records`, with these hints in place of the store's."""
         return _records(hints, self.answers.items(), self.clock.now())
 
     def replay(self, records: Iterable[dict[str, Any]]) -> None:
@@ -133,8 +135,8 @@ def _records(hints: list[Hint], answers: list[tuple[str, Answer]], now: float) -
 def open_session(directory: str, source: Sources) -> Session:
     """Continue the session that the directory holds, or begin a new one with what outlives the old.
 
-    A log that cannot be read or written costs durability, not the start: the session is then kept in memory, and its
-    `warning` says so. The settings that it goes by are stored with it.
+    When the log cannot be read or written, the session is kept in memory only, and its `warning` says so: the server
+    starts all the same. The settings of the session are stored with it.
     """
     session = _open_session(directory, source)
     if session.log is not None and (problem := source.save(session.id, session.settings)):
@@ -182,7 +184,7 @@ def _keep_in_memory(session: Session, error: StorageFailed) -> Session:
 
 
 def _attach_log(directory: str, source: Sources, session: Session, contents: LogContents) -> Session:
-    """A damaged log is saved, then replaced by one that holds every record that could be read."""
+    """Open the log for writing. A damaged one is copied, then replaced by one with every record that could be read."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if contents.damaged:
         session.warning = (
@@ -202,20 +204,20 @@ def _attach_log(directory: str, source: Sources, session: Session, contents: Log
 
 
 def continues(contents: LogContents, settings: Settings, directory: str) -> bool:
-    """Whether the session continues: a process of it is alive (holds the members' lock), or the grace has not
-    passed."""
+    """Whether the session continues: one of its processes is alive (holds the members' lock), or the grace period has
+    not passed."""
     assert contents.header is not None
     if contents.header["session"] == NO_SESSION:
         return False
     if not is_free(os.path.join(directory, paths.MEMBERS), shared=False):
         return True
     last = max((record["t"] for record in contents.records if "t" in record), default=contents.header["created"])
-    silent = clock_of(contents).now() - last
-    return settings.session_grace > 0 and silent <= settings.session_grace
+    idle = clock_of(contents).now() - last
+    return settings.session_grace > 0 and idle <= settings.session_grace
 
 
 def clock_of(contents: LogContents) -> Clock:
-    """The clock that a log's times are on: continued within one boot, the wall clock after another."""
+    """The clock of a log's times: the log's own within one boot, a new one after a reboot."""
     return Clock(contents.header["offset"]) if contents.header and _of_this_boot(contents) else Clock()
 
 
@@ -224,7 +226,7 @@ def _of_this_boot(contents: LogContents) -> bool:
 
 
 def _restore(settings: Settings, contents: LogContents) -> Session:
-    """The session that a log holds. When damage took the header, its hints go into a new session."""
+    """The session that a log holds. When its header is damaged, its hints go into a new session."""
     header = contents.header or open_in_memory(settings).header()
     clock = clock_of(contents)
     session = Session(_new_store(settings, clock, header["session"], header["created"]), clock, None, settings=settings)
@@ -250,8 +252,8 @@ def _end(directory: str, ended: Session) -> list[Hint]:
 
 
 def end_session(directory: str, ended: Session) -> int:
-    """End a session that no process continues, and return how many hints went. The log keeps the others, and no byte of
-    those that went."""
+    """End a session that no process continues, and return how many hints were deleted. A new log holds the others, and
+    nothing of the deleted ones."""
     outliving = _end(directory, ended)
     path = os.path.join(directory, paths.CHANGE_LOG)
     for copy in damaged_copies(path):
@@ -280,12 +282,13 @@ class PreviousSession:
         self._identities: list[Identity] = []
 
     def identities(self) -> list[Identity]:
-        """Those that an import would bring, for the first weeks; read from the file when that has changed."""
+        """The hints that an import would add; none when the file is older than PREVIOUS_OFFERED seconds. The file is
+        read again when it has changed."""
         try:
             stat = None if self._path is None else os.stat(self._path)
         except OSError:
             return []
-        if self._path is None or stat is None or time.time() - stat.st_mtime > PREVIOUS_OFFERED:
+        if self._path is None or stat is None or time.time() - stat.st_mtime > limits.PREVIOUS_OFFERED:
             return []
         if self._state != (stat.st_mtime_ns, stat.st_size):
             self._identities = _identities_in(files.read_owned(self._path, stat.st_size))
@@ -294,7 +297,7 @@ class PreviousSession:
 
 
 def _identities_in(raw: bytes | None) -> list[Identity]:
-    """None of a file that is damaged; a redacted hint cannot be imported."""
+    """Empty for a damaged file. Redacted hints are left out: they cannot be imported."""
     try:
         components = json.loads(raw or b"{}").get("components", {})
         return [
@@ -314,8 +317,8 @@ def spool_counts(directory: str) -> dict[str, int]:
 
 
 def forget(directory: str, settings: Settings) -> int | None:
-    """End a session that no server holds, with its export saved as the previous one; return how many hints went, or
-    None when there is no session."""
+    """End a session that no server holds, and save its export as the previous one. Return how many hints were deleted,
+    or None when there is no session. Raises Unavailable when a server has started."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if not os.path.lexists(path):
         return None
@@ -343,19 +346,11 @@ def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
 
 
 def _delete_unread(path: str) -> None:
-    """Whatever stands in the log's place, but never the files in a directory there."""
+    """Delete whatever is at the log's path, but not a directory with files in it."""
     try:
         os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
     except OSError as error:
         raise StorageFailed(f"{path} cannot be removed ({error.strerror}); move it away") from None
-
-
-def run_steps(steps: Any) -> Any:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as finished:
-            return finished.value
 
 
 def _new_store(
@@ -369,3 +364,62 @@ def _new_store(
         default_ttl=settings.default_ttl,
         idle=settings.hint_idle,
     )
+
+
+# Without a server
+
+
+def read_eligible_hints(
+    directory: str, settings: Settings, context: Context, environ: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The best hints that a server would have in this context if it started now, as `nudge.query` returns them. Reads
+    the change log and writes nothing."""
+    contents = read_log(os.path.join(directory, paths.CHANGE_LOG))
+    if contents is None or contents.header is None or contents.newer:
+        return []
+    puts = _latest_puts(contents.records, context.repo)
+    if not continues(contents, settings, directory):
+        puts = [put for put in puts if put["meta"].get("ttl", SESSION) != SESSION]
+    now = clock_of(contents).now()
+    store = _build_store(contents.header, puts, settings, now)
+    env = {name: environ[name] for name in store.env_names() if name in environ}
+    steps = store.query(now, context=context.merged(Context(env=env)), limit=limits.INJECTION_VARIANTS)
+    hints: list[dict[str, Any]] = _run_steps(steps)["hints"]
+    return hints
+
+
+def _latest_puts(records: Iterable[dict[str, Any]], repo: str | None) -> list[_Put]:
+    """The latest version of each variant that may be for this repo: building the others takes too long."""
+    latest: dict[Identity, _Put] = {}
+    for record in records:
+        for component, key, scope_key in record.get("removals", ()):
+            latest.pop((component, key, scope_key), None)
+        for put in record.get("puts", ()):
+            scope = put["meta"].get("scope", {})
+            if _may_match(scope, repo):
+                latest[put["component"], put["key"], scope_of(scope).key] = put
+    return list(latest.values())
+
+
+def _may_match(scope: Mapping[str, Any], repo: str | None) -> bool:
+    """The repo is part of a variant's identity, so all versions of a variant pass, or none."""
+    repos = scope.get("repo")
+    if repos is None or repo is None:
+        return repos is None
+    return any(is_same_repo(one, repo) for one in ([repos] if isinstance(repos, str) else repos))
+
+
+def _build_store(header: dict[str, Any], puts: list[_Put], settings: Settings, now: float) -> HintStore:
+    store = HintStore(header["session"], header["created"], idle=settings.hint_idle)
+    newest = sorted(puts, key=lambda put: -put["updated_at"])[: limits.OFFLINE_HINTS]
+    store.apply(Change.from_record({"puts": newest, "removals": []}))
+    store.apply(store.decide_sweep(now))
+    return store
+
+
+def _run_steps(steps: Any) -> Any:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            return finished.value

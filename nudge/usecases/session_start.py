@@ -1,20 +1,38 @@
-"""What a session is told at its start of notes and of open attempts, and whether the session of an attempt is gone.
-Hooks load this: the standard library alone."""
+"""What a session is told at its start: the digest without a server, and the parts that the server's `inject` shares.
+
+Clients fire SessionStart before they start their servers, so the hook builds the digest itself, from a read-only look
+at the database and the change log. Hooks load this module: only the standard library is imported at its top. Reading
+hints takes expensive imports, which are late and left out when there are no hints; a query that takes too long is
+interrupted.
+"""
 
 from __future__ import annotations
 
-from nudge import limits
-from nudge.history import views
-from nudge.history.digest import CONTINUED
+import gc
+import os
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+
+from nudge import config, limits, paths
+from nudge.context import Context, project_of
+from nudge.errors import NudgeError, StorageFailed
+from nudge.history import digest, hint_selection, ledger, views
+from nudge.history.digest import CONTINUED, Digest
+from nudge.history.sessions import Place
+from nudge.storage.sqlite import open_readonly
+from nudge.usecases.visibility import Visibility, visible_here
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
+
+    from nudge.config import Settings
 
     LastSeen = Callable[[str], float | None]
 
+_STEPS = 1_000  # instructions of SQLite between two checks of the time
 _NOTE_KINDS = ("decision", "lesson")
 _OPEN_ATTEMPTS = (
     "SELECT id, title, json_extract(metadata, '$.prediction'), attempt_session, updated_at FROM notes"
@@ -22,9 +40,127 @@ _OPEN_ATTEMPTS = (
 )
 
 
+# The digest without a server
+
+
+def build_offline_digest(
+    environ: Mapping[str, str], context: Context | dict[str, Any], session_id: str | None, source: str | None
+) -> Digest:
+    """Build the digest that a server would give, from the files on the disk. Writes nothing."""
+    context = context if isinstance(context, Context) else Context.parse(context)
+    settings = config.load(environ)
+    if ledger.is_silent(settings.tell):
+        return Digest("", [])
+    hints = _hints(environ, settings, context)
+    options = digest_options(context, visible_here(environ), session_id, source or digest.STARTUP, time.time())
+    try:
+        with closing(open_readonly(config.database_file(environ))) as connection:
+            _limit_time(connection)
+            result = digest.build(connection, hints=hints, **stored_lines(connection, options), **options)
+            result.is_shadow = ledger.is_shadow_in_history(connection, settings.tell, session_id or "")
+    except (sqlite3.Error, StorageFailed):
+        result = digest.build(None, hints=hints, **options)
+        result.is_shadow = ledger.is_shadow(settings.tell, session_id or "")
+    return result
+
+
+def _limit_time(connection: sqlite3.Connection) -> None:
+    until = time.monotonic() + limits.OFFLINE_READ_TIMEOUT
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+
+
+def _hints(environ: Mapping[str, str], settings: Settings, context: Context) -> list[dict[str, Any]]:
+    """The hints of the change log that are eligible in the context; none of a log that is too large to read in time."""
+    directory = paths.runtime_dir(environ)
+    try:
+        if os.path.getsize(os.path.join(directory, paths.CHANGE_LOG)) > limits.OFFLINE_LOG_BYTES:
+            return []
+        from nudge.usecases.freshness import mark_stale
+        from nudge.usecases.session import read_eligible_hints
+
+        with _gc_disabled():
+            return hint_rows(mark_stale(read_eligible_hints(directory, settings, context, environ), context.cwd))
+    except (OSError, NudgeError):
+        return []
+
+
+@contextmanager
+def _gc_disabled() -> Iterator[None]:
+    """Reading a log allocates tens of thousands of objects, none of them garbage: collections double its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# Shared with the server
+
+
+def digest_options(
+    context: Context, visibility: Visibility, session_id: str | None, source: str, now: float
+) -> dict[str, Any]:
+    """The arguments of `digest.build`, without hints, notes and attempts."""
+    return {
+        "project": context.project or project_of(context.repo, context.cwd),
+        "session_id": session_id,
+        "now": now,
+        "source": source,
+        "place": Place(context.cwd, context.branch),
+        "cross_project": visibility.cross_project,
+        "private": visibility.private,
+    }
+
+
+def stored_lines(
+    connection: sqlite3.Connection, options: Mapping[str, Any], last_seen: LastSeen = lambda _session: None
+) -> dict[str, Any]:
+    """The notes and attempts for `digest.build`. `last_seen` returns when a server last saw a session, for what the
+    history does not hold."""
+    project, now = options["project"], options["now"]
+    return {
+        "notes": start_notes(connection, project, now),
+        "attempts": attempts_at_start(connection, project, options["session_id"], options["source"], now, last_seen),
+    }
+
+
+def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results of a query as `digest.build` takes them: the best of several variants, a secret without its value.
+    A hint that applies everywhere is left out unless it was used, and so is one whose file is not in this clone."""
+    from nudge.hints.sync import LEARNED_BY, SCANNED_BY, is_guess
+    from nudge.hints.value import search_text
+
+    origins = {SCANNED_BY: hint_selection.SCANNED, LEARNED_BY: hint_selection.LEARNED}
+    rows: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        hint, name = hit["hint"], f"{hit['component']}/{hit['key']}"
+        meta = hint["meta"]
+        if not (meta.get("scope") or hint.get("use_count")) or hit.get("is_gone"):
+            continue
+        value = None if meta.get("sensitivity") == "secret" else search_text(hint["value"])
+        reasons = hit["match_explain"]["reasons"]
+        row = {
+            "name": name,
+            "value": value,
+            "score": hit["score"],
+            "is_used": bool(hint.get("use_count")),
+            "is_stale": bool(hit.get("stale")),
+            "reasons": reasons,
+            "origin": hint_selection.GUESSED if is_guess(meta) else origins.get(meta.get("added_by")),
+            "reason": "; ".join(filter(None, (hit.get("stale"), meta.get("reason")))),
+        }
+        rows.setdefault(name, row)
+    return list(rows.values())
+
+
+# Notes and open attempts
+
+
 def start_notes(connection: sqlite3.Connection, namespace: str | None, now: float) -> list[dict[str, Any]]:
-    """The few that matter most, as rows of id, kind, title, content, updated_at and the branch that they were made on.
-    They count as no access: a wrong note must not stay because it is told."""
+    """The most important decisions and lessons of a namespace, as rows of id, kind, title, content, updated_at and the
+    branch that they were made on. Does not touch them: being told must not prolong the life of a wrong note."""
     rows = connection.execute(
         "SELECT id, kind, title, substr(content, 1, ?), updated_at, json_extract(origin, '$.branch') FROM notes"
         " WHERE namespace = ? AND kind IN (?, ?) AND (expires_at IS NULL OR expires_at > ?)"
@@ -50,11 +186,11 @@ def _open_attempts(connection: sqlite3.Connection, namespace: str | None, sessio
 def is_gone(
     connection: sqlite3.Connection, session: str, updated_at: float, now: float, last_seen: float | None = None
 ) -> bool:
-    """Whether the session that owns an attempt has ended, or has given no sign for half an hour. `last_seen` is what a
-    server knows beside the history; it forgets a session that ends.
+    """Whether the session that owns an attempt has ended, or was not seen for half an hour. `last_seen` is when a
+    server last saw it, None for a session that has ended.
 
-    The end is not compared with the other times: hooks have the wall clock, which may have been set since the server's
-    clock began."""
+    The end is not compared with the other times: hooks report the wall clock, which may have been set since the
+    server's clock began."""
     ended_at, last = views.session_times(connection, session)
     if ended_at is not None and last_seen is None:
         return True
@@ -69,8 +205,9 @@ def attempts_at_start(
     now: float,
     last_seen: LastSeen = lambda _session: None,
 ) -> list[dict[str, Any]]:
-    """What the digest says first, as rows of id, goal, prediction, updated_at, is_own and others: the own attempt of a
-    session that goes on, or else the latest orphan of the repo, with the number of further ones."""
+    """The attempt that the digest begins with, as a list of at most one row of id, goal, prediction, updated_at, is_own
+    and others: the own attempt of a session that continues, else the latest orphan of the repo. `others` is the number
+    of further ones."""
     rows = _open_attempts(connection, namespace, session)
     own = [row for row in rows if row["session"] == session]
     if own and source in CONTINUED:

@@ -1,4 +1,4 @@
-"""Imports and exports that go in pages: what is kept between two pages of one transfer."""
+"""The state of imports and exports in pages, which PRIMARY keeps between two pages of one transfer."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _now = time.monotonic
 
 @dataclass(eq=False)
 class StagedImport:
-    """The checked hints of an import's pages, in a file without a name: readable by its owner only, and gone with the
-    process. Secrets stay in memory: their values never touch the disk."""
+    """The checked hints of an import's pages, in an unnamed temporary file, which is readable by its owner only and
+    disappears with the process. Secrets stay in memory: their values are never written to disk."""
 
     mode: str
     file: IO[bytes]
@@ -36,7 +36,7 @@ class StagedImport:
     touched: float = field(default_factory=lambda: _now())
 
     def append(self, incoming: list[IncomingHint]) -> None:
-        """Blocks: for a worker thread."""
+        """Write hints to the file. Blocks: call it on a worker thread."""
         self.file.seek(0, os.SEEK_END)
         self.secret_hints += [one for one in incoming if one.hint.secret]
         try:
@@ -59,7 +59,7 @@ class StagedImport:
 
 @dataclass(eq=False)
 class PinnedExport:
-    """The hints of the moment in which an export began, sorted by identity."""
+    """The hints as they were when an export began, sorted by identity."""
 
     header: dict[str, Any]
     hints: list[Hint]
@@ -72,7 +72,7 @@ class PinnedExport:
 
 @dataclass(eq=False)
 class StagedNotes:
-    """The checked notes and links of an import's pages, in memory until the last one came."""
+    """The checked notes and links of an import's pages, kept in memory until the last page."""
 
     id: str = ""
     pages: int = 0
@@ -124,7 +124,7 @@ class Transfers:
         except OSError as error:
             raise StorageFailed(f"the import cannot be staged: {error.strerror}; nothing was imported") from None
         staged = StagedImport(mode, file)
-        # An import that is never dropped, because its application is, must not keep the descriptor.
+        # Closes the descriptor also when the whole application is dropped with an import under way.
         weakref.finalize(staged, file.close)
         return self._add(staged)
 

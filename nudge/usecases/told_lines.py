@@ -1,4 +1,4 @@
-"""The ledger for people: what agents were told, whether it helped, and what must not be told again."""
+"""The use cases of the ledger: what agents were told, whether it helped, and what must not be told again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from nudge.history import ledger, projects
 from nudge.history.purge import DAY
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Result
-from nudge.usecases.history import InContext, Project, Text
+from nudge.usecases.params import InContext, Project, Result, Text
 from nudge.usecases.upkeep import retention_days
 from nudge.usecases.visibility import visible_to
 
@@ -104,12 +103,12 @@ async def never_tell(app: App, params: NeverTell, call: Call) -> Any:
 
 
 def _named_project(params: NeverTell, call: Call) -> str | None:
-    """None: all of them."""
+    """The project that the call names or the caller's own; None for all."""
     return params.project if "project" in params.model_fields_set else params.caller_project(call)
 
 
 async def stats(app: App, params: Stats, call: Call) -> Any:
-    """What telling did, by week, and how shadow sessions compare with the others."""
+    """Counts of told lines and their effect by week, and the comparison of shadow sessions with the others."""
 
     def read(connection: sqlite3.Connection) -> dict[str, Any]:
         project, hidden = _scope(app, connection, params, call)
@@ -124,7 +123,7 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
 
 
 def _compared_days(app: App) -> int:
-    """As long as no command of a session is deleted by retention."""
+    """The days in which retention has deleted no command, at most STATS_WEEKS."""
     days = retention_days(app.session.settings.retention)
     return min(limits.STATS_WEEKS * 7, days["command"], days["command_error"])
 
@@ -158,7 +157,7 @@ def _interval(values: Sequence[int]) -> dict[str, float | None]:
 
 
 def _difference(regular: Sequence[int], shadow: Sequence[int]) -> dict[str, float | None]:
-    """Welch's interval of a difference of means: the two sides need not vary alike."""
+    """Welch's 95 % interval of a difference of means, which allows for different variances."""
     errors = [_squared_error(values) for values in (regular, shadow)]
     least = min(len(regular), len(shadow)) - 1
     squares = sum(error**2 / max(len(values) - 1, 1) for error, values in zip(errors, (regular, shadow), strict=True))
@@ -174,7 +173,7 @@ def _around(mean: float, squared_error: float, freedom: int) -> dict[str, float 
 
 
 def _student(freedom: int) -> float:
-    """Behind the table, an approximation that is right to two digits."""
+    """The quantile for these degrees of freedom; beyond the table, an approximation that is correct to two digits."""
     return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom
 
 
@@ -183,6 +182,6 @@ def _mean(values: Sequence[int]) -> float:
 
 
 def _squared_error(values: Sequence[int]) -> float:
-    """Of the mean; 0 where there is but one value."""
+    """The squared standard error of the mean; 0 for a single value."""
     mean = _mean(values)
     return sum((value - mean) ** 2 for value in values) / max(len(values) - 1, 1) / len(values)

@@ -1,5 +1,5 @@
-"""Import and export of hints: in one call, or in pages where that would be more than 1 MiB. All or nothing either
-way."""
+"""Import and export of hints: in one call, or in pages for more than 1 MiB. An import stores all of its hints or
+none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nudge.hints.import_export import IncomingHint
 from nudge.hints.model import Hint
 from nudge.usecases.app import App, with_loop_turns
 from nudge.usecases.call import Call
-from nudge.usecases.hints import Params, Result
+from nudge.usecases.params import Params, Result
 from nudge.usecases.staging import StagedImport
 
 Mode = Literal["merge", "replace", "skip"]
@@ -107,7 +107,7 @@ def _components_of_one_call(hints: list[Hint], reveal: bool) -> dict[str, Any]:
 
 
 async def export_page(app: App, params: ExportPage, _call: Call) -> Any:
-    """The first page pins the hints of that moment; the last one lets them go."""
+    """The first page pins the hints as they are then; the last one releases them."""
     store = app.session.store
     if params.cursor is None:
         hints = store.live_hints(app.now(), params.component)
@@ -150,7 +150,7 @@ async def import_begin(app: App, params: ImportBegin, _call: Call) -> Any:
 
 
 async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
-    """Check a page and stage it. A page that comes twice, because its answer was lost, is taken once."""
+    """Check a page and stage it. A page that is sent again, because its answer was lost, is staged once."""
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
         if params.page == staged.pages:
@@ -158,7 +158,7 @@ async def import_page(app: App, params: ImportPage, _call: Call) -> Any:
                 hints = app.session.store.read_page(app.now(), params.components, staged.seen)
                 await asyncio.to_thread(_stage, staged, with_loop_turns(hints))
             except BaseException:
-                app.transfers.drop(params.transfer)  # half a page may be in it
+                app.transfers.drop(params.transfer)  # it may hold an incomplete page
                 raise
         elif params.page != staged.pages - 1:
             raise Invalid(f"must be {staged.pages}, the number of the next page", field="page")
@@ -179,7 +179,7 @@ async def import_commit(app: App, params: ImportCommit, call: Call) -> Any:
 
 
 async def _commit(app: App, params: ImportCommit, call: Call) -> Any:
-    """Decide against the store of this moment; `App.once` keeps every other write out until the answer."""
+    """Decide against the present store; `App.once` blocks every other write until the result."""
     staged = app.transfers.staged_import(params.transfer)
     async with staged.lock:
         incoming = with_loop_turns(staged.read())

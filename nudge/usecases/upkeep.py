@@ -75,6 +75,7 @@ class Upkeep:
         self._retention = Retention(self._database, retention_days(settings.retention))
         self._draining = asyncio.Lock()
         app.history, app.drain = self._database, self._drain
+        app.spool_recorded.clear()
 
     async def run(self) -> None:
         """Until cancelled. The first sweep waits: a PRIMARY that was started with the wrong settings should not delete
@@ -101,6 +102,7 @@ class Upkeep:
                 if str(error) != problem:  # once, not every second
                     problem = str(error)
                     _log.warning("history: %s", error.message if isinstance(error, NudgeError) else error.strerror)
+            self._app.spool_recorded.set()
             await asyncio.sleep(_POLL)
 
     async def _drain(self) -> int:

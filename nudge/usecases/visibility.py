@@ -1,4 +1,5 @@
-"""Which projects' history a caller may see: a private project is shown only to callers in it, or who name it."""
+"""Which projects' history a caller may see: a private project is shown only to callers that are in it or name it. Hooks
+load this module: standard library only."""
 
 from __future__ import annotations
 
@@ -30,13 +31,13 @@ class Visibility:
             self.private |= frozenset(caller.private_projects)
 
     def hidden_from(self, project: str | None) -> frozenset[str]:
-        """The names of private projects, but for the one where the caller is."""
+        """The names of private projects, except the one where the caller is."""
         return frozenset(name for name in self.private if project is None or not is_project(project, name))
 
 
 def visible_to(call: Call, settings: Settings, also_needed: frozenset[str] = frozenset()) -> Visibility:
-    """What this caller may see. `also_needed`: variables to ask it for in the same round, since a hook has time for
-    one."""
+    """What this caller may see. Raises EnvNeeded for variables that it was not asked for yet; `also_needed` are further
+    ones to ask for at the same time, since a hook has time for one round."""
     values = call.env_values(_VARIABLES | also_needed)
     if values is None:
         return Visibility(settings)
@@ -58,7 +59,7 @@ def _strictest(settings: Settings, environ: Mapping[str, str]) -> Visibility:
 
 
 def _whole(name: str, value: str) -> str:
-    """A longer value came cut, so that the projects it hides are not known."""
+    """Refuse a value that was cut on its way: the rest of the projects that it hides is not known."""
     if len(value) > limits.MAX_ENV_VALUE_CHARS:
         raise Invalid(f"must be at most {limits.MAX_ENV_VALUE_CHARS} characters; config.toml takes more", field=name)
     return value

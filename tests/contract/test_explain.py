@@ -27,7 +27,17 @@ API, DOCS = "github.com/acme/api", "github.com/acme/docs"
 ITEM_KEYS = [
     *("id", "kind", "title", "created_at", "project", "retrieval", "score", "matches", "pack_context"),
 ]
-COMPONENTS = ["base", "recency", "kind_bonus", "semantic_boost", "priority", "access", "confidence", "tier"]
+COMPONENTS = [
+    "base",
+    "recency",
+    "kind_bonus",
+    "semantic_boost",
+    "priority",
+    "access",
+    "confidence",
+    "tier",
+    "namespace",
+]
 PACK_KEYS = ["included", "section", "tokens", "sessions"]
 
 

@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
-from tests.crash import hosts, kills, recorders, strangers, versions
+from tests.crash import foreign_servers, hosts, kills, recorders, versions
 from tests.crash.writers import Figures
 
 QUICK: dict[str, Callable[[], Figures]] = {
     "kill_under_load": partial(kills.kill_under_load, 3, 3),
-    "port_is_taken": strangers.port_is_taken,
-    "impostor_never_sees_the_token": strangers.impostor_never_sees_the_token,
-    "recycled_pid": strangers.recycled_pid,
+    "port_is_taken": foreign_servers.port_is_taken,
+    "impostor_never_sees_the_token": foreign_servers.impostor_never_sees_the_token,
+    "recycled_pid": foreign_servers.recycled_pid,
     "started_twice_and_for_a_moment": partial(hosts.started_twice_and_for_a_moment, 2),
     "does_not_read_its_stdout": hosts.does_not_read_its_stdout,
     "somebody_moves_the_directory": hosts.somebody_moves_the_directory,

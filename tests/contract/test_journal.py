@@ -237,7 +237,7 @@ ANSWERS = {
     "get_active_ghap": {"goal", "hypothesis", "prediction"},
 }
 PATHS = {("GET", "/health"): 200, ("GET", "/sse"): 410, ("POST", "/mcp"): 200}
-# What is left out or different, by a word of the README's line about it.
+# What is left out or different, by a word of the documents' line about it.
 DIFFERENT = (
     *("`domain` and `strategy`", "`surprise`", "`start_session`", "counter", '{"type": ...}', "before each tool"),
     *("`ping`", "`server`", "`/sse`", "CORS", "6334", "install.sh"),
@@ -311,7 +311,7 @@ def test_the_hooks_of_clams_work_as_they_are(http: Http) -> None:
     assert not call("should_check_in", frequency=10)["should_check_in"]
 
 
-def test_what_is_different_is_in_the_readme() -> None:
+def test_what_is_different_is_documented() -> None:
     """Each with what stands for it, or why nothing does."""
     lines = [" ".join(row) for row in readme.rows("| there |")]
     assert [word for word in (*DIFFERENT, *LEFT_OUT) if not any(word in line for line in lines)] == []

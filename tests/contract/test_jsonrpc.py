@@ -30,7 +30,7 @@ def script(server: Served) -> Iterator[Http]:
 
 
 @pytest.fixture
-def stranger(server: Served) -> Iterator[Http]:
+def anonymous(server: Served) -> Iterator[Http]:
     """Without a token."""
     with server.script(authorised=False) as opened:
         yield opened
@@ -216,23 +216,23 @@ def test_json_rpc_adds_no_scope_and_no_source(script: Http) -> None:
         ("GET", "/health/more"),
     ],
 )
-def test_without_the_token_there_is_only_the_health(server: Served, stranger: Http, method: str, path: str) -> None:
+def test_without_the_token_there_is_only_the_health(server: Served, anonymous: Http, method: str, path: str) -> None:
     """Every path but /health and /sse wants the bearer token, and says where to get it; a wrong one is no better."""
     for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {server.token}"}):
-        reply = stranger.exchange(method, path, b"{}" if method == "POST" else None, **headers)
+        reply = anonymous.exchange(method, path, b"{}" if method == "POST" else None, **headers)
         assert reply.status == 401 and b"nudge token" in reply.body
 
 
-def test_anybody_may_ask_for_the_health(stranger: Http) -> None:
+def test_anybody_may_ask_for_the_health(anonymous: Http) -> None:
     """/health says that it is up, its name, version and role, and nothing else."""
     expected = {"status": "healthy", "name": "nudge", "version": __version__, "role": "PRIMARY"}
-    assert stranger.exchange("GET", "/health").json == expected
+    assert anonymous.exchange("GET", "/health").json == expected
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_obsolete_transport_names_its_successor(stranger: Http, method: str) -> None:
+def test_the_obsolete_transport_names_its_successor(anonymous: Http, method: str) -> None:
     """/sse is answered with 410 and what to use in its place, also to a client that has no token yet."""
-    reply = stranger.exchange(method, "/sse", {} if method == "POST" else None)
+    reply = anonymous.exchange(method, "/sse", {} if method == "POST" else None)
     error = reply.json
     assert (reply.status, error["code"], error["data"]) == (410, 40401, {"reason": "E_NOT_FOUND", "use": "/mcp"})
     assert "POST /mcp" in error["message"] and error["error"] == error["message"]

@@ -273,14 +273,14 @@ def test_health_looks_at_the_database(tmp_path: Path) -> None:
     with (
         closing(Database.open(str(tmp_path / "notes.db"))) as database,
         served(database) as server,
-        server.script(authorised=False) as stranger,
+        server.script(authorised=False) as anonymous,
     ):
-        well = stranger.exchange("GET", "/api/v1/health")
+        well = anonymous.exchange("GET", "/api/v1/health")
         assert (well.status, well.json) == (200, {"status": "ok", "service": "nudge"})
         database.close()
-        ill = stranger.exchange("GET", "/api/v1/health")
+        ill = anonymous.exchange("GET", "/api/v1/health")
         assert (ill.status, ill.json) == (503, {"status": "error", "service": "nudge"})
-        assert stranger.exchange("GET", "/health").json["status"] == "healthy"
+        assert anonymous.exchange("GET", "/health").json["status"] == "healthy"
 
 
 # MCP

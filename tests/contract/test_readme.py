@@ -1,4 +1,4 @@
-"""What the README says is so: its transcripts are run, its tables compared, its links followed."""
+"""What the README and the pages in docs/ say is so: transcripts are run, tables compared, links followed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from nudge.scoring import USES_TO_SATURATE, WEEK
 from nudge.server.operations import OPERATIONS
 from nudge.storage import spool
 from tests.contract import readme
-from tests.contract.readme import Step
+from tests.contract.readme import Page, Step
 from tests.contract.shell import environ_with_nudge, run_in_bash
 from tests.harness import ROOT, Machine
 
 SHOWN = list(shown_verbs())
 ONE_OF_EACH_MODULE = list({verb.module: verb for verb in SHOWN}.values())
+WITH_TRANSCRIPTS = [page for page in readme.PAGES if page.blocks("console")]
 CLONE = "/home/me/http-proxy"  # where the transcripts are told from
 MAKEFILE = ".PHONY: build test\nbuild:\n\tdocker compose build router\ntest:\n\t@echo ok\n"
 
@@ -42,22 +43,28 @@ def _clone(folder: Path) -> Path:
     return folder
 
 
-def _told() -> list[Step]:
-    """All transcripts in order: they are one session. Without curl, what needs it is left out."""
-    tellable = [text for text in readme.blocks("console") if "curl " not in text or shutil.which("curl")]
-    return [step for text in tellable for step in readme.steps(text)]
+def _steps(page: Page) -> list[Step]:
+    """The transcripts of a page in order. Without curl, a block that needs it is left out."""
+    blocks = [text for text in page.blocks("console") if "curl " not in text or shutil.which("curl")]
+    return [step for text in blocks for step in readme.steps(text)]
 
 
-def test_transcripts(machine: Machine) -> None:
-    """Every `console` block is run, in one session in a clone of acme/http-proxy, and prints what is shown."""
-    told = _told()
-    commands = [step.command for step in told]
+@pytest.mark.parametrize("page", WITH_TRANSCRIPTS, ids=lambda page: page.path)
+def test_transcripts(machine: Machine, page: Page) -> None:
+    """The `console` blocks of a page are one session in a new clone of acme/http-proxy, and print what is shown."""
+    steps = _steps(page)
+    commands = [step.command for step in steps]
     clone = _clone(machine.base / "http-proxy")
     printed = [
         output.replace(str(clone), CLONE) for output in run_in_bash(commands, clone, environ_with_nudge(machine))
     ]
-    assert len(told) > 10
-    assert [Step(step.command, readme.comparable(output)) for step, output in zip(told, printed, strict=True)] == told
+    assert [Step(step.command, readme.comparable(output)) for step, output in zip(steps, printed, strict=True)] == steps
+
+
+def test_there_are_transcripts() -> None:
+    """The README and most pages about commands show what a terminal shows."""
+    assert readme.README in WITH_TRANSCRIPTS
+    assert sum(len(_steps(page)) for page in WITH_TRANSCRIPTS) > 40
 
 
 def _default(setting: Setting) -> str:
@@ -76,7 +83,7 @@ def test_settings_table() -> None:
 
 
 def test_every_verb_is_mentioned() -> None:
-    """Nobody has to guess that a verb exists."""
+    """Each verb is named on some page."""
     said = " ".join(readme.code())
     assert [
         verb.name
@@ -85,8 +92,16 @@ def test_every_verb_is_mentioned() -> None:
     ] == []
 
 
+def test_the_page_of_commands_has_every_verb() -> None:
+    """Its tables have a line for each verb of one word."""
+    (commands,) = (page for page in readme.PAGES if page.path == "docs/commands.md")
+    cells = " ".join(row[0] for table in commands.tables("| verb |") for row in table)
+    listed = {verb.name for verb in SHOWN if " " not in verb.name}
+    assert set(re.findall(r"`nudge ([a-z]+)`", cells)) == listed
+
+
 def test_every_listed_tool_is_mentioned() -> None:
-    """The tools that an agent gets are the tools that the README names."""
+    """The tools that are listed to an agent are the tools in the table."""
     cells = [row[0] for row in readme.rows("| tool |")]
     assert {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)} == {
         operation.tool for operation in OPERATIONS.values() if operation.listed
@@ -116,7 +131,7 @@ def _verb_name(words: list[str]) -> str:
 def test_commands_exist() -> None:
     """Each `nudge VERB` in code is a verb, with options that it has."""
     options = {verb.name: _options(verb) for verb in SHOWN}
-    for text in readme.code():
+    for text in (*readme.code(), *readme.SECURITY.code(), *readme.PLUGIN.code()):
         for line in re.findall(r"\bnudge (?!nudge)([a-z]+[^\n|&;()`]*)", text):
             name = _verb_name(line.split())
             assert name in options, text
@@ -138,21 +153,32 @@ def test_help_of_a_verb(machine: Machine, verb: Verb) -> None:
     assert machine.endpoint() is None
 
 
-def _anchors() -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", readme.prose(), re.MULTILINE)
-    return {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+def _leads_somewhere(target: str) -> bool:
+    path, _, fragment = target.partition("#")
+    if not (ROOT / path).is_file():
+        return False
+    return not fragment or fragment in Page.read(ROOT / path).anchors()
 
 
 def test_links() -> None:
-    """Every link leads to a file that is here, or to a heading."""
-    targets = readme.links()
-    assert "docs/nudge.svg" in targets
-    assert [target for target in targets if target not in _anchors() and not (ROOT / target).is_file()] == []
+    """Every link leads to a file that is here, and to a heading in it."""
+    documents = (*readme.PAGES, readme.SECURITY, readme.PLUGIN)
+    assert "docs/nudge.svg" in readme.README.links()
+    assert [(page.path, link) for page in documents for link in page.links() if not _leads_somewhere(link)] == []
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    """A reader of the README finds every other page, and from each page the way back."""
+    targets = {link.partition("#")[0] for link in readme.README.links()}
+    assert len(readme.PAGES) > 1
+    assert [page.path for page in (*readme.PAGES[1:], readme.SECURITY) if page.path not in targets] == []
+    assert [page.path for page in readme.PAGES[1:] if "README.md" not in page.links()] == []
 
 
 def test_every_example_is_linked() -> None:
-    """An example that nobody finds is none."""
-    assert {f"examples/{path.name}" for path in (ROOT / "examples").iterdir() if path.is_file()} <= set(readme.links())
+    """Some page links each example."""
+    links = {link for page in readme.PAGES for link in page.links()}
+    assert {f"examples/{path.name}" for path in (ROOT / "examples").iterdir() if path.is_file()} <= links
 
 
 def test_client_configuration() -> None:
@@ -185,13 +211,13 @@ def test_lifetimes() -> None:
     lived = " ".join(cell for row in readme.rows("| what | until |") for cell in row)
     assert f"{limits.SESSION_GRACE / 86_400:.0f} days (`NUDGE_SESSION_GRACE`" in lived
     assert f"{limits.HINT_IDLE / 86_400:.0f} days (`NUDGE_HINT_IDLE`)" in lived
-    assert f"{limits.IDLE_EXIT / 60:.0f} minutes of silence" in lived
+    assert f"{limits.IDLE_EXIT / 60:.0f} minutes without clients and requests" in lived
 
 
 def test_the_first_sweep_is_told() -> None:
-    """In minutes, in both documents."""
+    """In minutes, in the pages and in SECURITY.md."""
     told = f"never in the first {limits.FIRST_SWEEP / 60:.0f} minutes of a server"
-    assert told in readme.TEXT and told in (ROOT / "SECURITY.md").read_text()
+    assert told in readme.TEXT and told in readme.SECURITY.text
 
 
 def test_a_file_written_by_hand(machine: Machine) -> None:
@@ -217,10 +243,11 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
     """The directories are those that the code computes, and every file in the first of them is named."""
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setattr("nudge.paths.sys.platform", platform)
-    runtime, database, logs, config = readme.rows("| what | Linux |")
+    runtime, database, logs, config = readme.rows("| directory | Linux |")
     assert _said(runtime[column]) == str(Path(paths.runtime_dir({})).parent / "MACHINE")
     assert _said(database[column]) == str(Path(paths.default_database_file({})).parent)
-    assert f"`{Path(paths.default_database_file({})).name}`" in database[0]
+    elsewhere = " ".join(row[0] for row in readme.rows("| file elsewhere |"))
+    assert f"`{Path(paths.default_database_file({})).name}`" in elsewhere
     assert _said(logs[column]) == paths.log_dir({})
     assert _said(config[column]) == str(Path(paths.config_file({})).parent)
     files = {
@@ -237,7 +264,8 @@ def test_places(monkeypatch: pytest.MonkeyPatch, platform: str, column: int) -> 
         paths.START_REPORT,
     }
     files |= {switch.FILE, plan.CONNECTED_FILES, f"{spool.FOLDER}/"}
-    assert set(re.findall(r"`([^`]+)`", runtime[0])) == files
+    named = " ".join(row[0] for row in readme.rows("| file in the state directory |"))
+    assert set(re.findall(r"`([^`]+)`", named)) == files
 
 
 def _said(cell: str) -> str:
@@ -245,11 +273,17 @@ def _said(cell: str) -> str:
 
 
 def test_make_targets() -> None:
-    """Every `make ...` is a target, and the two that a newcomer needs come first."""
+    """Every `make ...` is a target; the README begins with the two that a newcomer needs."""
     targets = set(re.findall(r"^([a-z0-9]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = [target for text in readme.code() for target in re.findall(r"^make ([a-z0-9]+)", text, re.MULTILINE)]
     assert named[:2] == ["serve", "test"]
     assert set(named) <= targets
+
+
+def test_packages() -> None:
+    """The table of packages has every package, and only those."""
+    packages = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "nudge").glob("*/__init__.py")}
+    assert {row[0].strip("`") for row in readme.rows("| package |")} == packages
 
 
 def test_picture() -> None:
@@ -268,7 +302,7 @@ def test_limits_are_told() -> None:
 
 
 def test_every_seed_pack_is_told() -> None:
-    """Whoever reads the README knows that they are there, and how to take one."""
+    """The pages name each pack and the command that imports one."""
     names = sorted(path.stem for path in (ROOT / "seeds").glob("*.json"))
     assert f"for {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}` projects" in readme.TEXT
     assert "`nudge import seeds/python.json`" in readme.TEXT

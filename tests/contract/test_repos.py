@@ -180,8 +180,8 @@ def test_a_file_has_one_history_in_all_clones_and_worktrees(machine: Machine) ->
     trees = {first: "main", second: "dev", str(machine.base / "tree"): "topic"}
     for tree in trees:
         _edited(machine, tree, f"{tree}/src/a.py")
-    for stranger in (other, str(machine.base)):
-        _edited(machine, stranger, f"{stranger}/src/a.py")
+    for directory in (other, str(machine.base)):
+        _edited(machine, directory, f"{directory}/src/a.py")
     _wait_until_stored(machine, 5)
     for tree in trees:
         result = machine.json("history", "src/a.py", cwd=tree)

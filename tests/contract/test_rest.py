@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from nudge import limits
 from nudge.server.operations import OPERATIONS, Operation
 from tests.contract.steps import HERE, named, payload, setting
-from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Reply, Served, normalised, served
+from tests.contract.ways import EMPTY_STORE, MAX_HINTS, Http, Reply, Served, normalized, served
 
 BUILD = "/api/v1/hints/api/build"
 FOUND = {"component": "api", "key": "lint", "value": {"type": "command", "cmd": "make lint"}, "reason": "Makefile:9"}
@@ -109,7 +109,7 @@ def test_a_route_gives_what_json_rpc_gives(script: Http, operation: Operation) -
     reply = script.exchange(operation.route[0], path, body)
     _seed(script)
     assert reply.status == 200 and reply.headers["content-type"] == "application/json"
-    assert {"result": normalised(reply.json)} == normalised(script.call(operation.name, params))
+    assert {"result": normalized(reply.json)} == normalized(script.call(operation.name, params))
 
 
 def test_an_import_in_pages(script: Http) -> None:

@@ -451,10 +451,10 @@ def test_a_command_starts_the_server_on_the_port_it_names(unasked: Machine) -> N
 
 def test_a_port_that_is_taken_is_said_before_anything_starts(unasked: Machine) -> None:
     """A server on another port would refuse the very command that started it."""
-    with socket.socket() as stranger:
-        stranger.bind(("127.0.0.1", 0))
-        stranger.listen()
-        port = stranger.getsockname()[1]
+    with socket.socket() as other_program:
+        other_program.bind(("127.0.0.1", 0))
+        other_program.listen()
+        port = other_program.getsockname()[1]
         refused = unasked.cli("-p", str(port), "ls")
     assert refused.returncode == 4 and f"port {port} is held by another program" in refused.stderr
     assert unasked.pids() == []

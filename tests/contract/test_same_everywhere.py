@@ -20,7 +20,7 @@ from tests.contract.ways import (
     Outcome,
     Way,
     busy_machine,
-    normalised,
+    normalized,
 )
 from tests.harness import Machine
 
@@ -81,7 +81,7 @@ def _run(way: Way, case: Case) -> list[Outcome]:
     """Every outcome, each of which must hold what its step expects."""
     outcomes = []
     for step in case.steps:
-        outcome = normalised(way.call(step.operation, step.params))
+        outcome = normalized(way.call(step.operation, step.params))
         assert _holds(outcome, step.expected), (
             f"{step.operation} {step.params}\nexpected {step.expected}\ngot      {outcome}"
         )

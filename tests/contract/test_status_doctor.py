@@ -46,7 +46,7 @@ def findings(machine: Machine, *words: str, code: int = 0) -> dict[str, dict[str
 
 
 def name_stranger(machine: Machine, pid: int, *, port: int | None = None) -> None:
-    """A sign-post that outlived its server."""
+    """An endpoint file that outlived its server."""
     os.makedirs(machine.runtime, mode=0o700, exist_ok=True)
     gone = os.path.join(machine.runtime, "s-0a1b2c.sock")
     Path(gone).touch()
@@ -282,8 +282,8 @@ def test_doctor_tells_a_recycled_pid(machine: Machine, innocent: subprocess.Pope
 
 def test_doctor_sees_a_stranger_on_the_port(make_machine: Callable[..., Machine]) -> None:
     """Somebody else has the port: the server took the next one, and the line says who to look for."""
-    with socket.create_server(("127.0.0.1", 0)) as stranger:
-        wanted = stranger.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as other_program:
+        wanted = other_program.getsockname()[1]
         machine = make_machine(NUDGE_PORT=str(wanted))
         assert "will take the next free one" in findings(machine)["port"]["message"]
         listening = machine.http_only().port

@@ -286,13 +286,13 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 _OF_THIS_RUN = 3_600.0
 
 
-def normalised(node: Any, name: str = "") -> Any:
+def normalized(node: Any, name: str = "") -> Any:
     """The same with the session's name, the times of this run and the last digits of scores made equal, and without the
     note on scope and lifetime that an agent gets for a hint that it sets."""
     if isinstance(node, dict):
-        return {key: normalised(value, key) for key, value in node.items() if not _is_set_note(key, value)}
+        return {key: normalized(value, key) for key, value in node.items() if not _is_set_note(key, value)}
     if isinstance(node, list):
-        return [normalised(item, name) for item in node]
+        return [normalized(item, name) for item in node]
     if isinstance(node, float):
         return round(node, 3)
     if name == "session_id":

@@ -39,7 +39,7 @@ def _stamp(place: Path, version: str) -> None:
 
 
 def newer_code_takes_over() -> Figures:
-    """A newer newcomer raises the successor from its own installation; the old PRIMARY serves its client on as a
+    """A newer version starts the successor from its own installation; the old PRIMARY serves its client on as a
     PROXY."""
     machine = Machine()
     try:

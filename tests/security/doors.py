@@ -1,4 +1,4 @@
-"""The ways by which bytes of a stranger reach the server, behind one call: a body in, the answer's code out."""
+"""The interfaces through which untrusted bytes reach the server, behind one call: a body in, the error code out."""
 
 from __future__ import annotations
 

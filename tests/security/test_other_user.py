@@ -15,7 +15,7 @@ import pytest
 
 from tests.harness import Machine, eventually
 
-STRANGER = 65_534
+OTHER_UID = 65_534
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can become a second user, and these tests need one"
 )
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 _PRELUDE = f"""
 import json, os, socket, sys
 given = json.loads(sys.argv[1])
-os.setgroups([]); os.setgid({STRANGER}); os.setuid({STRANGER})
+os.setgroups([]); os.setgid({OTHER_UID}); os.setuid({OTHER_UID})
 def tried(deed, *arguments):
     try:
         return deed(*arguments)
@@ -162,7 +162,7 @@ result = [tried(lambda: open(f"/proc/{given['pid']}/{name}", "rb").read().decode
 
 def foreign(path: Path) -> None:
     path.mkdir(mode=0o755)
-    os.chown(path, STRANGER, STRANGER)
+    os.chown(path, OTHER_UID, OTHER_UID)
 
 
 def open_to_all(path: Path) -> None:
@@ -172,7 +172,7 @@ def open_to_all(path: Path) -> None:
 
 def open_to_a_group(path: Path) -> None:
     path.mkdir()
-    os.chown(path, -1, STRANGER)
+    os.chown(path, -1, OTHER_UID)
     path.chmod(0o770)
 
 
@@ -252,7 +252,7 @@ def test_files_that_others_could_have_written_are_nobodys_word(crowded: Machine)
     crowded.http_only()
     port = crowded.ready().port
     token_file, endpoint_file = Path(crowded.runtime) / "token", Path(crowded.runtime) / "server.pid"
-    os.chown(token_file, STRANGER, STRANGER)
+    os.chown(token_file, OTHER_UID, OTHER_UID)
     assert crowded.cli("token").returncode != 0
     os.chown(token_file, 0, 0)
     assert crowded.cli("token").returncode == 0

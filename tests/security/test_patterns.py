@@ -1,4 +1,4 @@
-"""Patterns that strangers write: whatever they ask for, the event loop is never held for longer than the budget."""
+"""Patterns in untrusted requests: whatever they are, the event loop is never held for longer than the budget."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_flood_on_stdio_holds_nobody(server: Served, kind: str) -> None:
 
 
 def test_tiny_chunks_hold_nobody(server: Served) -> None:
-    """A body of a hundred thousand chunks of one byte, by a stranger and by somebody with the token."""
+    """A body of a hundred thousand chunks of one byte, sent without the token and with it."""
     body = (
         json.dumps({"jsonrpc": "2.0", "id": 1, "method": "nudge.list_components", "params": {}}).ljust(100_000).encode()
     )

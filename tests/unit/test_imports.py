@@ -1,5 +1,5 @@
-"""Who may know whom: interface -> service -> domain, with storage and runtime beside, and the leaves below all of
-them."""
+"""Which package may import which. Data flows one way: interface (cli, hook, ipc, http, mcp) -> use case -> domain ->
+storage. Domains do not import each other; the leaves are below all of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# What everybody may import, and what imports nothing else itself.
-COMMON = frozenset(
+# Every package may import these; they import nothing but each other.
+LEAVES = frozenset(
     (
         "__version__",
         "clock",
@@ -23,6 +23,7 @@ COMMON = frozenset(
         "files",
         "limits",
         "paths",
+        "repos",
         "scoring",
         "security",
         "words",
@@ -35,32 +36,32 @@ COMMON = frozenset(
 DOMAINS = frozenset(("hints", "history", "manifests", "memories"))
 
 MAY_IMPORT = {
-    **dict.fromkeys(COMMON, COMMON),
-    **{domain: COMMON | {domain} for domain in DOMAINS},
-    "clients": COMMON | {"clients"},
-    "storage": COMMON | {"storage"},
-    "ipc": COMMON | {"ipc"},
-    "usecases": COMMON | DOMAINS | {"clients", "ipc", "storage", "usecases"},
-    "doctor": COMMON | DOMAINS | {"clients", "doctor", "ipc", "storage", "usecases"},
-    "server": COMMON | {"ipc", "server", "usecases"},
-    # Reading the manifests of a repo happens on the client's side: PRIMARY may be unable to see the caller's files.
-    "cli": COMMON | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
-    "hook": COMMON | {"ipc", "usecases"},
-    "__main__": COMMON | {"cli", "hook", "ipc", "server"},
+    **dict.fromkeys(LEAVES, LEAVES),
+    **{domain: LEAVES | {domain} for domain in DOMAINS},
+    "clients": LEAVES | {"clients"},
+    "storage": LEAVES | {"storage"},
+    "ipc": LEAVES | {"ipc"},
+    "usecases": LEAVES | DOMAINS | {"clients", "ipc", "storage", "usecases"},
+    "doctor": LEAVES | DOMAINS | {"clients", "doctor", "ipc", "storage", "usecases"},
+    "server": LEAVES | {"ipc", "server", "usecases"},
+    # The CLI reads the manifests of a repo itself: PRIMARY may be unable to see the caller's files.
+    "cli": LEAVES | {"cli", "clients", "doctor", "ipc", "manifests", "server", "usecases"},
+    "hook": LEAVES | {"ipc", "usecases"},
+    "__main__": LEAVES | {"cli", "hook", "ipc", "server"},
 }
 
 EXCEPTIONS = {
-    # A hook is over before a server could be asked: it understands its event, and keeps it, by itself.
+    # A hook has no time to wait for a server: it parses its event, and writes it to the spool, by itself.
     ("nudge.hook", "nudge.clients.client"),
     ("nudge.hook", "nudge.clients.registry"),
     ("nudge.hook", "nudge.history.extract"),
     ("nudge.hook", "nudge.history.event_paths"),
     ("nudge.hook", "nudge.storage.spool"),
-    # Two processes with one database are held apart by the same lock that tells who is PRIMARY.
+    # The database is locked in the same way as the role of PRIMARY.
     ("nudge.storage.database", "nudge.ipc.lock"),
 }
 
-NOT_IN_A_DOMAIN = frozenset(("aiohttp", "asyncio", "sqlite3"))
+BANNED_IN_DOMAINS = frozenset(("aiohttp", "asyncio", "sqlite3"))
 PATTERN_LIBRARIES = {"re2": "nudge.security.regex", "wcmatch": "nudge.security.globs", "bracex": "nudge.security.globs"}
 
 
@@ -71,13 +72,13 @@ def module_name(path: Path) -> str:
 
 @cache
 def modules() -> dict[str, str]:
-    """Every module's source by its name."""
+    """Return the source of every module of the package, by module name."""
     return {module_name(path): path.read_text(encoding="utf-8") for path in sorted((ROOT / "nudge").rglob("*.py"))}
 
 
 @cache
 def imports(source: str) -> tuple[str, ...]:
-    """Every module that is named, late and type-only imports too: knowing a name is knowing it."""
+    """Return the modules that a source imports, including imports inside functions and for type checking only."""
     return tuple(_imports(source))
 
 
@@ -96,50 +97,51 @@ def _imported(package: str, name: str) -> str:
     return inner if inner in modules() or package == "nudge" else package
 
 
-def place(module: str) -> str:
-    """The room below `nudge` that a module lives in."""
+def package_of(module: str) -> str:
+    """Return the package or leaf directly below `nudge` that a module belongs to."""
     return module.split(".")[1] if "." in module else "__version__"
 
 
-def trespasses(module: str, source: str) -> list[str]:
-    """Imports of our own modules that the table does not allow."""
+def forbidden_imports(module: str, source: str) -> list[str]:
+    """Return the imports of Nudge's own modules that MAY_IMPORT does not allow."""
     ours = (name for name in imports(source) if name.partition(".")[0] == "nudge")
-    foreign = (name for name in ours if place(name) not in MAY_IMPORT[place(module)])
+    foreign = (name for name in ours if package_of(name) not in MAY_IMPORT[package_of(module)])
     return [f"{module} imports {name}" for name in foreign if (module, name) not in EXCEPTIONS]
 
 
-def packages(source: str) -> set[str]:
+def libraries(source: str) -> set[str]:
     return {name.partition(".")[0] for name in imports(source)}
 
 
-def test_every_module_lives_in_a_known_room() -> None:
-    """A new package has to say here whom it may know."""
-    assert {place(module) for module in modules()} <= set(MAY_IMPORT)
+def test_every_package_is_in_the_table() -> None:
+    """A new package has to say here what it may import."""
+    assert {package_of(module) for module in modules()} <= set(MAY_IMPORT)
 
 
 def test_data_flows_one_way() -> None:
-    """An interface knows services, a service knows domains and storage, a domain knows nobody; nothing points back."""
-    found = {module: trespasses(module, source) for module, source in modules().items()}
-    assert {module: names for module, names in found.items() if names} == {}
+    """An interface imports use cases, a use case imports domains and storage, a domain imports neither; nothing imports
+    in the other direction."""
+    forbidden = {module: forbidden_imports(module, source) for module, source in modules().items()}
+    assert {module: names for module, names in forbidden.items() if names} == {}
 
 
 def test_a_domain_does_no_io_of_its_own() -> None:
     """Domains take and return plain values: no event loop, no network, and SQL in a store only."""
-    found = set()
-    for module in filter(lambda name: place(name) in DOMAINS, modules()):
+    forbidden = set()
+    for module in filter(lambda name: package_of(name) in DOMAINS, modules()):
         allowed = {"sqlite3"} if module.rpartition(".")[2] == "store" else set()
-        found |= {(module, name) for name in packages(modules()[module]) & NOT_IN_A_DOMAIN - allowed}
-    assert found == set()
+        forbidden |= {(module, name) for name in libraries(modules()[module]) & BANNED_IN_DOMAINS - allowed}
+    assert forbidden == set()
 
 
-def test_patterns_have_one_door() -> None:
-    """Users' regular expressions and globs are compiled in one module each, where their cost is bounded."""
-    importers = {(name, module) for module, source in modules().items() for name in packages(source)}
+def test_patterns_are_compiled_in_one_module_each() -> None:
+    """Users' regular expressions and globs are compiled in one module each, which limits their cost."""
+    importers = {(name, module) for module, source in modules().items() for name in libraries(source)}
     assert {(name, module) for name, module in importers if name in PATTERN_LIBRARIES} <= set(PATTERN_LIBRARIES.items())
 
 
 def test_every_exception_is_in_use() -> None:
-    """An exception that nobody needs any more is an open door."""
+    """An exception that no module needs is removed from the table."""
     used = {(module, name) for module, source in modules().items() for name in imports(source)}
     assert used >= EXCEPTIONS
 
@@ -155,6 +157,6 @@ def test_every_exception_is_in_use() -> None:
         ("nudge.server.http", "from nudge.hints.store import HintStore"),
     ],
 )
-def test_a_trespass_is_seen(module: str, source: str) -> None:
-    """Whatever form the import has, and wherever in the file it stands."""
-    assert len(trespasses(module, source)) == 1
+def test_a_forbidden_import_is_detected(module: str, source: str) -> None:
+    """Every form of import counts, at the top of a module and inside a function."""
+    assert len(forbidden_imports(module, source)) == 1

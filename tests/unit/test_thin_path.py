@@ -1,12 +1,11 @@
-"""What a hook, `nudge get` and a PROXY pay for: each of these modules is loaded in an interpreter that has nothing
-else."""
+"""The thin path: what a hook, a plain `nudge get` line and a PROXY import. Each module is imported in an interpreter of
+its own, without installed packages; a module that does not exist fails the test."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,9 @@ LEAVES = (
     "clock",
     "context",
     "paths",
+    "repos",
     "switches",
-    "security.paths",
+    "security.absolute_paths",
     "security.secrets",
     "files",
     "strict_json",
@@ -51,7 +51,7 @@ COMMANDS = (
 )
 THIN = tuple(f"nudge.{name}" for name in (*LEAVES, *IPC, *HOOK, *COMMANDS))
 
-# Of the standard library, but 5 to 15 ms each: a large part of the whole budget of one command.
+# Modules of the standard library that take 5 to 15 ms each to import: a large part of the budget of one command.
 HEAVY = frozenset(
     (
         "asyncio",
@@ -68,25 +68,18 @@ HEAVY = frozenset(
     )
 )
 
-# 8 ms together, which is more than all else that a hook imports.
-PATTERNS = frozenset(("collections", "enum", "functools", "json", "re"))
-WITHOUT_PATTERNS = (
+# Modules that take 8 ms together, more than everything else that a hook imports.
+JSON_AND_RE = frozenset(("collections", "enum", "functools", "json", "re"))
+WITHOUT_JSON_AND_RE = (
     *("hook", "history.extract", "ipc.client", "ipc.spawn", "cli.plain", "cli.output", "config", "security.secrets"),
     *("clients.registry", "clients.claude_code", "context", "switches", "storage.spool"),
 )
 
 
-def exists(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
-
-
 @cache
 def loaded_by(statement: str) -> frozenset[str]:
-    """The modules that a statement loads. Without `site` there are no installed packages: needing one is an
-    ImportError."""
+    """Return the names of the modules that a statement loads. `-S` leaves out installed packages: importing one, or a
+    module that does not exist, fails the test."""
     script = (
         f"import sys; before = set(sys.modules); sys.path.insert(0, {str(ROOT)!r}); "
         f"{statement}; print(*set(sys.modules) - before)"
@@ -100,41 +93,32 @@ def top_levels(modules: frozenset[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
-def test_there_is_a_thin_path() -> None:
-    """The list below names real modules; one that does not exist (yet) is skipped, but not all can be missing."""
-    assert any(exists(module) for module in THIN)
-
-
 @pytest.mark.parametrize("module", THIN)
 def test_a_thin_module_loads_the_standard_library_only(module: str) -> None:
     """Installed packages cost tens of milliseconds each, on every command and for every agent."""
-    if not exists(module):
-        pytest.skip(f"{module} does not exist")
     foreign = top_levels(loaded_by(f"import {module}")) - sys.stdlib_module_names - {"nudge"}
     assert not foreign
 
 
 @pytest.mark.parametrize("module", THIN)
 def test_a_thin_module_loads_nothing_heavy(module: str) -> None:
-    """The slow modules of the standard library are imported where they are needed, not where a command starts."""
-    if not exists(module):
-        pytest.skip(f"{module} does not exist")
+    """The slow modules of the standard library are imported inside the functions that need them."""
     assert not top_levels(loaded_by(f"import {module}")) & HEAVY
 
 
-@pytest.mark.parametrize("module", WITHOUT_PATTERNS)
-def test_a_hook_and_a_plain_line_import_no_patterns(module: str) -> None:
-    """`re` and `json` are imported where a text needs them."""
-    assert not loaded_by(f"import nudge.{module}") & PATTERNS
+@pytest.mark.parametrize("module", WITHOUT_JSON_AND_RE)
+def test_a_hook_and_a_plain_line_import_neither_json_nor_re(module: str) -> None:
+    """`json` and `re` are imported inside the functions that need them."""
+    assert not loaded_by(f"import nudge.{module}") & JSON_AND_RE
 
 
-def test_what_is_loaded_is_seen() -> None:
-    """A heavy module that is imported by another one is found too."""
+def test_an_indirect_import_is_detected() -> None:
+    """A heavy module that another module imports counts as well."""
     assert {"logging", "asyncio"} <= top_levels(loaded_by("import asyncio")) & HEAVY
 
 
-def test_a_server_loads_mcp_when_somebody_speaks_it() -> None:
-    """A command or a hook that starts a server waits for its start; the SDK alone would make that four times as
+def test_primary_starts_without_aiohttp_and_the_mcp_sdk() -> None:
+    """A command or hook that starts a server waits for its start; the MCP SDK alone would make that four times as
     long."""
     statement = "import nudge.server.primary, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -99,7 +99,8 @@ ROOTS = [
 
 def vocabulary() -> list[str]:
     """Words of our own documents, and roots with every suffix, alone and two in a row."""
-    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "seeds").glob("*"))]
+    paths = (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "seeds").glob("*"))
+    texts = [path.read_text(encoding="utf-8") for path in paths]
     words = {word for text in texts for word in re.findall("[a-z]+", text.lower())}
     words |= {root + one + other for root in ROOTS for one in SUFFIXES for other in ("", *SUFFIXES)}
     return sorted(words)
@@ -167,7 +168,8 @@ def test_a_word_is_in_a_text_in_any_form(text: str, word: str, expected: bool) -
 
 def test_has_word_agrees_with_sqlite() -> None:
     """For words and texts of our own documents."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").lower()
+    paths = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths).lower()
     lines = [line for line in text.splitlines() if line.isascii()][:300]
     words = sorted({word for line in lines[::7] for word in split_words(line)})
     connection = sqlite3.connect(":memory:")

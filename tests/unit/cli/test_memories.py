@@ -12,9 +12,9 @@ from typing import Any, get_args
 import pytest
 
 from nudge import limits
-from nudge.cli import note_params
+from nudge.cli import params
 from nudge.cli.memories import first_sentence, recall_hints
-from nudge.memories import mine, note
+from nudge.memories import note
 from nudge.memories.note import Lifetimes
 from nudge.usecases.memory_models import Kind
 
@@ -47,15 +47,6 @@ def answering(server: Server) -> None:
         "nudge.memory_link": {"linked": True, "new": True},
         "nudge.query": {"hints": [HIT]},
     }
-
-
-def test_the_words_of_the_options_are_those_of_the_domain() -> None:
-    """The terminal does not import it, which would take longer than most commands."""
-    assert note_params.TIERS == note.TIERS and note_params.KINDS == note.KINDS
-    assert note_params.SOURCES == note.SOURCES and note_params.RELATIONS == note.RELATIONS
-    from nudge.cli.memory_files import FORMATS
-
-    assert FORMATS == mine.FORMATS
 
 
 def test_the_lifetimes_in_the_help_are_the_defaults(nudge: Nudge) -> None:
@@ -458,7 +449,7 @@ def test_namespaces(nudge: Nudge, server: Server) -> None:
 
 def test_the_kinds_that_are_offered_are_those_that_are_taken() -> None:
     """An attempt is the journal's to write; every kind can be filtered by."""
-    assert get_args(Kind) == note_params.STORED_KINDS and note_params.KINDS == note.KINDS
+    assert get_args(Kind) == params.STORED_KINDS and params.KINDS == note.KINDS
 
 
 # The hints that recall shows

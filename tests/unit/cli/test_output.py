@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nudge.cli import output
-from nudge.cli.plain import parse_globs
 from nudge.text import escape
 
 PEN = output.Pen(color=False, unicode=True, width=40)
@@ -30,29 +29,6 @@ def test_json_survives(data: object) -> None:
 def test_clipped_text_fits(text: str, taken: int) -> None:
     """A clipped text never runs over the terminal's edge, down to the least column that is still of use."""
     assert output.columns(PEN.clip(text, taken)) <= max(40 - taken, 20)
-
-
-@pytest.mark.parametrize(
-    ("text", "patterns"),
-    [
-        ("a,b", ["a", "b"]),
-        ("{a,b}/**,c", ["{a,b}/**", "c"]),
-        ("{a,{b,c}},d", ["{a,{b,c}}", "d"]),
-        ("a},b", ["a}", "b"]),
-        ("{a,b", ["{a,b"]),
-        (" a , ", ["a"]),
-    ],
-)
-def test_commas_inside_braces_belong_to_the_glob(text: str, patterns: list[str]) -> None:
-    """Only a comma outside braces separates two globs."""
-    assert parse_globs(text) == patterns
-
-
-@pytest.mark.parametrize("text", ["", ",", " , "])
-def test_no_glob_at_all_is_refused(text: str) -> None:
-    """An empty variable in a script must not make a hint global."""
-    with pytest.raises(ValueError, match="needs a value"):
-        parse_globs(text)
 
 
 @pytest.mark.parametrize(

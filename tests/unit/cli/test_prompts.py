@@ -40,7 +40,7 @@ def test_nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_leaving_a_question_is_ctrl_c(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C or Ctrl-D at a question ends with 130, and nothing is changed."""
-    monkeypatch.setattr("nudge.cli.upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
+    monkeypatch.setattr("nudge.cli.history_upkeep.ask", lambda *_, **__: (_ for _ in ()).throw(click.Abort()))
     monkeypatch.setattr(
         "nudge.usecases.owned_files.examine_backup", lambda _: {"observations": 1, "sessions": 1}, raising=False
     )

@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from nudge import limits
 
-from .conftest import HINT, Nudge, Server
+from .conftest import HINT, NOTE, Nudge, Server, Terminal
 
 REDACTED = {name: value for name, value in HINT.items() if name != "value"} | {"redacted": True}
 PAYLOAD: dict[str, Any] = {
@@ -21,6 +22,53 @@ PAYLOAD: dict[str, Any] = {
     "session_id": "s",
     "components": {"api": {"hints": {"build": HINT, "test": [HINT, REDACTED]}}},
 }
+
+
+LINK = {"source_id": 12, "target_id": 7, "relation": "related_to"}
+NOTES_DOCUMENT: dict[str, Any] = {
+    "memories": [NOTE, {**NOTE, "id": 7}],
+    "links": [LINK],
+    "exported_at": "2026-11-16T09:00:00Z",
+}
+NOTES_IMPORTED: dict[str, Any] = {
+    "imported": 2,
+    "errors": [],
+    "created": 1,
+    "updated": 0,
+    "unchanged": 1,
+    "links": 1,
+    "dry_run": False,
+}
+
+
+class PagedServer(Server):
+    """Answers an export in two pages, and gives a transfer its name."""
+
+    def call(self, method: str, params: Mapping[str, Any], **options: Any) -> Any:
+        answer = super().call(method, dict(params), **options)
+        if method == "nudge.memory_export":
+            place = 1 if params["after"] else 0
+            links = NOTES_DOCUMENT["links"] if place else []
+            return {
+                **NOTES_DOCUMENT,
+                "memories": [NOTES_DOCUMENT["memories"][place]],
+                "links": links,
+                "next": None if place else 12,
+            }
+        return {"imported": 0, "errors": [], "transfer": "t1"} if params.get("more") else answer
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    fake = PagedServer()
+    monkeypatch.setattr("nudge.ipc.client.Client", fake.client)
+    synced = {"direction": "merge", "dry_run": False, "pulled": {"created": 2, "links": 0}, "pushed": {"created": 0}}
+    fake.answers = {"nudge.memory_export": {}, "nudge.memory_import": NOTES_IMPORTED, "nudge.memory_sync": synced}
+    return fake
+
+
+def sent_notes(server: Server) -> list[dict[str, Any]]:
+    return [fields for name, fields in server.calls if name == "nudge.memory_import"]
 
 
 @pytest.fixture(autouse=True)
@@ -184,98 +232,95 @@ def test_import_usage(nudge: Nudge, words: list[str]) -> None:
     assert outcome.code == 2 and outcome.err.startswith("nudge import: ") and outcome.err.count("\n") == 1
 
 
-# scan
-
-MAKEFILE = "build:\n\tcc x.c\n\ntest:\n\t./t\n"
+# Notes
 
 
-def entry(component: str, key: str, cmd: str, reason: str) -> dict[str, Any]:
-    return {"component": component, "key": key, "value": {"type": "command", "cmd": cmd}, "reason": reason}
+def test_notes_export_joins_the_pages(nudge: Nudge, server: Server) -> None:
+    """stdout holds the document that import reads."""
+    assert json.loads(nudge("memory", "export", "--namespace", "n").out) == NOTES_DOCUMENT
+    assert [fields for _, fields in server.calls] == [{"namespace": "n", "after": 0}, {"namespace": "n", "after": 12}]
 
 
-@pytest.fixture(autouse=True)
-def scanned(server: Server) -> None:
-    server.answers["nudge.scan"] = {
-        "added": [entry("x", "build", "make build", "Makefile:1")],
-        "updated": [entry("x", "test", "make test", "Makefile:4")],
-        "removed": [entry("x", "lint", "make lint", "Makefile:9")],
-        "kept": [entry("x", "run", "make run", "Makefile:7")],
-        "unchanged": 2,
-        "skipped": [{"component": "x", "key": "format", "reason": "value.cmd looks like a key"}],
-    }
+@pytest.mark.usefixtures("server")
+def test_notes_export_to_a_file(nudge: Nudge, somewhere: Path) -> None:
+    """The file is the owner's alone."""
+    outcome = nudge("memory", "export", "-o", "notes.json")
+    assert outcome.out == "✔ exported 2 notes and 1 link to notes.json\n"
+    assert json.loads((somewhere / "notes.json").read_text()) == NOTES_DOCUMENT
+    assert stat.S_IMODE((somewhere / "notes.json").stat().st_mode) == 0o600
 
 
-def test_sends_what_the_manifests_say(
-    nudge: Nudge, server: Server, repo: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("words", [["notes.json"], ["-"], []])
+def test_notes_import(
+    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """From anywhere in the repo, its root is read; commands go as typed values with the line they come from."""
-    (repo / "Makefile").write_text(MAKEFILE)
-    (repo / "sub").mkdir()
-    monkeypatch.chdir(repo / "sub")
-    assert nudge("scan").code == 0
-    assert (server.params["repo"], server.params["dry_run"]) == ("git:github.com/org/x", False)
-    built = server.params["found"][0]
-    assert built.pop("files").keys() == {"Makefile"}
-    assert built == entry("x", "build", "make build", "Makefile:1")
+    """From a file or from stdin, which needs no word; one call when it fits into one."""
+    (somewhere / "notes.json").write_text(json.dumps(NOTES_DOCUMENT))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(NOTES_DOCUMENT).encode())))
+    assert nudge("memory", "import", *words, "--namespace", "n").out == (
+        "✔ imported 2 notes: 1 created, 1 unchanged, 1 links\n"
+    )
+    rows = {name: NOTES_DOCUMENT[name] for name in ("memories", "links")}
+    assert sent_notes(server) == [{**rows, "namespace": "n", "dry_run": False, "page": 0}]
 
 
-@pytest.mark.usefixtures("repo")
-def test_pretty(nudge: Nudge) -> None:
-    """A mark for each outcome, then the sum; what was passed over is a remark."""
-    outcome = nudge("scan")
-    assert outcome.out.splitlines() == [
-        "+ x/build  make build  Makefile:1",
-        "~ x/test   make test  Makefile:4",
-        "- x/lint   make lint  Makefile:9",
-        "= x/run    make run  Makefile:7",
-        "✔ 1 added, 1 updated, 1 removed, 1 kept, 2 unchanged (kept: set by a person or an agent, or learned)",
+def test_notes_import_names_what_is_wrong(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """The first errors by the place of the note in the file, and the number of the others."""
+    (somewhere / "x.json").write_text('{"memories": [{}]}')
+    errors = [{"index": number, "error": "title: is required"} for number in range(12)]
+    server.answers["nudge.memory_import"] = {**NOTES_IMPORTED, "errors": [{"link": 0, "error": "is not one"}, *errors]}
+    lines = nudge("memory", "import", "x.json", "--dry-run").out.splitlines()
+    assert lines[0] == "nothing was stored (--dry-run); it would be: 1 created, 1 unchanged, 1 links"
+    assert lines[1:3] == ["  link 1: is not one", "  note 1: title: is required"] and lines[-1] == "  and 3 more"
+
+
+@pytest.mark.parametrize("text", ["[]", '{"memories": {}}', '{"memories": [7]}', '{"links": 1}', "{"])
+def test_notes_what_is_no_export_is_refused_here(nudge: Nudge, server: Server, somewhere: Path, text: str) -> None:
+    """In one line, and nothing is sent."""
+    (somewhere / "x.json").write_text(text)
+    outcome = nudge("memory", "import", "x.json")
+    assert outcome.code == 3 and "nudge memory export" in outcome.err and server.calls == []
+
+
+def test_notes_a_large_import_goes_in_pages(
+    nudge: Nudge, server: Server, somewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under one transfer, with a bar on a terminal."""
+    monkeypatch.setattr(limits, "MAX_BULK_NOTES", 2)
+    (somewhere / "x.json").write_text(json.dumps({"memories": [NOTE] * 5, "links": [LINK]}))
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    assert nudge("memory", "import", "x.json").code == 0
+    pages = sent_notes(server)
+    assert [(page["page"], len(page["memories"]), page.get("transfer"), page.get("more")) for page in pages] == [
+        (0, 2, None, True),
+        (1, 2, "t1", True),
+        (2, 1, "t1", None),
     ]
-    assert outcome.err == "skipped: x/format: value.cmd looks like a key\n"
+    assert pages[-1]["links"] == [LINK]
+    assert "importing notes" in screen.text() and "100%" in screen.text()
 
 
-@pytest.mark.usefixtures("repo")
-def test_dry_run(nudge: Nudge, server: Server) -> None:
-    """--dry-run reaches the server, and the output does not claim that anything was set."""
-    last = nudge("scan", "--dry-run").out.splitlines()[-1]
-    assert server.params["dry_run"] is True and last.startswith("nothing was set")
+def test_notes_sync(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """A path of the caller's directory; both directions are told."""
+    outcome = nudge("memory", "sync", "other.db", "--direction", "merge")
+    assert outcome.out.splitlines() == ["✔ pulled: 2 created", "✔ pushed: nothing new"]
+    assert server.params == {"path": str(somewhere / "other.db"), "direction": "merge", "dry_run": False}
+    dry = nudge("memory", "sync", "other.db", "--dry-run")
+    assert dry.out.startswith("pulled: ") and dry.err == "nothing was changed (--dry-run)\n"
 
 
-def test_another_directory(nudge: Nudge, server: Server, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DIR names the repo to read."""
-    monkeypatch.chdir("/")
-    assert nudge("scan", str(repo)).code == 0
-    assert server.params["repo"] == "git:github.com/org/x"
-
-
-def test_outside_a_repo(nudge: Nudge, server: Server) -> None:
-    """Hints from a manifest belong to a repo; without one nothing is set, and the line says what to do."""
-    outcome = nudge("scan")
-    assert outcome.code == 3 and "git repository" in outcome.err
-    assert nudge("scan", "missing").code == 2
-    assert server.calls == []
-
-
-def test_an_unreadable_manifest_is_told(nudge: Nudge, server: Server, repo: Path) -> None:
-    """A broken file is named on stderr, and the others count."""
-    (repo / "package.json").write_text("{")
-    outcome = nudge("scan")
-    assert outcome.code == 0 and "package.json" in outcome.err
-    assert server.params["unread"] == ["package.json"]
-
-
-def test_an_older_server_is_not_told_of_nothing(nudge: Nudge, server: Server, repo: Path) -> None:
-    """It would not know the word."""
-    (repo / "Makefile").write_text(MAKEFILE)
-    nudge("scan")
-    assert "unread" not in server.params
-
-
-def test_where_a_command_is_to_be_run_is_told(nudge: Nudge, server: Server, repo: Path) -> None:
-    """One for a nested package works at the root only, and is offered anywhere in the repo."""
-    (repo / "services/api").mkdir(parents=True)
-    (repo / "services/api/Makefile").write_text("test:\n")
-    nudge("scan")
-    reason = "services/api/Makefile:1, run it in the root of the repo"
-    (found,) = server.params["found"]
-    assert found.pop("files").keys() == {"services/api/Makefile"}
-    assert found == entry("api", "test", "make -C services/api test", reason)
+def test_notes_mine(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """Conversations become notes; what is empty or bad is counted."""
+    said = [{"uuid": "1", "name": "A", "chat_messages": [{"sender": "human", "text": "Hello"}]}]
+    exported = [*said, {"uuid": "2", "name": "B", "chat_messages": []}, 7]
+    (somewhere / "conversations.json").write_text(json.dumps(exported))
+    outcome = nudge("memory", "mine", "--format", "claude", "conversations.json", "--namespace", "chats")
+    assert outcome.out.splitlines() == [
+        "1 conversation (left out: 1 empty, 1 bad)",
+        "✔ imported 2 notes: 1 created, 1 unchanged, 1 links",
+    ]
+    assert server.params["namespace"] == "chats" and len(server.params["memories"]) == 1
+    missing = nudge("memory", "mine", "--format", "claude", "missing.json")
+    assert missing.code == 3 and "cannot be read" in missing.err

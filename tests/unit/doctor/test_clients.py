@@ -54,7 +54,7 @@ def test_other_memory_tools(make: Make, tmp_path: Path) -> None:
 
 
 def test_a_neighbours_command_is_not_repeated(make: Make, tmp_path: Path) -> None:
-    """It may hold a credential, and what doctor prints is pasted into public places."""
+    """The command may hold a credential, and users paste the output of doctor into public places."""
     servers = {"notes": {"command": "uvx", "args": ["mem0-mcp", "--key", "sk-1234"], "env": {"KEY": "sk-1234"}}}
     write(tmp_path / ".claude.json", {"mcpServers": servers})
     found = only(clients.check_memory_tools(make()))
@@ -62,7 +62,7 @@ def test_a_neighbours_command_is_not_repeated(make: Make, tmp_path: Path) -> Non
 
 
 def test_what_is_no_memory_tool(make: Make, tmp_path: Path) -> None:
-    """A word inside another, a limit of memory on a command line, and Nudge itself are none."""
+    """A tool's name inside another word, a memory limit on a command line, and Nudge itself are not reported."""
     servers = {
         "nudge": {"command": "/opt/memory/bin/nudge", "args": ["serve"]},
         "java": {"command": "java", "args": ["--max-memory", "4096"]},
@@ -78,7 +78,7 @@ ODD = '{"mcpServers": {"a": 1, "b": {"args": 3}}, "hooks": {"x": [1, {"hooks": [
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"mcpServers": [1]}', ODD])
 def test_a_clients_broken_file(make: Make, tmp_path: Path, content: str) -> None:
-    """It is the client's to report: here it says nothing and breaks nothing."""
+    """A settings file that cannot be parsed yields no finding and no error: the client reports it."""
     for name in (
         ".claude/settings.json",
         ".claude.json",

@@ -50,7 +50,7 @@ def test_the_change_log(make: Make, run: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("held")
 def test_a_living_server_may_be_writing(make: Make, run: Path) -> None:
-    """Half a record at the end is then no sign of anything."""
+    """An incomplete record at the end is not reported while a server runs."""
     with write_log(run).open("ab") as file:
         file.write(b"\0\0\0")
     assert only(data.check_change_log(make())).level == "ok"
@@ -70,7 +70,7 @@ def test_a_clock_that_was_moved(make: Make, run: Path, stepped: float, level: st
 
 
 def test_a_clock_that_was_never_set(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1970 is a failure: every time that is shown would be wrong."""
+    """A system clock in 1970 is a failure: every shown time would be wrong."""
     monkeypatch.setattr("nudge.limits.EARLIEST_CLOCK", time.time() + 1_000)
     assert only(data.check_clock(make())).level == "fail"
 
@@ -79,7 +79,7 @@ def test_a_clock_that_was_never_set(make: Make, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_waits_is_taken_in_by_a_server(make: Make, run: Path) -> None:
-    """Any command that needs one starts it, unless that is turned off."""
+    """The fix is a command that starts a server, or `nudge serve` where autostart is off."""
     assert levels(data.check_spool(make())) == ["ok"]
     spool.write(str(run), {"event_id": "1"})
     assert only(data.check_spool(make())).fix == "nudge ls"

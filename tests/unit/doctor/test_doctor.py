@@ -1,4 +1,4 @@
-"""The whole run, and its repairs."""
+"""All checks together, and their repairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .conftest import Make, levels, mode_of, publish
 
 
 def test_a_fresh_machine_is_well(make: Make) -> None:
-    """Before the first server nothing fails, and whatever is not well says its fix."""
+    """Before the first server no check fails, and every warning has a fix."""
     findings = doctor.run(make())
     assert "fail" not in levels(findings)
     assert all(finding.fix for finding in findings if finding.level != "ok")
@@ -60,7 +60,7 @@ def test_a_repair_that_fails_is_not_reported_as_done() -> None:
 
 
 def test_a_finding_on_the_wire() -> None:
-    """Plain values, and whether --fix would help."""
+    """A finding becomes plain values, with whether `--fix` can repair it."""
     assert warn("port", "held", "lsof", lambda: "").to_wire() == {
         "check": "port",
         "level": "warn",

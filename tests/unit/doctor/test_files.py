@@ -17,7 +17,7 @@ from .conftest import Make, levels, mode_of, only
     [(0o700, "ok"), (0o750, "warn"), (0o755, "warn"), (0o770, "fail"), (0o777, "fail"), (0o500, "fail")],
 )
 def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str) -> None:
-    """Others may neither write nor look; the owner must be able to use it."""
+    """Others may neither read nor write the directory, and its owner must be able to use it."""
     run.chmod(mode)
     found = next(iter(files.check_directories(make())))
     assert found.level == level
@@ -28,7 +28,7 @@ def test_the_mode_of_the_directory(make: Make, run: Path, mode: int, level: str)
 def test_a_directory_that_is_none_of_ours(
     make: Make, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A link, a file, another user's: refused, and never repaired."""
+    """A link, a file, or another user's directory is a failure without a repair."""
     (tmp_path / "link").symlink_to(run)
     (tmp_path / "file").touch()
     for name in ("link", "file"):
@@ -40,7 +40,7 @@ def test_a_directory_that_is_none_of_ours(
 
 
 def test_a_directory_that_is_not_there(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fine where it can be made; a failure where it cannot."""
+    """A missing directory is OK when it can be created, and a failure when it cannot."""
     snapshot = make(directory=str(tmp_path / "a" / "b"))
     assert levels(files.check_directories(snapshot)) == ["ok", "ok"]
     assert list(files.check_files(snapshot)) == []
@@ -58,7 +58,7 @@ def test_files(make: Make, run: Path) -> None:
 
 
 def test_the_fix_looks_again(make: Make, run: Path, tmp_path: Path) -> None:
-    """Between look and fix somebody put a link there: what it points at keeps its mode."""
+    """A link that was put in the file's place after the check is not followed: its target keeps its mode."""
     victim = tmp_path / "victim"
     victim.touch(0o644)
     (run / paths.CHANGE_LOG).touch(0o644)
@@ -71,14 +71,14 @@ def test_the_fix_looks_again(make: Make, run: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "level"), [(0o600, "ok"), (0o400, "ok"), (0o640, "fail"), (0o604, "fail")])
 def test_the_mode_of_the_token(make: Make, run: Path, mode: int, level: str) -> None:
-    """Whoever can read the token can use the port."""
+    """A token that others can read is reported: they could use the port with it."""
     (run / "token").write_text("t0k3n")
     (run / "token").chmod(mode)
     assert only(files.check_token(make())).level == level
 
 
 def test_a_token_that_others_could_write(make: Make, run: Path, held: Flock) -> None:
-    """It may be somebody else's word: made anew, not repaired; and not taken from under a living server."""
+    """A token that others could write is removed, not repaired, and only while no server runs."""
     (run / "token").write_text("planted")
     (run / "token").chmod(0o666)
     assert only(files.check_token(make())).repair is None
@@ -88,13 +88,13 @@ def test_a_token_that_others_could_write(make: Make, run: Path, held: Flock) -> 
 
 
 def test_no_token(make: Make) -> None:
-    """The first server makes one; a running one makes another when it is gone."""
+    """A missing token is OK before the first server, and a warning while a server runs."""
     assert only(files.check_token(make())).level == "ok"
     assert only(files.check_token(make(status={"pid": 1}))).level == "warn"
 
 
 def test_leftovers(make: Make, run: Path, held: Flock) -> None:
-    """Only what lies there while nobody holds the lock."""
+    """Leftover files are reported only while no server holds the lock."""
     (run / "s-0a.sock").touch()
     assert list(files.check_leftovers(make())) == []
     held.release()
@@ -103,7 +103,7 @@ def test_leftovers(make: Make, run: Path, held: Flock) -> None:
 
 @pytest.mark.parametrize(("free", "level"), [(1_000, "fail"), (100 * 1024**2, "warn"), (10 * 1024**3, "ok")])
 def test_the_disk(make: Make, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
-    """Before the disk is full, it is low."""
+    """Little space is a warning, almost none a failure."""
 
     class Usage:
         pass

@@ -21,13 +21,13 @@ from .conftest import Make, levels, only
     ],
 )
 def test_versions(make: Make, version: str, level: str, fix: str | None) -> None:
-    """The older of the two is the one to change."""
+    """The fix is for the older of the two: stop the server, or upgrade the command."""
     found = only(installation.check_versions(make(status={"version": version, "members": []})))
     assert (found.level, found.fix) == (level, fix)
 
 
 def test_members_of_another_version(make: Make) -> None:
-    """They work; they are mentioned."""
+    """Clients with another version are mentioned, without a warning."""
     status = {"version": __version__, "members": [{"version": "0.0.9"}, {"version": __version__}]}
     found = only(installation.check_versions(make(status=status)))
     assert found.level == "ok" and "0.0.9" in found.message
@@ -65,13 +65,13 @@ def test_one_installation(make: Make, tmp_path: Path) -> None:
     ],
 )
 def test_two_installations(make: Make, tmp_path: Path, place: str, content: str, fix: str) -> None:
-    """The one that is not used is removed with the tool that put it there."""
+    """The fix uninstalls the unused one with the tool that installed it."""
     environ = on_path(program(tmp_path / "first"), program(tmp_path / place, content))
     assert only(installation.check_programs(make(environ=environ))).fix == fix
 
 
 def test_two_installations_of_unknown_origin(make: Make, tmp_path: Path) -> None:
-    """A script that says nothing about itself is a file to remove."""
+    """The fix for a script without a known installer is to remove the file."""
     second = program(tmp_path / "second")
     assert (
         only(installation.check_programs(make(environ=on_path(program(tmp_path / "first"), second)))).fix

@@ -20,7 +20,7 @@ from .conftest import Make, levels, only, publish
 
 
 def test_a_lock_that_nobody_holds(make: Make) -> None:
-    """Free is well: the next command starts a server."""
+    """A free lock is OK: the next command starts a server."""
     assert only(server.check_lock(make())).level == "ok"
 
 
@@ -35,8 +35,8 @@ def test_a_lock_that_somebody_holds(make: Make, run: Path, monkeypatch: pytest.M
 
 
 def test_a_stale_endpoint(make: Make, run: Path) -> None:
-    """It names a server, and nobody holds the lock: named with the pid, whether gone or another program's by now;
-    withdrawn by --fix."""
+    """An endpoint whose server holds no lock is reported with its pid, and whether that process is gone or another
+    program by now; `--fix` removes it."""
     publish(run)
     assert "gone (pid 4000000)" in only(server.check_endpoint(make())).message
     publish(run, pid=os.getppid())
@@ -64,7 +64,7 @@ def test_an_endpoint_that_is_not_trusted(make: Make, run: Path) -> None:
 
 @pytest.mark.usefixtures("held")
 def test_the_socket(make: Make, run: Path) -> None:
-    """There, a socket, ours, closed to others."""
+    """The path must be a socket, belong to the user and be closed to others."""
     path = run / "s-0a.sock"
     publish(run, path=str(path))
     assert only(server.check_socket(make())).level == "warn"
@@ -82,7 +82,7 @@ def test_the_socket(make: Make, run: Path) -> None:
 
 
 def test_no_server_no_socket(make: Make) -> None:
-    """Without a server there is nothing to say about one."""
+    """Without a server there is no finding about the socket."""
     assert list(server.check_socket(make())) == []
 
 
@@ -101,14 +101,14 @@ def test_a_port_before_a_server(make: Make) -> None:
 
 
 def test_a_port_with_a_server(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fine when the server answers there; named when it does not, or when it is not the port that was wanted."""
+    """OK when the server answers on it; a warning when it does not, or when it is not the configured port."""
     monkeypatch.setattr(server, "answers_health", lambda port: port != 666)
     wanted = make().settings.port
     snapshot = make(settings=Settings({"port": wanted}), status={"port": wanted})
     assert only(server.check_port(snapshot)).message == f"{wanted} is held by the server"
     for listening, words in ((None, "no free port"), (666, "does not answer")):
         assert words in only(server.check_port(make(status={"port": listening}))).message
-    monkeypatch.setattr(server, "is_free", lambda _port: False)
+    monkeypatch.setattr(server, "is_port_free", lambda _port: False)
     assert "another program" in only(server.check_port(make(status={"port": 4_242}))).message
 
 
@@ -179,12 +179,12 @@ WELL = {"pid": 41, "owner": "client", "durability": "process", "session": {"read
     ],
 )
 def test_the_servers_own_word(make: Make, status: dict[str, Any] | None, expected: list[str]) -> None:
-    """What a server says about its troubles is repeated."""
+    """Warnings in the server's status become findings."""
     assert levels(server.check_server(make(status=status))) == expected
 
 
 def test_a_server_that_says_nothing(make: Make, held: Flock) -> None:
-    """One that hangs is a failure; one that is starting is not there yet."""
+    """A server that hangs is a failure; one that is starting is a warning."""
     assert only(server.check_server(make(silent="pid 41 does not answer"))).level == "fail"
     assert "starting" in only(server.check_server(make())).message
     held.release()

@@ -80,7 +80,7 @@ def test_unknown_field_is_named() -> None:
         parse_value({"type": "command", "cmd": "x", "comand": "y"})
 
 
-def test_path_is_normalised() -> None:
+def test_path_is_normalized() -> None:
     """A path has one spelling."""
     assert parse_value({"type": "path", "abs": "/work//api/./src/"})["abs"] == "/work/api/src"
 

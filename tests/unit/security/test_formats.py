@@ -35,7 +35,7 @@ NOT_TOKENS = (
         "AIzawa-san",
         "ya29.example",
     ),
-    *("sk-ant-...", "task-ant-colony-optimisation-runner", "sk-ant-$KEY", "sk-learn-contrib-imbalanced", "sk-..."),
+    *("sk-ant-...", "task-ant-colony-optimization-runner", "sk-ant-$KEY", "sk-learn-contrib-imbalanced", "sk-..."),
     *(
         "make task-" + "runnerwithaverylongname",
         "disk-usage-report",

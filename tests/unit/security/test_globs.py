@@ -9,8 +9,8 @@ import pytest
 
 from nudge import limits
 from nudge.errors import ScopeInvalid
-from nudge.security.globs import check_cost, compile_branch_glob, compile_glob, expand_braces, normalise_cwd_glob
-from nudge.security.paths import normalise_cwd
+from nudge.security.absolute_paths import normalize_cwd
+from nudge.security.globs import check_cost, compile_branch_glob, compile_glob, expand_braces, normalize_cwd_glob
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_globs(pattern: str, inside: list[str], outside: list[str]) -> None:
     ],
 )
 def test_illegal_globs_say_what_is_wrong(pattern: str, rule: str) -> None:
-    """A pattern that cannot be honoured is E_SCOPE_INVALID, names its field, and says what to write instead."""
+    """A pattern that cannot be honored is E_SCOPE_INVALID, names its field, and says what to write instead."""
     with pytest.raises(ScopeInvalid) as caught:
         compile_glob(pattern, "meta.scope.cwd_glob[0]")
     assert rule in caught.value.message
@@ -231,8 +231,8 @@ def test_importing_loads_no_pattern_library() -> None:
 )
 def test_cwd_globs_take_the_same_form(raw: str, pattern: str) -> None:
     """A pattern is brought to the form a directory is compared in, so that the two can meet."""
-    assert normalise_cwd_glob(raw, "cwd_glob") == pattern
-    assert normalise_cwd_glob(pattern, "cwd_glob") == pattern
+    assert normalize_cwd_glob(raw, "cwd_glob") == pattern
+    assert normalize_cwd_glob(pattern, "cwd_glob") == pattern
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_cwd_globs_take_the_same_form(raw: str, pattern: str) -> None:
 )
 def test_a_directory_meets_a_pattern_written_differently(glob: str, cwd: str) -> None:
     """Style does not decide whether a hint is eligible."""
-    assert compile_glob(normalise_cwd_glob(glob, "cwd_glob"), "cwd_glob").matches(normalise_cwd(cwd))
+    assert compile_glob(normalize_cwd_glob(glob, "cwd_glob"), "cwd_glob").matches(normalize_cwd(cwd))
 
 
 @pytest.mark.parametrize(
@@ -274,6 +274,6 @@ def test_a_directory_meets_a_pattern_written_differently(glob: str, cwd: str) ->
 def test_a_pattern_no_directory_can_match_is_refused(raw: str, rule: str) -> None:
     """A hint behind such a pattern would never be seen, so it is E_SCOPE_INVALID and says what to write."""
     with pytest.raises(ScopeInvalid) as caught:
-        normalise_cwd_glob(raw, "meta.scope.cwd_glob[0]")
+        normalize_cwd_glob(raw, "meta.scope.cwd_glob[0]")
     assert rule in caught.value.message
     assert caught.value.data["field"] == "meta.scope.cwd_glob[0]"

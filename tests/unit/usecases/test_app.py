@@ -1,4 +1,4 @@
-"""The application's own machinery: what lets the event loop run beside a worker thread."""
+"""The application: the event loop runs beside a worker thread."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_event_loop_turns_after_each_slice_of_a_workers_items() -> None:
 
 
 def test_a_worker_does_not_depend_on_a_loop_that_has_ended() -> None:
-    """All that is left is gone through."""
+    """After the loop is closed, the worker iterates over the remaining items."""
 
     async def main() -> Iterator[int]:
         return with_loop_turns(_work(number) for number in range(_ITEMS))

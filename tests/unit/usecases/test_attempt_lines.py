@@ -122,7 +122,7 @@ def test_without_an_open_attempt_there_is_no_check_in(service: Service) -> None:
 
 
 def test_prompts_and_calls_of_the_journal_are_no_actions(service: Service) -> None:
-    """What is counted is work: not what the user says, nor that the agent looks after its attempt."""
+    """Neither the user's prompts nor the agent's calls of the journal are counted."""
     service.start()
     service.act(9)
     service.hook("user_prompt", "go on")
@@ -139,7 +139,7 @@ def test_a_check_in_that_nobody_reads_is_told_with_the_next_action(service: Serv
 
 
 def test_nothing_is_told_where_nothing_is_to_be_told(open_service: Open) -> None:
-    """NUDGE_TELL=0 covers check-ins and outcomes."""
+    """NUDGE_TELL=0 turns off check-ins and outcomes."""
     service = open_service(tell="0")
     service.start()
     assert not any(service.act(10)) and service.ran("make bench", 0) == ""
@@ -161,7 +161,7 @@ def test_lines_about_attempts_are_in_the_ledger_and_go_with_the_note(service: Se
 
 @pytest.mark.parametrize(("code", "status"), [(0, "confirmed"), (2, "falsified")])
 def test_an_outcome_that_was_predicted_is_offered_once(service: Service, code: int, status: str) -> None:
-    """With the command and its exit code; the agent says whether it is so, and its word is worth gold then."""
+    """The line has the command and its exit code; a resolution that agrees with it has the tier gold."""
     number = service.start()
     service.edit()
     told = service.ran("make bench", code)
@@ -192,7 +192,7 @@ def test_long_and_hostile_texts_fit_into_one_line(service: Service, char: str) -
 
 
 def test_the_other_outcome_is_offered_too(service: Service) -> None:
-    """A test that failed and now passes is news; a word against what was observed is worth no gold."""
+    """A test that failed and now passes is offered again; a resolution against what was observed is not gold."""
     service.start()
     service.edit()
     assert "looks falsified" in service.ran("make bench", 2) and "looks confirmed" in service.ran("make bench", 0)
@@ -200,7 +200,7 @@ def test_the_other_outcome_is_offered_too(service: Service) -> None:
 
 
 def test_another_prediction_is_observed_anew(service: Service) -> None:
-    """What a command showed of the former prediction says nothing about the next one."""
+    """An outcome that was observed for the former prediction does not make the resolution of the next one gold."""
     service.start()
     assert service.ran("make bench", 0)
     service("update_ghap", session_id="s1", prediction="`make test` passes")
@@ -313,7 +313,7 @@ def test_an_attempt_keeps_no_copy_of_the_command(open_service: Open, setting: st
 
 
 def test_the_setting_turns_it_off(open_service: Open) -> None:
-    """`0`: an exit code is nothing to an attempt."""
+    """With `0`, exit codes are not compared with predictions."""
     service = open_service(journal="0")
     service.start()
     assert service.ran("make bench", 0) == ""

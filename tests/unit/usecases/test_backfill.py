@@ -1,4 +1,4 @@
-"""Bringing in the past: each event once, however often it is read, and wherever reading was stopped."""
+"""Backfill records each event once, however often it is read, and wherever a run was stopped."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_past_is_recorded(tmp_path: Path) -> None:
 
 
 def test_backfilled_sessions_are_closed(desk: Desk) -> None:
-    """A session of long ago has an end, so that nobody is told it is still at work; one of just now has none yet."""
+    """A session of long ago gets an end; one of just now has none yet."""
     desk.script("old").commands("a")
     desk.script("new", at=time.time() - 60).commands("b")
     desk.backfill()
@@ -128,7 +128,7 @@ def test_a_session_without_anything_to_tell_still_has_its_start_before_it(desk: 
 
 
 def test_another_file_in_its_place_is_read_from_the_start(desk: Desk) -> None:
-    """The place belongs to the file, not to its name."""
+    """A position belongs to the inode, not to the name."""
     desk.script("s-1").commands("a", "b")
     desk.backfill()
     (desk.root / "p" / "s-1.jsonl").unlink()
@@ -153,7 +153,7 @@ def test_it_may_be_stopped_anywhere(desk: Desk, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_an_answer_that_was_lost_costs_nothing(desk: Desk) -> None:
-    """Recorded, but not written down here: the next run sends it again, and it is known."""
+    """When an acknowledgment is lost, the next run sends the batch again, and it is not recorded twice."""
     desk.script().commands("a")
     desk.backfill()
     os.truncate(desk.run / backfill.STATE, 0)
@@ -162,7 +162,7 @@ def test_an_answer_that_was_lost_costs_nothing(desk: Desk) -> None:
 
 
 def test_batches_are_small(desk: Desk) -> None:
-    """In number and in bytes: a body has its limit, and the server other callers."""
+    """A batch is limited in events and in bytes."""
     script = desk.script()
     script.commands(*(f"c{number}" for number in range(250)))
     script.call("long", command="x" * 400)
@@ -210,7 +210,7 @@ def test_only_a_part_may_be_asked_for(desk: Desk) -> None:
 
 
 def test_what_is_not_wanted_is_not_sent(desk: Desk) -> None:
-    """A place where recording is off has no past either."""
+    """Directories where recording is turned off are left out."""
     desk.script("s-1", cwd="/home/u/secret").commands("a")
     desk.script("s-2").commands("b")
     desk.backfill(EventFilter(wanted=lambda _, context: context.cwd != "/home/u/secret"))
@@ -218,7 +218,7 @@ def test_what_is_not_wanted_is_not_sent(desk: Desk) -> None:
 
 
 def test_a_new_database_gets_everything(desk: Desk) -> None:
-    """What has been read was read for another one."""
+    """With another database, positions are dropped and everything is read again."""
     desk.script().commands("a")
     desk.backfill()
     desk.database.rename(desk.database.with_suffix(".old"))
@@ -229,7 +229,7 @@ def test_a_new_database_gets_everything(desk: Desk) -> None:
 
 @pytest.mark.parametrize("busy", [Unavailable("busy"), RemoteError(Unavailable("busy").to_wire())])
 def test_a_busy_server_is_asked_again(desk: Desk, busy: Exception) -> None:
-    """A moment's trouble must not end a run of minutes."""
+    """A request that a busy server refuses is repeated."""
     desk.script().commands("a")
     desk.server.fail = [busy, busy]
     assert desk.backfill()["new"] == 3
@@ -245,7 +245,7 @@ def test_a_server_that_stays_busy_ends_the_run(desk: Desk) -> None:
 
 
 def test_a_refusal_is_not_repeated(desk: Desk) -> None:
-    """A store that cannot write will not do better the second time."""
+    """Errors other than Unavailable end the run without a retry."""
     desk.script().commands("a")
     desk.server.fail = [Refusal("the disk is full"), None]
     with pytest.raises(Refusal):
@@ -265,7 +265,7 @@ def test_a_file_that_cannot_be_read_is_named(desk: Desk) -> None:
 
 
 def test_the_state_is_for_its_owner(desk: Desk) -> None:
-    """It names every project that somebody worked on."""
+    """The state file has mode 600: it names the user's projects."""
     desk.script().commands("a")
     desk.backfill()
     assert (desk.run / backfill.STATE).stat().st_mode & 0o777 == 0o600

@@ -36,7 +36,7 @@ OPERATIONS: dict[str, tuple[type[BaseModel], Any]] = {
     "pin": (history.Pin, history.pin),
     "purge": (history.PurgeParams, history.purge),
     "backup": (history.Backup, history.backup),
-    "export_all": (history.ExportAll, history.export_all),
+    "export_all": (history.ExportHistory, history.export_history),
 }
 
 
@@ -84,7 +84,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def test_what_is_an_error(
     service: Service, name: str, params: dict[str, Any], kind: type[NudgeError], message: str
 ) -> None:
-    """In the words that an agent can act upon."""
+    """Errors say what is wrong with which parameter."""
     with pytest.raises(kind) as refused:
         service(name, **params)
     assert refused.value.message == message
@@ -102,7 +102,7 @@ def test_what_is_an_error(
     ],
 )
 def test_what_is_not_an_error(service: Service, name: str, params: dict[str, Any], answer: Any) -> None:
-    """Nothing found is an answer."""
+    """An empty result is not an error."""
     assert service(name, **params) == answer
 
 
@@ -124,7 +124,7 @@ def test_what_is_left_of_an_answer_is_an_answer(service: Service) -> None:
 def test_without_a_database_there_is_an_error_with_a_reason(
     service: Service, name: str, params: dict[str, Any]
 ) -> None:
-    """Hints work on; whoever asks for the history is told."""
+    """Operations on the history raise StorageFailed."""
     service.app.history = None
     with pytest.raises(StorageFailed, match="no history is open"):
         service(name, **params)
@@ -153,7 +153,7 @@ def test_a_project_by_any_spelling(service: Service, name: str) -> None:
 
 
 def test_the_project_is_the_callers_unless_it_says_otherwise(service: Service) -> None:
-    """Left out: mine; named: that one; null: all."""
+    """Without `project` it is the caller's; null means all."""
     service.record(
         event(content="cargo a"), event(content="cargo b", project="other"), event(content="cargo c", project=None)
     )
@@ -218,7 +218,7 @@ def test_a_caller_can_hide_more_and_show_no_more(service: Service) -> None:
 def test_a_limit_is_taken_for_the_nearest_allowed_one(
     service: Service, name: str, params: dict[str, Any], most: int
 ) -> None:
-    """Too much gets the most, too little gets one; nobody is refused for it."""
+    """A limit outside of the range is clamped, not refused."""
     for number in range(120):
         service.record(
             event(
@@ -252,13 +252,13 @@ def test_the_defaults_are_those_of_the_tools() -> None:
 
 
 def test_recording_twice_is_recording_once(service: Service) -> None:
-    """By the event's id, whatever the request's."""
+    """An event is stored once by its id, whatever the request's id is."""
     told = event()
     assert service.record(told, told) == [1, None]
 
 
 def test_what_nobody_redacted_is_redacted_here(service: Service) -> None:
-    """A secret never reaches the disk, whoever sends it."""
+    """Events are redacted before they are stored, even if the sender has not done so."""
     key = "AKIA" + "IOSFODNN7EXAMPLQ"
     service.record(event(content=f"aws configure set {key}", metadata={"note": key}))
     service.database.close()
@@ -368,7 +368,7 @@ def test_a_backup_is_a_whole_database(service: Service, tmp_path: Path) -> None:
 def test_a_backup_overwrites_nothing(
     service: Service, tmp_path: Path, path: str, kind: type[NudgeError], message: str
 ) -> None:
-    """It wants a new file in a directory that there is."""
+    """The target must be a new file in an existing directory."""
     with pytest.raises(kind, match=message):
         service("backup", path=path.format(folder=tmp_path))
 

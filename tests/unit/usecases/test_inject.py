@@ -23,8 +23,8 @@ from nudge.usecases import inject
 from nudge.usecases.app import App
 from nudge.usecases.call import Call, EnvNeeded
 from nudge.usecases.inject import Inject
-from nudge.usecases.inject_offline import offline
 from nudge.usecases.session import Session, open_session
+from nudge.usecases.session_start import build_offline_digest
 
 HERE = {"repo": "git:org/api", "cwd": "/code/api", "os": "linux"}
 SCOPE = {"repo": "git:org/api"}
@@ -77,7 +77,7 @@ class Machine:
         return Database.open(config.database_file(self.environ), lock_path=str(self.directory / "db.lock"))
 
     def told(self, session_id: str | None = "new", source: str | None = "startup", **context: Any) -> str:
-        return offline(self.environ, {**HERE, **context}, session_id, source).text
+        return build_offline_digest(self.environ, {**HERE, **context}, session_id, source).text
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def noted(app: App) -> list[Any]:
 
 @pytest.mark.parametrize("explain", [False, True])
 def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
-    """One text from both halves; what each line is worth, and why, for whoever asks."""
+    """The text has hints and history; `explain` adds the score and the reason of each line."""
     app, ask = served
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
     record(app, "make build")
@@ -183,7 +183,7 @@ def test_what_was_told_is_kept(served: tuple[App, Ask]) -> None:
 
 
 def test_the_history_cannot_be_read(served: tuple[App, Ask], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the hints are told; and what cannot be kept is told nevertheless."""
+    """The hints are told even if the history can be neither read nor written."""
     app, ask = served
     app.session.store.apply(app.session.store.decide_set(app.now(), "api", "test", "pytest -q", META).change)
 
@@ -243,12 +243,12 @@ def test_the_project_of_a_bare_context(served: tuple[App, Ask]) -> None:
 
 
 def test_nothing_there(machine: Machine) -> None:
-    """No log, no database: nothing to say, and nothing made."""
+    """Without log and database the digest is empty, and no file is created."""
     assert machine.told() == "" and list(machine.directory.iterdir()) == []
 
 
 def test_the_same_words(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hook that looks for itself says what a server would have said."""
+    """The digest that a hook builds equals the server's."""
     machine.hint("test", {"type": "command", "cmd": "pytest -q"}, tags=["x"], reason="from the README")
     machine.hint("other", scope={"repo": "git:org/web"})
     machine.event("make build")
@@ -289,7 +289,7 @@ def test_a_look_changes_nothing(machine: Machine) -> None:
 def test_a_context_as_an_object(machine: Machine) -> None:
     """A hook has resolved its context already; how a session starts may be unknown."""
     machine.hint("test", scope={"repo": "git:org/api"})
-    made = offline(machine.environ, Context(repo="git:org/api"), None, None)
+    made = build_offline_digest(machine.environ, Context(repo="git:org/api"), None, None)
     assert [item["id"] for item in made.items] == ["api/test"]
 
 
@@ -349,11 +349,11 @@ def test_a_log_that_cannot_be_used(machine: Machine, damage: str, monkeypatch: p
 
 
 def test_a_look_that_takes_too_long(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query is broken off when its time is up; the hints are told."""
+    """A query that takes too long is interrupted; the hints are told."""
     machine.event("make build")
     machine.hint("test")
     monkeypatch.setattr(limits, "OFFLINE_READ_TIMEOUT", -1.0)
-    monkeypatch.setattr("nudge.usecases.inject_offline._STEPS", 1)
+    monkeypatch.setattr("nudge.usecases.session_start._STEPS", 1)
     text = machine.told()
     assert "api/test" in text and "make build" not in text
 
@@ -375,7 +375,7 @@ def test_whose_rows_are_told(machine: Machine, by: str) -> None:
 
 def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
     if by == "itself":
-        return offline({**machine.environ, **settings}, HERE, "new", "startup").text
+        return build_offline_digest({**machine.environ, **settings}, HERE, "new", "startup").text
     app = App(machine.session(**settings), OPERATIONS)
     app.history = machine.database()
     told = asyncio.run(inject.inject(app, Inject(context=HERE), Call()))
@@ -384,12 +384,12 @@ def _told_by(by: str, machine: Machine, settings: dict[str, str]) -> str:
 
 
 def test_what_a_hook_pays_for(machine: Machine) -> None:
-    """Nothing that a server is made of is loaded, with hints and a history both there."""
+    """No package that only a server needs is loaded, even with hints and a history."""
     machine.hint("test")
     machine.event("make build")
     script = (
-        "import sys; from nudge.usecases.inject_offline import offline\n"
-        f"text = offline({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"
+        "import sys; from nudge.usecases.session_start import build_offline_digest\n"
+        f"text = build_offline_digest({machine.environ!r}, {HERE!r}, 'new', 'startup').text\n"
         "assert 'make build' in text and 'api/test' in text\n"
         "print(*sys.modules)"
     )

@@ -235,13 +235,14 @@ def test_a_lesson_never_overwrites_a_note_of_another_kind(service: Service) -> N
 def test_the_tier_says_how_much_an_outcome_is_worth(
     service: Service, plan: dict[str, Any], resolution: dict[str, Any], tier: str
 ) -> None:
-    """Silver when somebody says it; bronze when nobody knows why, or when the prediction repeats the hypothesis."""
+    """Silver for a stated outcome; bronze for a falsified one without surprise or cause, or when the prediction repeats
+    the hypothesis."""
     service.start("s1", **plan)
     assert service.resolve("s1", **resolution)["confidence_tier"] == tier
 
 
 def test_an_observed_outcome_is_gold(service: Service) -> None:
-    """Nobody had to say it."""
+    """A captured resolution has the tier gold."""
     number = service.start("s1")
 
     def write(connection: Any) -> dict[str, Any]:
@@ -502,7 +503,7 @@ def test_a_check_in_is_due_after_ten_actions_without_an_update(service: Service)
 
 
 def test_start_session_changes_nobody_elses(service: Service) -> None:
-    """It gives an id that nobody had, and that is all."""
+    """It returns a new id and changes nothing else."""
     service.start("s1")
     ids = {service("start_session")["session_id"] for _ in range(3)}
     assert len(ids) == 3 and all(len(one) == 36 for one in ids)

@@ -17,9 +17,9 @@ from nudge.errors import Invalid, NotFound, SecretRejected, StorageFailed, Unava
 from nudge.memories import toon
 from nudge.server.operations import OPERATIONS
 from nudge.storage.database import Database
-from nudge.usecases import agent_sessions, memories
+from nudge.usecases import memories
 from nudge.usecases.app import App
-from nudge.usecases.call import Call, EnvNeeded
+from nudge.usecases.call import SESSION_VARIABLE, Call, EnvNeeded
 from nudge.usecases.session import open_in_memory
 from tests.unit.history.stored import event
 
@@ -177,7 +177,7 @@ def test_a_note_knows_its_session_and_prompt(service: Service) -> None:
     assert prompt["id"] is not None
     with pytest.raises(EnvNeeded):
         service("store", call=Call(door="mcp", env={}), title="t", content="x")
-    call = Call(door="mcp", client="claude-code", env={agent_sessions.SESSION_VARIABLE: "s-1"})
+    call = Call(door="mcp", client="claude-code", env={SESSION_VARIABLE: "s-1"})
     note = service.note(service("store", call=call, title="t", content="x")["id"])
     assert note["origin"] == {"client": "claude-code", "session": "s-1", "prompt": 1} and note["source"] == "claude"
 
@@ -262,6 +262,22 @@ def test_a_recall_works_where_nothing_can_be_written(service: Service) -> None:
 
     service.app.write = refused  # type: ignore[assignment,method-assign]
     assert service("recall", context="deploy")["count"] == 1
+
+
+def test_notes_of_the_own_repo_come_first_among_near_equals(service: Service) -> None:
+    """A note of another repo comes first only when its text matches better; the explanation has the part as its own."""
+    there = Call(context=Context(project="github.com/acme/web"))
+    service("store", title="Deploys", content="deploy with make ship", priority=1)
+    service("store", call=there, title="Deploys", content="deploy with make ship", priority=10, tier="long")
+    service("store", call=there, title="Deploys to staging", content="deploy to staging with the canary first")
+
+    def order(call: Call, query: str) -> list[int]:
+        return [row["id"] for row in service("recall", call=call, context=query, touch=False)["memories"]]
+
+    assert order(HERE, "deploy make ship")[:2] == [1, 2] and order(there, "deploy make ship")[:2] == [2, 1]
+    assert order(HERE, "deploy staging canary")[0] == 3
+    items = service("explain", query="deploy make ship", limit=2)["items"]
+    assert [item["score"]["components"]["namespace"] for item in items] == [1.0, 0.0]
 
 
 def test_a_budget_is_filled_with_the_best(service: Service) -> None:

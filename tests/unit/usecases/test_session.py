@@ -66,7 +66,7 @@ def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
 
 
 def test_hints_of_a_large_previous_session_are_known_too(tmp_path: Path) -> None:
-    """Whoever finds nothing is told of them, however large their export is."""
+    """A caller that finds nothing is told of them, however large the export is."""
     opened = session.open_session(str(tmp_path), sources(tmp_path))
     assert opened.log is not None
     for number in range(50):
@@ -89,14 +89,14 @@ def test_between_two_sessions_there_is_none_to_forget(tmp_path: Path) -> None:
 
 
 def test_no_session_no_trace(tmp_path: Path) -> None:
-    """Where there is none, nothing is made."""
+    """Without a session, forgetting creates no file."""
     assert session.forget(str(tmp_path / "none"), SETTINGS) is None
     assert session.forget(str(tmp_path), SETTINGS) is None
     assert os.listdir(tmp_path) == []
 
 
 def test_a_servers_session_is_left_to_the_server(tmp_path: Path) -> None:
-    """Whoever holds the lock owns the log."""
+    """A session whose server holds the lock is not forgotten."""
     with_a_hint(tmp_path)
     held = Flock(str(tmp_path / paths.LOCK))
     assert held.acquire()

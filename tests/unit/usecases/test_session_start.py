@@ -74,6 +74,6 @@ def test_a_session_that_goes_on_is_told_of_its_own(attempts: Attempts, source: s
 
 
 def test_nothing_open_nothing_told(attempts: Attempts) -> None:
-    """An attempt at work is its own session's concern."""
+    """An open attempt of an active session is not told to others."""
     attempts.start("at work")
     assert attempts.told() == []

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nudge.config import Settings
-from nudge.errors import Invalid
+from nudge.errors import Invalid, StorageFailed
 from nudge.history import store
 from nudge.history.observations import RETENTION_DAYS
 from nudge.storage import spool
@@ -93,3 +93,34 @@ def test_the_first_sweep_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
         return rows
 
     assert asyncio.run(main()) == left
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_a_read_of_the_history_waits_for_the_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_writable: bool
+) -> None:
+    """Right after a start, what hooks spooled before is recorded first; where that fails, the read does not wait on."""
+    monkeypatch.setattr("nudge.limits.SPOOL_WAIT", 60.0)
+    spool.write(str(tmp_path), event(timestamp=NOW))
+
+    async def main() -> int:
+        app = App(open_in_memory(Settings({})), {})
+        keeper = Upkeep(app, str(tmp_path), Settings({"db": str(tmp_path / "nudge.db")}))
+        assert app.history is not None
+        if not is_writable:
+
+            async def refuse(*_: Any) -> None:
+                raise StorageFailed("disk full")
+
+            monkeypatch.setattr(app.history, "write", refuse)
+        read = asyncio.create_task(
+            app.read_history(lambda c: int(c.execute("SELECT count(*) FROM observations").fetchone()[0]))
+        )
+        await asyncio.sleep(0)
+        task = asyncio.create_task(keeper.run())
+        rows = await read
+        task.cancel()
+        keeper.close()
+        return rows
+
+    assert asyncio.run(main()) == int(is_writable)

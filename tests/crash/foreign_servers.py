@@ -1,4 +1,4 @@
-"""Somebody else on the port, an impostor, a recycled pid."""
+"""Another program on our port, one that claims to be our server, and a recycled pid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.crash.writers import Figures
 from tests.harness import Machine, is_alive
 
 
-class Stranger:
+class ForeignServer:
     """Listens on a port, answers everything like a PRIMARY would, and keeps what it was told."""
 
     def __init__(self, port: int = 0) -> None:
@@ -40,24 +40,24 @@ class Stranger:
 
 
 def port_is_taken() -> Figures:
-    """A stranger holds the port: PRIMARY takes the next one, and everything works."""
-    stranger = Stranger()
-    machine = Machine(NUDGE_PORT=str(stranger.port))
+    """Another program holds the port: PRIMARY takes the next one, and everything works."""
+    foreign = ForeignServer()
+    machine = Machine(NUDGE_PORT=str(foreign.port))
     try:
         machine.json("set", "a", "b", "c", "--global")
         taken = machine.ready().port
-        assert taken is not None and stranger.port < taken <= stranger.port + 99
+        assert taken is not None and foreign.port < taken <= foreign.port + 99
         assert machine.json("get", "a", "b")["hint"]["value"] == "c"
-        return {"wanted": stranger.port, "taken": taken}
+        return {"wanted": foreign.port, "taken": taken}
     finally:
         machine.close()
-        stranger.close()
+        foreign.close()
 
 
 def impostor_never_sees_the_token() -> Figures:
     """An endpoint file that points at an impostor's port gives it a nonce and nothing else."""
     machine = Machine(NUDGE_AUTOSTART="0")
-    impostor = Stranger()
+    impostor = ForeignServer()
     try:
         paths.ensure_private_dir(machine.runtime)
         token = endpoint.ensure_token(machine.runtime)

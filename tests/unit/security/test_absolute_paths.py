@@ -8,7 +8,7 @@ import pytest
 
 from nudge import limits
 from nudge.errors import Invalid, ScopeInvalid
-from nudge.security.paths import normalise_cwd, normalise_path
+from nudge.security.absolute_paths import normalize_cwd, normalize_path
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ from nudge.security.paths import normalise_cwd, normalise_path
 )
 def test_absolute_paths_are_tidied_in_their_own_style(raw: str, path: str) -> None:
     """Doubled slashes and `.` go; the drive letter and the kind of slash stay as they were given."""
-    assert normalise_path(raw, "value") == path
-    assert normalise_path(path, "value") == path
+    assert normalize_path(raw, "value") == path
+    assert normalize_path(path, "value") == path
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_other_paths_are_refused(raw: str, rule: str) -> None:
     """A path value that is relative, climbs, hides a control character or is too long is E_INVALID and names its
     field."""
     with pytest.raises(Invalid) as caught:
-        normalise_path(raw, "value")
+        normalize_path(raw, "value")
     assert rule in caught.value.message
     assert caught.value.data["field"] == "value"
     assert not isinstance(caught.value, ScopeInvalid)
@@ -88,15 +88,15 @@ def test_other_paths_are_refused(raw: str, rule: str) -> None:
 )
 def test_a_directory_is_compared_in_one_form(raw: str, cwd: str) -> None:
     """Forward slashes, none at the end but a root's, drive letter in lower case; doing it twice changes nothing."""
-    assert normalise_cwd(raw) == cwd
-    assert normalise_cwd(cwd) == cwd
+    assert normalize_cwd(raw) == cwd
+    assert normalize_cwd(cwd) == cwd
 
 
 def test_paths_load_the_standard_library_only() -> None:
-    """Clients normalise their directory without paying for RE2."""
+    """Clients normalize their directory without paying for RE2."""
     root = Path(limits.__file__).parent.parent
     program = (
-        "import sys, nudge.security.paths; print(sorted({'re2', 'typing', "
+        "import sys, nudge.security.absolute_paths; print(sorted({'re2', 'typing', "
         "'pathlib', 'dataclasses'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-S", "-c", program], cwd=root, capture_output=True, text=True, check=True)

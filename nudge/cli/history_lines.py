@@ -1,4 +1,4 @@
-"""Observations, sessions and injected texts as lines for the terminal."""
+"""Functions that turn observations, sessions and what agents were told into lines for the terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nudge.cli import notes, output
+from nudge.cli import note_lines, output
 from nudge.cli.output import Console, Pen
 from nudge.clock import ago, last_time
 from nudge.context import NO_CONTEXT, Context, is_below, is_project, resolve
@@ -17,6 +17,7 @@ Observation = dict[str, Any]
 
 SHORT_ID = 8  # characters of a session's id in a table; any unique beginning names the session
 
+_BAR = 30  # columns of the week with the most lines
 _DATE_TIME, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
 _TYPE_STYLES = {
     "command_error": "red",
@@ -32,7 +33,7 @@ def _local(timestamp: float, form: str = _DATE_TIME) -> str:
 
 
 def _clock_format(timestamps: Iterable[float]) -> str:
-    """The time of day, with the date when the times are of several days."""
+    """Return the format for times: with the date when they are of several days."""
     days = {_local(timestamp, "%Y-%m-%d") for timestamp in timestamps}
     return "%H:%M:%S" if len(days) < 2 else _DATE_TIME
 
@@ -42,7 +43,7 @@ def _age(timestamp: float) -> str:
 
 
 def _one_line(observation: Observation) -> str:
-    """The path for what is about a file, else what was run, asked or searched for."""
+    """Return the path for an observation about a file, else its text, in one line."""
     text = observation.get("content", observation.get("content_preview")) or ""
     path = observation.get("file_path")
     if str(observation["obs_type"]).startswith("file_") and path and not text.startswith(f"{path}\n"):
@@ -59,7 +60,7 @@ def _short_id(session_id: str) -> str:
 
 
 def is_of(observation: Observation, project: str | None) -> bool:
-    """Whether it is of this project, which may be an identity or a name; None stands for all projects."""
+    """Return whether an observation is of this project, an identity or a name; None stands for all projects."""
     name = observation.get("project")
     return project is None or (name is not None and (is_project(project, name) or is_project(name, project)))
 
@@ -100,7 +101,7 @@ def table(
 
 
 def _elsewhere(row: Observation, here: Context) -> str:
-    """Branch and clone, where they differ from here."""
+    """Return branch and clone if they differ from the current ones."""
     branch, clone = row.get("branch"), row.get("clone")
     parts = [f"on {escape(str(branch))}"] if branch and branch != here.branch else []
     parts += [f"in {escape(str(clone))}"] if clone and not is_below(here.cwd, str(clone)) else []
@@ -141,7 +142,7 @@ def session_lines(pen: Pen, rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _session_cells(session: dict[str, Any]) -> list[str]:
-    """The intent comes last: it has no fixed length."""
+    """Return the cells of a row; the intent comes last, since it may be long."""
     intent = (session.get("summary") or {}).get("intent")
     ended = session.get("ended_at")
     return [
@@ -168,7 +169,7 @@ def trace_lines(pen: Pen, trace: dict[str, Any], *, full: bool) -> Iterator[str]
 
 
 def latest_in_trace(trace: dict[str, Any]) -> int:
-    """The time of the latest prompt or observation that is shown."""
+    """Return the time of the latest prompt or observation in a trace."""
     rows = (row for prompt in trace["prompts"] for row in (prompt, *prompt["observations"]))
     return max((int(row["timestamp"]) for row in rows), default=int(trace["started_at"]))
 
@@ -236,18 +237,18 @@ def file_history_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 
 
 def inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
-    """The text, and below it the explanation of each of its lines, in their order."""
+    """Yield the text, and below it the explanation of each of its lines, in their order."""
     yield from map(escape, result["text"].splitlines())
     if result["items"]:
         yield ""
-        yield from notes.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
+        yield from note_lines.explain_lines(console, {"items": result["items"], "metadata": {"query": None}})
 
 
-# What was learned
+# Learned facts
 
 
 def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Two lines for each: what fails and why, and what works."""
+    """Yield two lines for each fact: what fails and why, and what works."""
     several = len({fact["project"] for fact in facts}) > 1
     for fact in facts:
         project = f"  [{escape(fact['project'])}]" if several else ""
@@ -255,3 +256,51 @@ def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
         support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
         yield f"  {answer}  {pen.paint('dim', support)}"
+
+
+# Told lines and their use
+
+
+def told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield two lines for each line that was told: when, why and whether it was used; then its text."""
+    for line in lines:
+        used = f"used {_age(line['used_at'])}" if line["used_at"] else "not used"
+        state = "not told (shadow)" if line["is_shadow"] else used
+        head = f"{line['id']}  {_age(line['timestamp'])}  on {line['moment']}  {state}  {line['name']}"
+        yield pen.paint("dim", escape(f"{head}: {line['reason']}"))
+        yield f"  {escape(line['text'])}"
+
+
+def stats_lines(result: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each week; then, if some sessions were told nothing, a comparison with those that were told."""
+    yield from _week_lines(result["weeks"])
+    yield from _comparison_lines(result["comparison"])
+
+
+def _week_lines(weeks: Sequence[dict[str, Any]]) -> Iterator[str]:
+    most = max((week["told"] for week in weeks), default=0) or 1
+    for week in weeks:
+        day = time.strftime("%Y-%m-%d", time.gmtime(week["week"]))
+        bar = "#" * round(_BAR * week["used"] / most)
+        bar += "-" * (round(_BAR * week["told"] / most) - len(bar))
+        counts = f"told {week['told']}, used {week['used']}, repeated {week['repeated']}, spared {week['spared']}"
+        yield f"{day}  {bar:<{_BAR}}  {counts}"
+
+
+def _comparison_lines(comparison: dict[str, Any] | None) -> Iterator[str]:
+    if comparison is None:
+        return
+    for name in ("told", "shadow"):
+        side = comparison[name]
+        yield f"{name}: {output.count(side['sessions'], 'session')}, each with {_intervals(side)}"
+    yield f"difference: {_intervals(comparison['difference'])}"
+
+
+def _intervals(side: dict[str, Any]) -> str:
+    return ", ".join(f"{what} {_interval(side[what])}" for what in ("failures", "commands"))
+
+
+def _interval(interval: dict[str, float | None]) -> str:
+    if interval["low"] is None:
+        return f"{interval['mean']:g} (too few sessions for an interval)"
+    return f"{interval['mean']:g} ({interval['low']:g} to {interval['high']:g})"

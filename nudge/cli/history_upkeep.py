@@ -1,4 +1,4 @@
-"""The verbs that change the history: pin, unpin, purge, backup, restore, backfill, on, off."""
+"""The verbs that keep the history: pin, unpin, purge, backup, restore, backfill, replay, and the switches on, off."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nudge.security.ignore_globs import is_ignored
 from nudge.text import escape, format_size
 
 _ids_argument = click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Observations, by their number."
+    "ids", metavar="ID...", nargs=-1, required=True, type=ID, help="Ids of observations, such as 42 or #42."
 )
 
 
@@ -35,13 +35,15 @@ _ids_argument = click.argument(
 @verb("pin", "nudge pin 42", "nudge pin 42 43 44")
 @_ids_argument
 def pin(invocation: Invocation, ids: tuple[int, ...]) -> int:
-    """A pinned observation never expires, whatever the retention of its type."""
+    """A pinned observation never expires; the others are deleted after the retention time of their type. Prints the ids
+    that were pinned, and those that were not found."""
     return _pin(invocation, ids, pinned=True)
 
 
 @verb("unpin", "nudge unpin 42", "nudge unpin 42 43 44")
 @_ids_argument
 def unpin(invocation: Invocation, ids: tuple[int, ...]) -> int:
+    """Prints the ids that were unpinned, and those that were not found."""
     return _pin(invocation, ids, pinned=False)
 
 
@@ -62,7 +64,7 @@ def _id_list(ids: Sequence[int]) -> str:
 
 # purge
 
-_FILTERS = {"section": "What to delete (all that are given must match)"}
+_FILTERS = {"section": "What to delete (an observation must match all that are given)"}
 
 
 @verb(
@@ -72,23 +74,38 @@ _FILTERS = {"section": "What to delete (all that are given must match)"}
     "nudge purge --type file_read --older-than 30d --confirm",
     "nudge purge --id 42 --id 43 --confirm",
 )
-@option("--before", type=TIME, metavar="WHEN", help="Before a date, an ISO time, or 7d (seven days ago).", **_FILTERS)
+@option(
+    "--before",
+    type=TIME,
+    metavar="WHEN",
+    help="Recorded before WHEN: a date, an ISO time, or 7d (seven days ago).",
+    **_FILTERS,
+)
 @option("--project", metavar="NAME", help="Of this project.", shell_complete=completion.projects, **_FILTERS)
 @option(
     "--session",
     metavar="SESSION",
-    help="Of this session: last, an id, or the beginning of one.",
+    help="Of this session: last, an id, or the beginning of an id.",
     shell_complete=completion.sessions,
     **_FILTERS,
 )
 @option("--id", "ids", type=ID, multiple=True, metavar="ID", help="This observation (repeatable).", **_FILTERS)
-@option("--type", metavar="TYPE", help="Of this type.", shell_complete=completion.observation_types, **_FILTERS)
-@option("--older-than", type=DAYS, metavar="SPAN", help="Older than so many days: 90d, 12w.", **_FILTERS)
-@option("--search", metavar="QUERY", help="Found by this search, also in errors and descriptions.", **_FILTERS)
-@option("--confirm", is_flag=True, help="Delete them; without it they are only counted.")
+@option(
+    "--type",
+    metavar="TYPE",
+    help="Of this type, such as file_read.",
+    shell_complete=completion.observation_types,
+    **_FILTERS,
+)
+@option("--older-than", type=DAYS, metavar="SPAN", help="Older than this many days or weeks: 90d, 12w.", **_FILTERS)
+@option(
+    "--search", metavar="QUERY", help="Found by this search, which also looks into errors and descriptions.", **_FILTERS
+)
+@option("--confirm", is_flag=True, help="Delete them. Without it, they are only counted.")
 def purge(invocation: Invocation, session: str | None, ids: tuple[int, ...], confirm: bool, **filters: Any) -> int:
-    """Pinned observations, prompts and injected texts that match are deleted too, from the disk as well."""
-    selection = params.given(**filters, ids=list(ids) or None)
+    """Prints how many observations of each type match; deletes them only with --confirm. Pinned observations, prompts
+    and texts that agents were told are deleted too if they match, also from the files on the disk."""
+    selection = params.drop_none(**filters, ids=list(ids) or None)
     if not selection and session is None:
         raise Usage(
             "say what to delete: --before, --project, --session, --id, --type, --older-than or --search",
@@ -138,10 +155,10 @@ def _purge_notes(result: dict[str, Any]) -> Iterator[str]:
     metavar="[FILE]",
     required=False,
     type=click.Path(),
-    help="A new file (in the folder backups, beside the database).",
+    help="A new file (default: in the directory backups, beside the database).",
 )
 def backup(invocation: Invocation, file: str | None) -> int:
-    """The database may be in use meanwhile."""
+    """Works while the server is running. Prints the path and the size of the copy."""
     fields = {} if file is None else {"path": plain.absolute_path(file)}
     result = invocation.client().call("nudge.backup", fields, timeout=limits.LONG_CALL_TIMEOUT)
     line = f"backed up to {escape(result['path'])} ({format_size(result['bytes'])})"
@@ -153,7 +170,8 @@ def backup(invocation: Invocation, file: str | None) -> int:
 @click.argument("file", metavar="FILE", type=click.Path(), help="A file that nudge backup wrote.")
 @yes_option
 def restore(invocation: Invocation, file: str, yes: bool) -> int:
-    """The backup is checked first. The server is stopped, and the present history is kept in the folder backups."""
+    """Checks the backup and asks for confirmation. Then stops the server, keeps the present history in the directory
+    backups, and prints where it is."""
     from nudge.usecases import owned_files
 
     console = invocation.console
@@ -175,7 +193,8 @@ def restore(invocation: Invocation, file: str, yes: bool) -> int:
 
 
 def _stop_server(invocation: Invocation) -> bool:
-    """A server that lives inside a client refuses, and says how to stop it."""
+    """Stop the server if one is running, and return whether one was. A server inside a client refuses to stop, and the
+    error says how to stop it."""
     if lock.is_free(os.path.join(paths.runtime_dir(), paths.LOCK)):
         return False
     invocation.client().call("nudge.stop", {"force": False, "forget": False}, start=False)
@@ -191,15 +210,15 @@ def _stop_server(invocation: Invocation) -> bool:
     metavar="[DIR]",
     required=False,
     type=click.Path(file_okay=False),
-    help="Where the transcripts are (~/.claude/projects).",
+    help="Directory of the transcripts (default: ~/.claude/projects).",
 )
-@option("--dry-run", is_flag=True, help="Count the events, and record nothing.")
-@option("--since", type=TIME, metavar="DATE", help="Only what happened since then.")
-@option("--project", metavar="NAME", help="Only what happened in this project.", shell_complete=completion.projects)
+@option("--dry-run", is_flag=True, help="Count the events by type, and record nothing.")
+@option("--since", type=TIME, metavar="DATE", help="Only events since this date or time.")
+@option("--project", metavar="NAME", help="Only events of this project.", shell_complete=completion.projects)
 def backfill(
     invocation: Invocation, directory: str | None, dry_run: bool, since: int | None, project: str | None
 ) -> int:
-    """Each event is recorded once, however often this runs."""
+    """Each event is recorded once, however often this runs. Prints how many events are new."""
     from nudge.clients import claude_code
     from nudge.clients.client import Home
     from nudge.usecases import backfill
@@ -235,11 +254,11 @@ def backfill(
     metavar="[TRANSCRIPT]...",
     nargs=-1,
     type=click.Path(),
-    help="Transcripts, or directories of them (~/.claude/projects).",
+    help="Transcripts, or directories of them (default: ~/.claude/projects).",
 )
 def replay(invocation: Invocation, paths_given: tuple[str, ...]) -> int:
-    """Reads the transcripts in order of time: which failures were known by then, and what was tried until it worked.
-    Nothing is stored, and no server is needed."""
+    """Reads the transcripts in order of time. Prints how many failures were known by then, how many commands it took to
+    get past them, and what Nudge would have told. Stores nothing, and needs no server."""
     from nudge.clients import claude_code
     from nudge.clients.client import Home
     from nudge.usecases import replay
@@ -268,7 +287,8 @@ def _replay_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
 
 
 def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
-    """What is switched off or ignored now is not recorded from transcripts either."""
+    """Return the filter of backfill: events of a project that is switched off, or about an ignored path, are not
+    recorded. Raise Invalid when recording is off altogether."""
     directory = paths.runtime_dir(os.environ)
     if off := switch.why_off(os.environ, directory, Context()):
         raise Invalid(f"recording is off because {off.reason}; turn it on with: {off.fix}")
@@ -299,9 +319,9 @@ def _backfill_lines(pen: Pen, result: dict[str, Any], *, dry_run: bool) -> Itera
 
 
 @verb("off", "nudge off", "nudge off --all", "NUDGE_OFF=1 claude")
-@option("--all", "everywhere", is_flag=True, help="In every project.")
+@option("--all", "everywhere", is_flag=True, help="Turn it off in all projects.")
 def off(invocation: Invocation, everywhere: bool) -> int:
-    """Nothing is recorded and nothing is injected until `nudge on`."""
+    """Hooks record nothing and agents are told nothing until `nudge on`. Set NUDGE_OFF=1 to turn it off for one run."""
     here = resolve()
     if not everywhere and switch.project_key(here) is None:
         raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
@@ -315,8 +335,14 @@ def off(invocation: Invocation, everywhere: bool) -> int:
 
 
 @verb("on", "nudge on", "nudge on --all")
-@option("--all", "everywhere", is_flag=True, help="In every project, including those turned off one by one.")
+@option(
+    "--all",
+    "everywhere",
+    is_flag=True,
+    help="Turn it on in all projects, including those that were turned off one by one.",
+)
 def on(invocation: Invocation, everywhere: bool) -> int:
+    """Undoes `nudge off`. Fails when NUDGE_OFF or a setting keeps it off, and says which."""
     here = resolve()
     if off := switch.why_off_for_this_run(os.environ) or switch.why_off_by_settings(os.environ, here):
         raise switch.still_off(off)

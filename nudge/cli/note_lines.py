@@ -1,4 +1,4 @@
-"""Notes, their scores and counts as lines for the terminal."""
+"""Functions that turn notes, their scores and counts into lines for the terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from nudge.cli import output
-from nudge.cli.note_params import KINDS
 from nudge.cli.output import Console, Pen
+from nudge.cli.params import KINDS
 from nudge.clock import ago
 from nudge.text import escape, format_size, format_span
 
@@ -21,7 +21,7 @@ _BAR = 20  # columns of the longest part of a score
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _TIER_STYLES = {"short": "red", "mid": "yellow", "long": "green"}
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
-_DOUBTED = 0.5  # confidence below which a list says so
+_DOUBTED = 0.5  # lists show a confidence below this
 
 
 def note_name(note_id: int) -> str:
@@ -33,7 +33,7 @@ def title_of(note: Mapping[str, Any]) -> str:
 
 
 def priority_bar(console: Console, priority: int) -> str:
-    """Ten columns on a terminal; the number in a pipe."""
+    """Return a bar of ten columns on a terminal, and the number in a pipe."""
     if not console.is_terminal:
         return str(priority)
     style = "green" if priority >= _STRONG else "yellow" if priority >= _MIDDLING else "red"
@@ -46,7 +46,7 @@ def _bar(pen: Pen, filled: int, width: int) -> str:
 
 
 def _part_bar(pen: Pen, ratio: float) -> str:
-    """A bar to the eighth of a column: the parts of a note's score differ by a factor of 200."""
+    """Return a bar with a precision of an eighth of a column: the parts of a score differ by a factor of 200."""
     if not pen.unicode:
         return pen.symbol("█") * round(ratio * _BAR)
     whole, eighths = divmod(max(round(ratio * _BAR * 8), 1 if ratio else 0), 8)
@@ -62,12 +62,13 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _age(text: str) -> str:
+def age_text(text: str) -> str:
     return ago(time.time() - _seconds(text))
 
 
-def _rest_of_life(expires_at: str) -> str:
-    """`7d`: to the minute, so that a note that was stored a moment ago has its whole life before it."""
+def _remaining_time(expires_at: str) -> str:
+    """Return the time that is left, such as `7d`, rounded to minutes: a note that was just stored shows its whole
+    lifetime."""
     left = _seconds(expires_at) - time.time()
     return format_span(round(left / 60) * 60) if left > 60 else "less than a minute"
 
@@ -88,7 +89,7 @@ def table(console: Console, notes: Sequence[Note], *, contents: bool = False) ->
             str(note["priority"]),
             note["tier"],
             note["kind"],
-            _age(note["updated_at"]),
+            age_text(note["updated_at"]),
             f"{escape(note['namespace'])}  " if several else "",
         )
         for note in notes
@@ -109,35 +110,14 @@ def table(console: Console, notes: Sequence[Note], *, contents: bool = False) ->
 
 
 def _doubt(note: Note) -> str:
-    """Says that another note superseded this one, or that its author was not sure."""
+    """Return the confidence if it is low: another note superseded this one, or its author was not sure."""
     return f"  (confidence {note['confidence']:g})" if note["confidence"] < _DOUBTED else ""
 
 
 def _content_line(note: Note) -> str:
-    """The content in one line; empty when the title says it all."""
+    """Return the content in one line; empty when it is the same as the title."""
     text = escape(" ".join(str(note["content"]).split()))
     return "" if text.rstrip(".") == title_of(note).rstrip(".") else text
-
-
-def forget_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
-    """`m12  long  TITLE` for the first of the notes that are meant, and how many more there are."""
-    pen, named = console.pen, result["memories"]
-    rows = [(note_name(note["id"]), note["tier"], title_of(note)) for note in named]
-    for name, tier, title in output.align(rows):
-        line = f"{pen.paint('bold', name)}  {tier_text(pen, tier.rstrip(), len(tier))}"
-        yield f"{line}  {pen.clip(title, len(name) + len(tier) + 4)}"
-    if (more := result["deleted"] - len(named)) > 0:
-        yield f"and {more:,} more"
-
-
-def archive_lines(console: Console, notes: Sequence[Note]) -> Iterator[str]:
-    rows = [
-        (note_name(note["id"]), escape(note["archive_reason"]), _age(note["archived_at"]), title_of(note))
-        for note in notes
-    ]
-    for name, *cells, title in output.align(rows):
-        taken = len(name) + sum(map(len, cells)) + 6
-        yield "  ".join([console.pen.paint("bold", name), *cells, console.pen.clip(title, taken)])
 
 
 # One note
@@ -149,7 +129,7 @@ def stored_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
     yield pen.done(f"{word} {pen.paint('bold', name)} {title_of(result)} ({result['kind']}, {result['tier']})")
     yield f"  namespace: {escape(result['namespace'])}"
     if expires_at := result.get("expires_at"):
-        life = _rest_of_life(expires_at)
+        life = _remaining_time(expires_at)
         yield f"  kept: {life}, and longer when it is recalled; for good: nudge memory promote {name}"
     else:
         yield "  kept: for good"
@@ -178,12 +158,12 @@ def _facts(console: Console, note: Note) -> Iterator[tuple[str, str]]:
     if note.get("tags"):
         yield "tags", escape(", ".join(note["tags"]))
     yield "source", escape(note["source"])
-    yield "created", f"{note['created_at']} ({_age(note['created_at'])})"
+    yield "created", f"{note['created_at']} ({age_text(note['created_at'])})"
     if note["updated_at"] != note["created_at"]:
-        yield "updated", f"{note['updated_at']} ({_age(note['updated_at'])})"
+        yield "updated", f"{note['updated_at']} ({age_text(note['updated_at'])})"
     if note.get("access_count"):
         yield "recalled", output.count(note["access_count"], "time")
-    yield "expires", f"in {_rest_of_life(note['expires_at'])}" if note.get("expires_at") else "never"
+    yield "expires", f"in {_remaining_time(note['expires_at'])}" if note.get("expires_at") else "never"
     for name in ("origin", "metadata"):
         if note.get(name):
             yield name, escape(json.dumps(note[name], ensure_ascii=False))
@@ -197,7 +177,7 @@ def _link_text(link: Mapping[str, Any], note_id: int) -> str:
     return f"{note_name(link['source_id'])} {relation} this"
 
 
-# What there is in all
+# Counts
 
 
 def count_lines(rows: Sequence[tuple[str, int]]) -> Iterator[str]:
@@ -224,7 +204,7 @@ def stats_lines(console: Console, result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def explain_lines(console: Console, result: Mapping[str, Any], *, in_history: bool = False) -> Iterator[str]:
-    """Each item with the parts of its score as bars, on one scale for all of them. `in_history`: items are
+    """Yield each item with the parts of its score as bars, all on the same scale. `in_history`: items are
     observations."""
     parts = [part for item in result["items"] for part in item["score"]["components"].values() if part]
     longest = max(map(abs, parts), default=1.0)
@@ -264,7 +244,7 @@ def _item_lines(
 
 
 def _item_name(item: Mapping[str, Any], *, in_history: bool) -> str:
-    """A hint by its name, a note as m12, anything of the history as #12."""
+    """Return the name of a hint, `m12` for a note, `#12` for an observation."""
     identity = item["id"]
     if isinstance(identity, str):
         return escape(identity)

@@ -11,7 +11,7 @@ from nudge.text import has_control
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
-def normalise_path(raw: str, field: str) -> str:
+def normalize_path(raw: str, field: str) -> str:
     """An absolute path without `.`, `..` or doubled slashes, in the style it came in."""
     _check_text(raw, field)
     if raw.startswith("/"):
@@ -24,7 +24,7 @@ def normalise_path(raw: str, field: str) -> str:
     raise Invalid("must be an absolute path, such as /home/me/project or C:\\project", field=field)
 
 
-def normalise_cwd(raw: str) -> str:
+def normalize_cwd(raw: str) -> str:
     """The form in which directories are compared: forward slashes, none at the end but a root's, drive letter in lower
     case."""
     path = raw.replace("\\", "/") if _DRIVE.match(raw) or raw.startswith("\\\\") else raw

@@ -1,19 +1,20 @@
-"""Whose session a call belongs to: which of what is known of the caller counts. And what PRIMARY counts of each."""
+"""Which session a call belongs to, and what PRIMARY counts for each session."""
 
 from __future__ import annotations
 
 import pytest
 
 from nudge import limits
-from nudge.usecases.agent_sessions import (
+from nudge.usecases.call import (
     ANONYMOUS,
     SESSION_VARIABLE,
+    Call,
     ClientProcesses,
+    EnvNeeded,
     SessionActivity,
     agent_session,
     session_of,
 )
-from nudge.usecases.call import Call, EnvNeeded
 
 FULL = Call(session="meta", env={SESSION_VARIABLE: "environment"}, connection="connection")
 
@@ -30,7 +31,8 @@ FULL = Call(session="meta", env={SESSION_VARIABLE: "environment"}, connection="c
     ],
 )
 def test_precedence(call: Call, given: str | None, expected: str) -> None:
-    """The argument, then what the call says, the environment, the connection, and nobody."""
+    """The argument comes first, then the call's metadata, the environment, the connection, and the anonymous
+    session."""
     assert session_of(ClientProcesses(), call, given) == expected
 
 
@@ -56,7 +58,7 @@ def test_hooks_replace_a_session_that_was_cleared() -> None:
 
 
 def test_what_a_server_remembers_of_clients_is_bounded() -> None:
-    """The processes that reported nothing for the longest time are forgotten."""
+    """The processes that have not reported for the longest time are dropped."""
     clients = ClientProcesses()
     for number in range(1, 2 * limits.WATCHED_SESSIONS):
         clients.observe(number, f"old-{number}")
@@ -82,7 +84,7 @@ def test_each_session_has_its_own_count() -> None:
 
 
 def test_the_sessions_not_seen_for_longest_are_dropped() -> None:
-    """Memory is bounded whatever clients call themselves."""
+    """The number of sessions in memory is bounded."""
     activity = SessionActivity()
     activity.increment("first", 0.0)
     for number in range(limits.WATCHED_SESSIONS):

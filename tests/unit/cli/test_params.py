@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from nudge.cli import params
+from nudge.cli.params import parse_globs
+from nudge.memories import mine, note
+
+
+@pytest.mark.parametrize(
+    ("text", "patterns"),
+    [
+        ("a,b", ["a", "b"]),
+        ("{a,b}/**,c", ["{a,b}/**", "c"]),
+        ("{a,{b,c}},d", ["{a,{b,c}}", "d"]),
+        ("a},b", ["a}", "b"]),
+        ("{a,b", ["{a,b"]),
+        (" a , ", ["a"]),
+    ],
+)
+def test_commas_inside_braces_belong_to_the_glob(text: str, patterns: list[str]) -> None:
+    """Only a comma outside braces separates two globs."""
+    assert parse_globs(text) == patterns
+
+
+@pytest.mark.parametrize("text", ["", ",", " , "])
+def test_no_glob_at_all_is_refused(text: str) -> None:
+    """An empty variable in a script must not make a hint global."""
+    with pytest.raises(ValueError, match="needs a value"):
+        parse_globs(text)
+
+
+def test_the_words_of_the_options_are_those_of_the_domain() -> None:
+    """The terminal does not import it, which would take longer than most commands."""
+    assert params.TIERS == note.TIERS and params.KINDS == note.KINDS
+    assert params.NOTE_SOURCES == note.SOURCES and params.RELATIONS == note.RELATIONS
+    from nudge.cli.transfer import FORMATS
+
+    assert FORMATS == mine.FORMATS
