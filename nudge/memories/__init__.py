@@ -5,6 +5,6 @@
 * `retrieval` finds the notes that have the words of a text, `scoring` ranks them, `explain` says why, `relevance`
   decides which notes a prompt is about.
 * `attempts` has the fields and rules of an attempt, `journal` stores attempts.
-* `transfer` exchanges notes with another store, `mine` converts exports of chat programs, `toon` is the compact text
-  form of a list of notes.
+* `transfer` exchanges notes with another store, `chat_exports` converts exports of chat programs, `toon` is the compact
+  text form of a list of notes.
 """

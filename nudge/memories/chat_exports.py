@@ -32,7 +32,7 @@ _SLACK_MENTION = re.compile(r"<@([A-Z0-9]{1,64})(?:\|([^<>|]*))?>")  # `<@U12>`,
 
 
 @dataclass(slots=True)
-class Mined:
+class ConversationCounts:
     """Counts: conversations that became notes, empty ones, and records that could not be parsed."""
 
     conversations: int = 0
@@ -52,15 +52,17 @@ class Conversation:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def notes_of(format_: str, conversations: Iterable[Conversation | None], mined: Mined) -> Iterator[dict[str, Any]]:
+def notes_of(
+    format_: str, conversations: Iterable[Conversation | None], counts: ConversationCounts
+) -> Iterator[dict[str, Any]]:
     """Yield the fields of notes, as an import takes them. None stands for a record that could not be parsed."""
     for conversation in conversations:
         if conversation is None:
-            mined.bad += 1
+            counts.bad += 1
         elif not conversation.lines:
-            mined.empty += 1
+            counts.empty += 1
         else:
-            mined.conversations += 1
+            counts.conversations += 1
             yield from _notes(format_, conversation)
 
 
