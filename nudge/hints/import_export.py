@@ -1,4 +1,4 @@
-"""Hints as one JSON payload, whole or in pages; and such a payload back into a store."""
+"""Export hints as one JSON payload, whole or in pages, and import such a payload."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nudge.hints.quotas import Admission
 from nudge.hints.value import encode
 
 SCHEMA_VERSION = "1.1"
-SINGLE_VERSION = "1.0"  # of a payload without lists of variants
+SINGLE_VERSION = "1.0"  # the version of a payload without lists of variants
 MODES = ("merge", "replace", "skip")
 
 _OLDEST, _NEWEST = (1, 0), (1, 1)  # schema versions that can be read
@@ -29,14 +29,15 @@ _PAYLOAD_FIELDS = ("schema_version", "created_at", "session_id", "components")
 
 
 def export_header(session_id: str, created_at: float, hints: Sequence[Hint]) -> dict[str, Any]:
-    """The fields of a payload beside its components. One with a list of variants is of the newer version."""
+    """Return the fields of a payload besides its components. With a list of variants it has the newer version."""
     has_variants = len({hint.identity[:2] for hint in hints}) < len(hints)
     version = SCHEMA_VERSION if has_variants else SINGLE_VERSION
     return {"schema_version": version, "created_at": iso(created_at), "session_id": session_id}
 
 
 def export_components(hints: Iterable[Hint], reveal: bool) -> dict[str, Any]:
-    """The components of a payload. A key holds its hint, or a list of its variants in the order of their scopes."""
+    """Return the components of a payload. A key holds its hint, or a list of its variants in the order of their
+    scopes."""
     components: dict[str, dict[str, list[Any]]] = {}
     for hint in sorted(hints, key=lambda hint: hint.identity):
         variants = components.setdefault(hint.component, {}).setdefault(hint.key, [])
@@ -48,7 +49,7 @@ def export_components(hints: Iterable[Hint], reveal: bool) -> dict[str, Any]:
 
 
 def export_page(hints: list[Hint], start: int, reveal: bool) -> tuple[dict[str, Any], int | None]:
-    """The components of one page of hints that are sorted by identity, and where the next page starts."""
+    """Return the components of one page of hints, which are sorted by identity, and where the next page starts."""
     size, end = 0, start
     while end < len(hints) and (end == start or size < limits.PAGE_BYTES):
         hint = hints[end]
@@ -71,7 +72,7 @@ def _export(hint: Hint, reveal: bool) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class IncomingHint:
-    """A hint of a payload, whether the payload gives its time, and why it cannot be stored, if there is a reason."""
+    """A hint of a payload, whether the payload gives its time, and why it is refused, if it is."""
 
     hint: Hint
     has_time: bool
@@ -86,14 +87,14 @@ class IncomingHint:
 
 
 def read_payload(payload: object, now: float, admission: Admission) -> list[IncomingHint]:
-    """Every hint of a payload. A malformed one refuses the whole."""
+    """Return every hint of a payload. Raises Invalid for the whole payload if one is malformed."""
     given = parse_object(payload, "payload", _PAYLOAD_FIELDS)
     read_header({name: content for name, content in given.items() if name != "components"})
     return list(read_components(require(given, "components", "payload"), now, admission, set()))
 
 
 def read_header(header: object) -> None:
-    """Check the fields of a payload beside its components."""
+    """Check the fields of a payload besides its components."""
     given = parse_object(header, "payload", _PAYLOAD_FIELDS[:-1])
     if "schema_version" in given:  # a file that was written by hand need not have it
         _check_version(given["schema_version"])
@@ -106,7 +107,8 @@ def read_header(header: object) -> None:
 def read_components(
     components: object, now: float, admission: Admission, seen: set[Identity]
 ) -> Iterator[IncomingHint]:
-    """The hints of one page, or of all. `seen` has the identities of the pages before, and gets those of this one."""
+    """Yield the hints of one page, or of all. `seen` has the identities of the pages before; those of this one are
+    added."""
     for component, key, raw, path in _entries(components):
         incoming = _read_hint(component, key, raw, now, path, admission)
         if incoming.hint.identity in seen:
@@ -116,7 +118,7 @@ def read_components(
 
 
 def _check_version(raw: object) -> None:
-    """A newer minor version is refused too: it may have fields that this one would lose."""
+    """Refuse newer versions, also minor ones: they may have fields that would be lost."""
     path = "payload.schema_version"
     match = _VERSION.fullmatch(parse_text(raw, path, limits.MAX_TAG_CHARS))
     version = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -145,7 +147,7 @@ def _members(raw: object, path: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _read_hint(component: str, key: str, raw: object, now: float, path: str, admission: Admission) -> IncomingHint:
-    """A redacted hint has no value; every other rule holds for it too. A bare text, written by hand, is the value."""
+    """A redacted hint has no value, but follows every other rule. A bare text, written by hand, is a value."""
     if isinstance(raw, str):
         raw = {"value": raw}
     if not isinstance(raw, dict):
@@ -170,7 +172,7 @@ def _refusal(hint: Hint, redacted: bool, admission: Admission) -> str | None:
 
 @dataclass(slots=True)
 class _Report:
-    """Skipped hints are all counted, and the first of them explained."""
+    """The result of an import. All skipped hints are counted; the first ones have a reason."""
 
     puts: list[Hint] = field(default_factory=list)
     skipped: int = 0
@@ -193,7 +195,7 @@ def parse_mode(raw: object) -> str:
 def decide_import(
     index: HintIndex, admission: Admission, now: float, incoming: Iterable[IncomingHint], mode: str
 ) -> Decision:
-    """What an import changes in the store of this moment."""
+    """Decide what an import changes in the current store."""
     report = _Report()
     named = set()
     for one in incoming:
@@ -204,7 +206,7 @@ def decide_import(
             report.skip(one.hint, reason)
         else:
             report.puts.append(one.hint if held is None else _replacement(held, one, now))
-    # What the payload names but cannot bring, such as a secret without its value, is not removed.
+    # A hint that the payload names without being able to set it, such as a secret without its value, is not removed.
     removed = [hint for hint in index if hint.identity not in named] if mode == "replace" else []
     report.removed = sum(hint.live_at(now) for hint in removed)
     change = Change(tuple(report.puts), tuple(hint.identity for hint in removed))
@@ -212,14 +214,15 @@ def decide_import(
 
 
 def _replacement(held: Hint, one: IncomingHint, now: float) -> Hint:
-    """A hint without a time, written by hand, replaces as a `set` does: it keeps what the one here has earned."""
+    """A hint without a time, written by hand, replaces the stored one like a `set`: its use count is kept."""
     if one.has_time:
         return _numbered_after(held, one.hint)
     return next_version(held, held.component, held.key, one.hint.value, one.hint.meta, now)
 
 
 def _numbered_after(held: Hint, new: Hint) -> Hint:
-    """A version that a caller has read never comes to mean other content: its `if_match_version` must fail."""
+    """Return the new hint with a version above that of the stored one if the content differs: an `if_match_version`
+    with a version that a caller has read must then fail."""
     changed = held.value != new.value or held.meta != new.meta
     return replace(new, version=min(max(new.version, held.version + changed), limits.MAX_VERSION))
 

@@ -1,4 +1,4 @@
-"""The hint: a value and its meta, immutable; and a change to the store, which is a value too."""
+"""The hint with its meta and its forms (wire, record), and the change that a write makes. All are immutable."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nudge.hints.fields import parse_choice, parse_list, parse_number, parse_obj
 from nudge.hints.scope import Scope, parse_scope, scope_of
 from nudge.hints.value import fresh, parse_value, search_text
 
-# Component, key and the scope's key: what tells one variant from every other.
+# Component, key and the scope's key: unique for each variant.
 Identity = tuple[str, str, str]
 
 SECRET = "secret"
 SENSITIVITIES = ("normal", SECRET)
 SOURCES = ("user", "agent", "tool-output", "file-import")
 
-_HINT_RESULTS = ("hint", "previous")  # what holds hints in the result of a write
+_HINT_RESULTS = ("hint", "previous")  # fields of a write's result that hold hints
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("created_at", "updated_at", "last_used_at")
 _WIRE_FIELDS = ("value", "meta", "version", *_TIMES, "use_count")
@@ -32,8 +32,8 @@ _RECORD_FIELDS = ("component", "key", *_WIRE_FIELDS, "last_seen")
 
 
 def parse_meta(raw: object, field: str = "meta") -> dict[str, Any]:
-    """Only the fields that were given: a default that is stored could never change. Null is not given, and an empty
-    scope is no scope."""
+    """Return the given fields, without defaults: a stored default could never change. Null counts as not given, and an
+    empty scope as no scope."""
     given = parse_object({} if raw is None else raw, field, tuple(_META_PARSERS))
     meta = {
         name: parse(given[name], f"{field}.{name}")
@@ -46,7 +46,7 @@ def parse_meta(raw: object, field: str = "meta") -> dict[str, Any]:
 
 
 def merge_meta(meta: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Parsed fields added to parsed meta, in the order in which `parse_meta` writes them."""
+    """Add parsed fields to parsed meta, in the order of `parse_meta`."""
     merged = {**meta, **more}
     return {name: merged[name] for name in _META_PARSERS if name in merged}
 
@@ -91,12 +91,11 @@ class Hint:
     identity: Identity = field(compare=False, repr=False)
     expires_at: float | None
     last_seen: float = field(compare=False, repr=False)
-    """When it was last set, credited or returned by `get`, to the day: what idle time counts from. Callers never see
-    it."""
+    """When it was last set, credited or returned by `get`, to the day: the start of its idle time. Not on the wire."""
     blob: bytes = field(compare=False, repr=False)
-    """Its texts as UTF-8, one a line: what a regular expression is tried on first."""
+    """Its texts as UTF-8, one per line: a regular expression is matched against this first."""
     basis: dict[str, str] | None = field(default=None, compare=False, repr=False)
-    """The files of the repo that it rests on, each with a digest of its content. Callers never see it."""
+    """The files of the repo that it depends on, each with a digest of its content. Not on the wire."""
 
     @classmethod
     def of(
@@ -114,7 +113,7 @@ class Hint:
         last_seen: float | None = None,
         basis: dict[str, str] | None = None,
     ) -> Self:
-        """From parts that were parsed already; scope, expiry and texts follow from them."""
+        """Create a hint from parsed parts; scope, expiry and texts are derived from them."""
         lifetime = parse_ttl(meta.get("ttl", SESSION))
         scope = scope_of(meta.get("scope", {}))
         return cls(
@@ -141,29 +140,30 @@ class Hint:
 
     @property
     def weight(self) -> int:
-        """Characters that work on this hint reads."""
+        """The number of characters to read for a check of this hint."""
         return self.scope.weight + len(self.blob)
 
     @property
     def texts(self) -> list[tuple[str, str]]:
-        """What a search reads, each with the name of its field; apart, so that `^` and `$` mean one of them."""
+        """The texts for searches, each with the name of its field. They are separate, so that `^` and `$` match at the
+        ends of each."""
         return _texts(self.component, self.key, self.value, self.meta)
 
     def live_at(self, now: float) -> bool:
         return self.expires_at is None or now < self.expires_at
 
     def to_record(self) -> dict[str, Any]:
-        """For the change log: times stay numbers, since a float survives JSON to the last bit."""
+        """The form in the change log. Times are numbers: a float survives JSON exactly."""
         record = {name: getattr(self, name) for name in _RECORD_FIELDS}
         return {**record, "basis": self.basis} if self.basis else record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """The inverse of `to_record`, without checks: they were made before it was written, and it has a checksum."""
+        """The inverse of `to_record`, without checks: a record is checked before it is written, and has a checksum."""
         return cls.of(**{name: record[name] for name in _RECORD_FIELDS}, basis=record.get("basis"))
 
     def to_wire(self) -> dict[str, Any]:
-        """What callers see. A copy: nothing done to an answer reaches the store."""
+        """The form that callers get. A copy, so that a change of the answer does not reach the store."""
         wire: dict[str, Any] = {
             "value": self.value if isinstance(self.value, str) else fresh(self.value),
             "meta": self._fresh_meta(),
@@ -178,7 +178,7 @@ class Hint:
         return wire
 
     def _fresh_meta(self) -> dict[str, Any]:
-        """`fresh(self.meta)`, in a third of the time: only tags and scope are no single values."""
+        """`fresh(self.meta)`, in a third of the time: only tags and scope are mutable."""
         meta = dict(self.meta)
         if "tags" in meta:
             meta["tags"] = list(meta["tags"])
@@ -193,7 +193,8 @@ def _texts(component: str, key: str, value: Any, meta: dict[str, Any]) -> list[t
 
 
 def next_version(held: Hint | None, component: str, key: str, value: Any, meta: dict[str, Any], now: float) -> Hint:
-    """The hint that replaces `held`: value and meta are new, counts and creation stay, and its time moves on."""
+    """Return the hint that replaces `held`, with a new value and meta. It keeps the use count and the time of creation,
+    and is always newer."""
     if held is None:
         return Hint.of(component, key, value, meta, created_at=microseconds(now), updated_at=microseconds(now))
     return Hint.of(
@@ -201,7 +202,7 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
         key,
         value,
         meta,
-        version=min(held.version + 1, limits.MAX_VERSION),  # only an import can bring it there
+        version=min(held.version + 1, limits.MAX_VERSION),  # only an import can reach the limit
         created_at=held.created_at,
         updated_at=microseconds(max(now, held.updated_at + 1e-6)),
         last_used_at=held.last_used_at,
@@ -211,9 +212,9 @@ def next_version(held: Hint | None, component: str, key: str, value: Any, meta: 
 
 
 def hint_from_wire(component: str, key: str, raw: object, now: float, path: str = "hint") -> Hint:
-    """The inverse of `to_wire`, checked by the rules of a `set`; a time that is missing is now.
+    """The inverse of `to_wire`, checked by the rules of a `set`; a missing time is now.
 
-    A time in the future, from a clock that runs ahead, becomes now: a TTL starts at the last set and must end in time,
+    A time in the future, from a clock that is ahead, becomes now: a TTL starts at the last set and must not end late,
     and every later `set` would have to be later still."""
     given = parse_object(raw, path, _WIRE_FIELDS)
     latest = microseconds(now)
@@ -234,7 +235,7 @@ def hint_from_wire(component: str, key: str, raw: object, now: float, path: str 
 
 
 def parse_timestamp(raw: object, path: str) -> float:
-    """ISO-8601 with `Z`, an offset, or neither, which is UTC."""
+    """Parse ISO-8601 with `Z` or an offset, without either as UTC; return Unix seconds."""
     text = parse_text(raw, path, limits.MAX_TAG_CHARS)
     try:
         moment = datetime.fromisoformat(text)
@@ -247,7 +248,7 @@ def parse_timestamp(raw: object, path: str) -> float:
 
 
 def microseconds(seconds: float) -> float:
-    """A time as precise as the wire writes it, so that an export that is imported again equals the store."""
+    """Round a time to the precision of the wire, so that an export that is imported again equals the store."""
     return round(seconds, 6)
 
 
@@ -256,8 +257,8 @@ def microseconds(seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a write does: decided first, logged, then applied. Removals come first, so that a variant may be removed and
-    put at once."""
+    """The effect of a write: decided, then logged, then applied. Removals are applied first, so that one change can
+    remove and put a variant."""
 
     puts: tuple[Hint, ...] = ()
     removals: tuple[Identity, ...] = ()
@@ -272,7 +273,7 @@ class Change:
         }
 
     def without_secrets(self) -> Change:
-        """What the log gets: a secret is kept in memory only. Replayed, it is gone, an earlier version too."""
+        """The change for the log. Secrets are kept in memory only: in the log, they are removals."""
         secrets = tuple(hint.identity for hint in self.puts if hint.secret)
         if not secrets:
             return self
@@ -285,7 +286,7 @@ class Change:
 
 
 def hide_secrets(result: Any) -> Any:
-    """The result of a write for the log: hints that are secret are without their value, as in an export."""
+    """Return the result of a write for the log: secret hints without their value, as in an export."""
     if isinstance(result, list):
         return [hide_secrets(item) for item in result]
     if not isinstance(result, dict):
@@ -297,14 +298,14 @@ def hide_secrets(result: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A write that is allowed: its change, and the result for the caller once that is applied."""
+    """A write that is allowed: its change, and the result for the caller once the change is applied."""
 
     change: Change
     result: dict[str, Any]
 
 
 def parse_ttl(raw: object, field: str = "meta.ttl") -> float | None:
-    """Seconds; None lives as long as the session."""
+    """Return seconds, or None for as long as the session lives."""
     try:
         return parse_lifetime(parse_text(raw, field, limits.MAX_TAG_CHARS))
     except ValueError as error:

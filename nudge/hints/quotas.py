@@ -1,4 +1,4 @@
-"""What a change must pass before it may enter the store: the secret guard and the quotas."""
+"""The checks of a change before it may enter the store: the secret guard and the quotas."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from nudge.hints.model import SECRET, Change, Hint, Identity
 from nudge.hints.value import value_texts
 from nudge.security.secrets import find_secret
 
-_SHORTEST_SECRET = 8  # below it no rule can fire, and a value may hold thousands of such texts
-_ASSIGNED_CHARS = 1_024  # of a value that are searched once more behind its key: the search takes 1 ms a kilobyte
+_SHORTEST_SECRET = 8  # characters; no rule matches a shorter text, and a value may have thousands of them
+_ASSIGNED_CHARS = 1_024  # characters of a value that are searched again after its key: 1 ms per kilobyte
 _OVERRIDE = 'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret'
 _NO_OVERRIDE = "only the value may hold one"
 
 
 @dataclass(frozen=True, slots=True)
 class SecretFinding:
-    """A text that looks like a secret; the text itself is not kept."""
+    """Where a text looks like a secret, and of which kind; without the text itself."""
 
     field: str
     kind: str
@@ -33,8 +33,8 @@ class SecretFinding:
 
 
 def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -> SecretFinding | None:
-    """The first secret in a hint. A value marked `secret` is not searched; the rest is, since it is listed, logged and
-    exported in the clear."""
+    """Return the first secret in a hint. A value marked `secret` is not searched; the other fields are, since they are
+    listed, logged and exported unredacted."""
     is_marked = meta.get("sensitivity") == SECRET
     texts = [*_other_texts(component, key, meta), *(() if is_marked else _value_texts(key, value))]
     for field, text in texts:
@@ -45,7 +45,7 @@ def find_secret_in(component: str, key: str, value: Any, meta: dict[str, Any]) -
 
 
 def _value_texts(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """A string also with its key: only the name `env.DB_PASSWORD` shows what the value is."""
+    """A string is also searched with its key: only a name such as `env.DB_PASSWORD` shows what the value is."""
     yield from value_texts(value)
     if isinstance(value, str):
         yield "value", f"{key}={value[:_ASSIGNED_CHARS]}"
@@ -78,7 +78,7 @@ class Admission:
             raise SecretRejected(finding.phrase(), field=finding.field, kind=finding.kind)
 
     def make_room(self, index: HintIndex, change: Change, now: float) -> Change:
-        """The change, with the expired hints swept out by it when only so it fits."""
+        """Return the change; if it does not fit otherwise, with the removal of expired hints. Raises QuotaExceeded."""
         if self._overflow(index, change) is None:
             return change
         swept = replace(change, removals=(*change.removals, *(hint.identity for hint in index.expired(now))))
@@ -88,7 +88,7 @@ class Admission:
         return swept
 
     def _overflow(self, index: HintIndex, change: Change) -> QuotaExceeded | None:
-        """Only growth is refused: a store that is over a limit which was lowered can still be corrected."""
+        """Only growth is refused: a store above a limit that was lowered can still be changed."""
         growth = _growth(index, change)
         for component, added in growth.items():
             if added > 0 and index.size(component) + added > limits.MAX_HINTS_PER_COMPONENT:
@@ -116,7 +116,7 @@ def _growth(index: HintIndex, change: Change) -> Counter[str]:
 
 
 def _asks_for_too_many(index: HintIndex, change: Change) -> bool:
-    """Whether scopes would ask for more variables than before, and for too many."""
+    """Whether the scopes would name more environment variables than before, and too many."""
     asked = frozenset().union(*(hint.scope.env_names for hint in change.puts))
     if len(asked - index.env_names()) <= max(limits.MAX_ENV_NAMES - len(index.env_names()), 0):
         return False

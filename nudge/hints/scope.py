@@ -1,4 +1,5 @@
-"""Where a hint applies. Its conditions, brought to one form, also tell the variants of one component/key apart."""
+"""The scope of a hint: the conditions under which it applies. In normal form it identifies a variant of a component and
+key."""
 
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ from nudge.security.globs import (
     normalize_cwd_glob,
 )
 
-_NAMED_IN_REASON = 4  # of what a scope asks for; the rest is counted
-_OPEN_DIRECTORIES_AT_WORST = 3  # that are compared with the patterns that take longest: 5 ms each
+_NAMED_IN_REASON = 4  # names in a reason; the others are counted
+_OPEN_DIRECTORIES_AT_WORST = 3  # directories that are compared with the slowest patterns: 5 ms each
 _CWD_TOO_DEEP = f"cwd has more than {limits.MAX_GLOB_TEXT_NAMES} names or {limits.MAX_GLOB_TEXT_CHARS} characters"
 
 
-@dataclass(slots=True)  # not frozen, which takes three times as long to make: every hint that is looked at has one
+@dataclass(slots=True)  # not frozen, which takes three times as long to create: every checked hint has one
 class Verdict:
-    """Why a hint applies here; when it does not, only what stands in the way."""
+    """Whether a hint applies, and why; if not, only the conditions that failed."""
 
     eligible: bool
     reasons: list[str]
@@ -44,7 +45,7 @@ class Gate(Protocol):
 
 
 class Scope:
-    """Conditions that all must hold; none at all applies everywhere."""
+    """Conditions that must all hold; without any, the hint applies everywhere."""
 
     __slots__ = ("_gates", "env_names", "key", "size", "weight", "wire")
 
@@ -69,7 +70,7 @@ class Scope:
 
 
 def scope_of(wire: Mapping[str, Any]) -> Scope:
-    """From the normal form, which `parse_scope` gave out before."""
+    """Return the scope of a normal form that `parse_scope` returned before."""
     return _shared(_canonical(wire))
 
 
@@ -78,14 +79,15 @@ _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 @lru_cache(maxsize=limits.SCOPES_CACHED)
 def _shared(key: str) -> Scope:
-    """Thousands of hints have one repo's scope: they share one object, which saves memory and the time to replay a
-    log."""
+    """Return one shared object for each scope: thousands of hints have the scope of one repo, and sharing saves memory
+    and time when a log is replayed."""
     content = json.loads(key)
     return Scope({name: content[name] for name in _GATES if name in content}, key)
 
 
 def parse_scope(raw: object, field: str = "meta.scope") -> Scope:
-    """Sorted, without duplicates and empty conditions, so that one scope is written in one way only."""
+    """Return a scope in normal form: sorted, without duplicates and empty conditions. Raises Invalid or ScopeInvalid
+    with the field."""
     given = parse_object(raw, field, tuple(_GATES))
     parsed = {name: _PARSERS[name](given[name], f"{field}.{name}") for name in _GATES if name in given}
     scope = {name: content for name, content in parsed.items() if content}
@@ -113,7 +115,7 @@ def _normal_branch(raw: str) -> str:
 
 
 def _parse_pattern(normalize: Callable[[str], str]) -> Callable[[object, str], str]:
-    """A pattern is checked when it is first seen; the field is named here, since the cache knows none."""
+    """Check a pattern when it is first seen. The field is named here, since the result is cached without it."""
 
     def parse(raw: object, field: str) -> str:
         if not isinstance(raw, str):
@@ -151,7 +153,7 @@ def _parse_env_value(raw: object, field: str) -> str:
 
 
 def _one_or_several(parse: Callable[[object, str], str]) -> Callable[[object, str], str | list[str]]:
-    """A field that takes a string or a list: a single one is written as the string."""
+    """Parse a field that takes a string or a list; the normal form of a single item is the string."""
 
     def parse_either(raw: object, field: str) -> str | list[str]:
         if not isinstance(raw, list):
@@ -200,8 +202,7 @@ class _CwdGate:
         return [glob.pattern for glob in self.globs]
 
     def _open_directories(self, files: Sequence[str]) -> list[str]:
-        """The directories above the open files, of each file the nearest first; fewer where a match of them takes
-        long."""
+        """The directories above the open files, for each file the nearest first; fewer if the patterns are slow."""
         cost = max(sum(glob_cost(glob.pattern) for glob in self.globs), 1)
         most = min(max(limits.MAX_GLOB_COST // cost, 1) * _OPEN_DIRECTORIES_AT_WORST, limits.MAX_FILES_OPEN)
         directories: dict[str, None] = {}
@@ -260,7 +261,7 @@ class _EnvRequiredGate:
 
 @dataclass(frozen=True, slots=True)
 class _EnvMatchGate:
-    """Its reasons name variables only: a value may be a password."""
+    """Its reasons name variables, never values: a value may be a password."""
 
     allowed: Mapping[str, str | list[str]]
 
@@ -286,7 +287,7 @@ def _all_of(names: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> list[str]:
-    """A reason is a phrase; whoever wants them all has the scope itself."""
+    """The first names, and how many more there are: a reason is a short phrase."""
     shown = list(names[:_NAMED_IN_REASON])
     return shown if len(names) == len(shown) else [*shown, f"{len(names) - len(shown)} more"]
 
@@ -296,11 +297,11 @@ def _several(content: str | list[str]) -> list[str]:
 
 
 def _globs(patterns: Sequence[str]) -> tuple[Glob, ...]:
-    """Patterns here were compiled once already, by `parse_scope` now or before they were recorded."""
+    """Create globs without checks: `parse_scope` has compiled these patterns before."""
     return tuple(map(Glob, patterns))
 
 
-# One line a condition. The order is the order of the normal form, and of the reasons.
+# One line for each condition, in the order of the normal form and of the reasons.
 _PARSERS: dict[str, Callable[[object, str], Any]] = {
     "cwd_glob": _parse_strings(_parse_pattern(_normal_cwd_glob)),
     "repo": _one_or_several(_parse_repo),

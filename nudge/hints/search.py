@@ -1,6 +1,6 @@
-"""Queries: filters that all must hold, over the smallest index that covers them, best hints first.
+"""Queries: filters that must all hold, over the smallest index that covers them, best hints first.
 
-Text of several words is a question: behind the hints that have all of them come those with some, marked `partial` and
+A text of several words is a question: after the hints that have all of them come those with some, marked `partial` and
 ranked by their words.
 """
 
@@ -74,7 +74,7 @@ class Filters:
 
     @property
     def question(self) -> TextQuery | None:
-        """The text, when hints with some of its words are wanted too; a regex is meant as it is."""
+        """The text, if hints with only some of its words are wanted, too; not beside a regex."""
         return self.text if self.text is not None and self.text.any_of and self.regex is None else None
 
     def _accepts_names(self, hint: Hint) -> bool:
@@ -94,8 +94,8 @@ class Filters:
         return (index.is_indexed(hint) and not self.text.has_phrases) or self.text.matches(hint.texts)
 
     def _smallest_group(self, index: HintIndex, worded: list[Set[Identity]]) -> Iterable[Hint] | None:
-        """The hints of the component; else those with the keys, the tags or the rarest word, whichever are fewest; None
-        when even those are many, or nothing is asked for."""
+        """Return the hints of the component, else the fewest of those with the keys, the tags or the rarest word; None
+        if even those are many, or there is no filter."""
         if self.component is not None:
             return index.component(self.component)
         shelves = [] if self.keys is None else [index.keyed(self.keys)]
@@ -141,10 +141,10 @@ def _parse_regex(raw: object) -> Regex:
 def search(
     index: HintIndex, now: float, filters: Filters, context: Context, limit: int
 ) -> Generator[None, None, dict[str, Any]]:
-    """Answer a query from the hints of the moment it starts.
+    """Answer a query from the hints that exist when it starts.
 
-    Once it has looked at the index it reads nothing that can change; only for a question it looks again. With a regex
-    it pauses before it reads any text: the rest may run on another thread."""
+    After the first look at the index it reads nothing that can change, except for a question, which reads the index
+    again. With a regex it pauses before it reads any text: the rest may run on another thread."""
     if filters.text is not None:
         yield from index.index_words()
     candidates = filters.candidates(index, now)
@@ -176,7 +176,7 @@ def search(
 def _select(
     candidates: Iterator[Hint], regex: Regex | None, context: Context, limit: int
 ) -> Generator[None, None, tuple[list[Checked], list[Checked]]]:
-    """The first that apply here; and, as long as none does, the nearest of those that do not."""
+    """Return the first hints that apply here, and, as long as there is none, the nearest of those that do not."""
     matches: list[Checked] = []
     refused: list[Checked] = []
     verdicts: dict[str, Verdict] = {}
@@ -207,7 +207,7 @@ def _select(
 
 
 def _matching(candidates: Iterator[Hint], regex: Regex) -> Iterator[Hint | int]:
-    """The hints with a text that the regex matches; and, after each block, the number of characters it had."""
+    """Yield the hints with a text that the regex matches and, after each block, its number of characters."""
     size = limits.FIRST_REGEX_BLOCK
     while block := list(islice(candidates, size)):
         blobs = [hint.blob for hint in block]
@@ -219,7 +219,7 @@ def _matching(candidates: Iterator[Hint], regex: Regex) -> Iterator[Hint | int]:
 
 
 def _entry(ranked: Ranked, now: float) -> dict[str, Any]:
-    """With the hint's `basis`, if it has one, which is not for the caller."""
+    """The entry has the hint's `basis`, if any, which must not be sent to the caller."""
     explanation = ranked.explain(now)
     return {
         **({"basis": ranked.hint.basis} if ranked.hint.basis else {}),

@@ -1,5 +1,4 @@
-"""The hint store: pure and in memory. A write is decided here, logged by the caller, then applied; nothing else changes
-it."""
+"""The hint store, in memory. A write is decided here, logged by the caller, then applied; nothing else changes it."""
 
 from __future__ import annotations
 
@@ -61,20 +60,20 @@ class HintStore:
         return len(self._index)
 
     def hints(self) -> list[Hint]:
-        """All that are held, expired ones too until they are swept."""
+        """All hints, including expired ones that are not swept yet."""
         return list(self._index)
 
     def apply(self, change: Change) -> None:
         self._index.apply(change)
 
     def prepare(self, change: Change) -> HintIndex:
-        """The index with a large change applied, while the store stays as it is. May run on another thread, as long as
+        """Return an index with a large change applied; the store is not changed. May run on another thread, as long as
         nothing else is applied."""
         return self._index.with_change(change)
 
     def swap(self, index: HintIndex) -> HintIndex:
-        """Take what `prepare` made: readers see all of the change or nothing. Returns the index before, to
-        dismantle."""
+        """Use the index that `prepare` returned: readers see all of the change or nothing. Returns the former index,
+        for the caller to dismantle."""
         replaced, self._index = self._index, index
         return replaced
 
@@ -90,8 +89,8 @@ class HintStore:
         if_match_version: int | None = None,
         basis: dict[str, str] | None = None,
     ) -> Decision:
-        """`basis` are the files of the repo that the hint rests on, kept when the hint is scoped to a repo: elsewhere
-        other files have their names."""
+        """`basis` are the files of the repo that the hint depends on. It is stored only for a hint that is scoped to a
+        repo: elsewhere the same paths are other files."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         parsed = merge_meta({**self._default_ttl, **parse_meta(meta)})
         new = next_version(None, name, label, parse_value(value), parsed, now)
@@ -105,7 +104,8 @@ class HintStore:
         return Decision(change, {"hint": hint.to_wire()})
 
     def decide_delete(self, now: float, component: object, key: object, scope: object = None) -> Decision:
-        """Every variant, or the one with this scope; `{}` is the scope of the variant that applies everywhere."""
+        """Delete every variant, or the one with this scope; `{}` is the scope of the variant that applies everywhere.
+        Raises NotFound."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         wanted = None if scope is None else parse_scope(scope, "scope").key
         held = sorted(self._live_variants(name, label, now), key=lambda hint: hint.scope.key)
@@ -127,8 +127,8 @@ class HintStore:
         scope: object = None,
         only_here: bool = True,
     ) -> Generator[None, None, Decision]:
-        """Credit for an outcome; it is no new version. It goes to the variant with the scope, or to the one that `get`
-        returns in the context; where none applies and it need not, to the only one there is."""
+        """Credit a hint for an outcome, without a new version: the variant with the scope, or the one that `get`
+        returns in the context. If none applies and `only_here` is false, the only variant is credited."""
         credit = parse_whole(delta, "delta", -limits.MAX_BUMP, limits.MAX_BUMP)
         if credit == 0:
             raise Invalid("must not be 0", field="delta")
@@ -156,12 +156,12 @@ class HintStore:
         raise no_such_variant(name, label, held) if held else no_such_hint(self._index, now, name, label)
 
     def decide_credit(self, now: float, identity: Identity, credit: int) -> Decision | None:
-        """The same for one variant, whichever `get` would return; None when it is gone."""
+        """Credit one variant, whichever `get` would return; None when it is gone."""
         held = self._index.live(identity, now)
         return None if held is None else _credit(held, credit, now)
 
     def decide_basis(self, now: float, identity: Identity, basis: dict[str, str]) -> Decision | None:
-        """What a hint rests on, as it is now; None when that is known, or the hint is gone."""
+        """Update the files that a hint depends on; None when they are the same, or the hint is gone."""
         held = self._index.live(identity, now)
         if held is None or held.basis == basis:
             return None
@@ -173,7 +173,7 @@ class HintStore:
         return self.decide_incoming(now, incoming, chosen)
 
     def read_page(self, now: float, components: object, seen: set[Identity]) -> Iterator[IncomingHint]:
-        """The hints of one page of an import, checked. Reads nothing of the store but its rules."""
+        """Yield the checked hints of one page of an import. Of the store, it reads only the rules."""
         return import_export.read_components(components, now, self._admission, seen)
 
     def decide_incoming(self, now: float, incoming: Iterable[IncomingHint], mode: str) -> Decision:
@@ -194,7 +194,7 @@ class HintStore:
         return sync.decide_sync(self._index, self._admission, now, owner, entries, keeps, replaces, bases)
 
     def decide_sweep(self, now: float) -> Change:
-        """Remove what has expired or was not used for the idle time; note which hints were read, once a day for
+        """Remove hints that have expired or were idle for too long; store which hints were read, once a day for
         each."""
         seen = dict(islice(self._seen.items(), limits.APPENDED_HINTS))
         for identity in seen:
@@ -216,7 +216,7 @@ class HintStore:
     def get(
         self, now: float, component: object, key: object, context: Context | None = None
     ) -> Generator[None, None, dict[str, Any]]:
-        """The best eligible variant; with its `basis`, if it has one, which is not for the caller."""
+        """Return the best eligible variant. It has the hint's `basis`, if any, which must not be sent to the caller."""
         ranked = yield from self._best(now, component, key, context)
         if now - ranked.hint.last_seen >= limits.SEEN_AGAIN:
             self._seen[ranked.hint.identity] = microseconds(now)
@@ -224,7 +224,8 @@ class HintStore:
         return {**result, "basis": ranked.hint.basis} if ranked.hint.basis else result
 
     def index_words(self) -> Generator[None, None, None]:
-        """Prepare queries by text. Each does it where it has to, which a query that goes to a thread must not."""
+        """Build the index of words for queries by text. A query does this itself, unless it runs on a thread: then the
+        caller must do it before, on the event loop."""
         return self._index.index_words()
 
     def query(
@@ -246,9 +247,9 @@ class HintStore:
     def list_components(
         self, now: float, component: object = None, context: Context | None = None, offset: int = 0
     ) -> Generator[None, None, dict[str, Any]]:
-        """Everything there is, whatever the context, which only marks what applies; of a list of components it says how
-        many hints apply in each. Hints beyond what fits into one answer are left out: `more`, from the `offset` that is
-        as many as were listed."""
+        """Return the components, or the hints of one. All are listed; the context only marks those that apply, or
+        counts them for each component. Hints that do not fit into one answer are left out, and `more` is set: the next
+        `offset` is the number of hints listed so far."""
         if component is None:
             live = [hint for hint in self._index if hint.live_at(now)]
             if context is None:
@@ -271,16 +272,16 @@ class HintStore:
         return {"components": _count(held), "hints": hints}
 
     def count_missing(self, now: float, identities: Iterable[Identity]) -> int:
-        """How many of these variants the store does not have."""
+        """Return how many of these variants do not exist."""
         return sum(self._index.live(identity, now) is None for identity in identities)
 
     def live_hints(self, now: float, component: object = None) -> list[Hint]:
-        """All that are live, or those of one component, in the order of an export."""
+        """Return all live hints, or those of one component, in the order of an export."""
         hints = self._index if component is None else self._index.component(parse_name(component, "component"))
         return sorted((hint for hint in hints if hint.live_at(now)), key=lambda hint: hint.identity)
 
     def export(self, now: float, *, component: object = None, reveal: bool = False) -> dict[str, Any]:
-        """What is live now; secrets without their value unless they are to be revealed."""
+        """Return the live hints; secrets without their value unless `reveal`."""
         hints = self.live_hints(now, component)
         components = import_export.export_components(hints, reveal)
         return {"payload": {**self.export_header(hints), "components": components}}
@@ -289,7 +290,7 @@ class HintStore:
         return import_export.export_header(self.session_id, self.created_at, hints)
 
     def env_names(self, component: str | None = None, key: str | None = None) -> frozenset[str]:
-        """The variables that scopes there ask for: the only ones a caller need send."""
+        """Return the environment variables in the scopes of these hints: a caller need not send others."""
         if component is None:
             return frozenset(self._index.env_names())
         hints = self._index.component(component) if key is None else self._index.variants(component, key)
@@ -298,8 +299,8 @@ class HintStore:
     def _best(
         self, now: float, component: object, key: object, context: Context | None
     ) -> Generator[None, None, Ranked]:
-        """The best eligible variant; raises NotFound with what excluded each. Pauses after each variant: one may have
-        patterns that take milliseconds, and there may be two hundred."""
+        """Return the best eligible variant, or raise NotFound with the reason for each that was excluded. Pauses after
+        each variant: one may have patterns that take milliseconds, and there may be two hundred."""
         name, label = parse_name(component, "component"), parse_name(key, "key")
         checked = []
         for hint in self._live_variants(name, label, now):
@@ -330,7 +331,7 @@ def _credit(held: Hint, credit: int, now: float) -> Decision:
 
 
 def _check_version(new: Hint, held: Hint | None, expected: int | None) -> None:
-    """0 asks for a hint that is not there yet."""
+    """Raise Conflict unless the version is the expected one; 0 means that the hint must not exist."""
     if expected is None:
         return
     parse_whole(expected, "if_match_version", 0, limits.MAX_VERSION)

@@ -1,4 +1,4 @@
-"""Hints of a tool such as `nudge scan`, kept in step with what it finds now. It owns what it set and nothing else."""
+"""Synchronize the hints of a tool such as `nudge scan` with what it finds. A tool changes only hints that it set."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from nudge.hints.scope import Scope
 from nudge.hints.value import fresh, parse_value
 
 Entry = tuple[object, object, object, object]  # component, key, value, meta
-# The files that entries rest on, by component and key: see `Hint.basis`.
+# The files that entries depend on, by component and key: see `Hint.basis`.
 Bases = Mapping[tuple[str, str], dict[str, str]]
-# Whether a hint of the tool's own stays as it is, given what was found in its place.
+# Whether a hint of the tool stays unchanged, given what was found in its place.
 Keeps = Callable[[Hint, Hint | None], bool]
 
 SCANNED_BY, LEARNED_BY = "nudge scan", "nudge:learned"
-"""The owners of hints that nobody set."""
+"""The owners of hints that no user or agent set."""
 GUESS_CONFIDENCE = 0.2
 
 _SOURCE = "tool-output"
 _REDACTED = "[REDACTED:secret]"
 
 
-# Whether a hint of somebody else's is replaced by what was found in its place.
+# Whether a hint that somebody else set is replaced by what was found in its place.
 Replaces = Callable[[Hint, Hint], bool]
 
 
 def is_guess(meta: Mapping[str, Any]) -> bool:
-    """Whether `scan` set a hint to the usual command of a language, for want of better."""
+    """Whether `scan` set a hint to the usual command of a language because no manifest names one."""
     return meta.get("added_by") == SCANNED_BY and meta.get("confidence") == GUESS_CONFIDENCE
 
 
@@ -102,7 +102,7 @@ def decide_sync(
 
 
 def _read(entries: Iterable[Entry], owner: Owner, now: float, bases: Bases) -> dict[Identity, Hint]:
-    """Of two finds with one name the first counts: a tool looks at its best source first."""
+    """Parse the entries. Of two with one name, the first is used: a tool reads its best source first."""
     wanted: dict[Identity, Hint] = {}
     for index, (component, key, value, meta) in enumerate(entries):
         at = f"found[{index}]"
@@ -114,7 +114,7 @@ def _read(entries: Iterable[Entry], owner: Owner, now: float, bases: Bases) -> d
 
 
 def _admit(wanted: dict[Identity, Hint], admission: Admission, report: _Report) -> dict[Identity, Hint]:
-    """One secret in one manifest must not hide everything else."""
+    """Skip entries with a secret: one in a manifest must not stop the others."""
     admitted = {}
     for identity, hint in wanted.items():
         finding = admission.secret_in(hint)
@@ -130,7 +130,7 @@ def _admit(wanted: dict[Identity, Hint], admission: Admission, report: _Report) 
 def _reconcile(
     held: Hint | None, new: Hint, now: float, owner: Owner, keeps: Keeps, replaces: Replaces, report: _Report
 ) -> Hint | None:
-    """The hint to put, or None when what is held stays."""
+    """Return the hint to put, or None when the stored one stays."""
     if held is None:
         report.added.append(_describe(new))
         return new

@@ -1,7 +1,10 @@
-"""Notes: titled texts with a tier, a kind, tags and links.
+"""Notes: titled texts with a tier, a kind, tags and links. Attempts are notes of a kind of their own.
 
-`note` validates and describes one; `store` keeps notes and links in SQLite, `archive` what expires or is forgotten, and
-`namespaces` knows what a name for a namespace stands for. `retrieval` takes the words of untrusted text and
-finds the notes that have them, `scoring` ranks those, `explain` says why. `transfer` carries notes to another store,
-`mine` reads exports of chat programs, `toon` is the compact text form of a list of notes.
+* `note` validates and describes a note; `store` has notes and links in SQLite, `archive` those that expired or were
+  forgotten, `namespaces` the names of namespaces.
+* `retrieval` finds the notes that have the words of a text, `scoring` ranks them, `explain` says why, `relevance`
+  decides which notes a prompt is about.
+* `attempts` has the fields and rules of an attempt, `journal` stores attempts.
+* `transfer` exchanges notes with another store, `chat_exports` converts exports of chat programs, `toon` is the compact
+  text form of a list of notes.
 """

@@ -1,4 +1,4 @@
-"""The archive: where notes go that expire, are forgotten or consolidated, and from where they come back."""
+"""The archive of notes that expired, were forgotten or were consolidated: archive, restore, purge, consolidate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DRAFT = ("title", "content", "namespace", "tier", "kind", "priority", "confiden
 def forget(
     connection: Connection, where: NoteFilter, pattern: str | None, now: float, *, dry_run: bool = False
 ) -> list[Note]:
-    """Move the notes that the filter and the words name to the archive; returns them."""
+    """Move the notes that the filter and all the words of `pattern` select to the archive; return them."""
     notes = store.matching(connection, where, pattern, now)
     if not dry_run:
         store.archive_notes(connection, notes, "forgotten", now)
@@ -29,7 +29,7 @@ def forget(
 
 
 def sweep(connection: Connection, now: float, *, keep: bool = True, most: int = limits.SWEPT_NOTES) -> int:
-    """Archive notes whose time is over, or delete them when they are not to be kept; returns how many."""
+    """Archive up to `most` expired notes, or delete them without `keep`; return how many."""
     notes = store.expired(connection, now, most)
     if keep:
         store.archive_notes(connection, notes, "gc", now)
@@ -46,7 +46,7 @@ def archived(
     namespace: str | None = None,
     hidden: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Archived notes, the latest first."""
+    """Return archived notes, the latest first."""
     rows = connection.execute(
         "SELECT note, archived_at, archive_reason FROM archived_notes WHERE (?1 IS NULL OR namespace = ?1)"
         " AND namespace NOT IN (SELECT value FROM json_each(?2)) ORDER BY archived_at DESC, id DESC LIMIT ?3 OFFSET ?4",
@@ -59,7 +59,8 @@ def archived(
 
 
 def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetimes) -> Note:
-    """Bring a note back with its tier, a fresh expiry, and its links to notes that are there."""
+    """Restore a note with its tier, a new expiry, and its links to notes that exist. Raises NotFound when it is not in
+    the archive, Conflict when its title is taken."""
     row = connection.execute("SELECT note FROM archived_notes WHERE id = ?", (note_id,)).fetchone()
     if row is None:
         raise NotFound(f"there is no note m{note_id} in the archive", id=note_id)
@@ -87,7 +88,7 @@ def restore(connection: Connection, note_id: int, now: float, lifetimes: Lifetim
 
 
 def purge(connection: Connection, before: float | None = None, hidden: Sequence[str] = ()) -> int:
-    """Delete what is archived for good, or only what was archived before a moment."""
+    """Delete archived notes for good, all or those archived before a time; return how many."""
     return connection.execute(
         "DELETE FROM archived_notes WHERE (?1 IS NULL OR archived_at < ?1)"
         " AND namespace NOT IN (SELECT value FROM json_each(?2))",
@@ -96,7 +97,7 @@ def purge(connection: Connection, before: float | None = None, hidden: Sequence[
 
 
 def stats(connection: Connection, hidden: Sequence[str] = ()) -> dict[str, Any]:
-    """Counts of what is not in a `hidden` namespace."""
+    """Return count, size, time span and reasons of archived notes outside of the `hidden` namespaces."""
     shown = "FROM archived_notes WHERE namespace NOT IN (SELECT value FROM json_each(?))"
     values = (json.dumps(list(hidden)),)
     count, first, last, size = connection.execute(
@@ -139,8 +140,8 @@ def consolidate(connection: Connection, ids: Sequence[int], draft: Draft, now: f
 
 
 def groups(connection: Connection, where: NoteFilter, least: int, now: float) -> list[tuple[str, str, list[Note]]]:
-    """Notes that may become one, as (namespace, tag, notes): those with the same first tag in a namespace, at least
-    `least` of them, and no more than fit into one note."""
+    """Return groups of notes to consolidate, as (namespace, tag, notes): those with the same first tag in a namespace,
+    at least `least` of them, and no more than fit into one note."""
 
     def key(note: Note) -> tuple[str, str]:
         return note.draft.namespace, note.draft.tags[0]
@@ -153,7 +154,7 @@ def groups(connection: Connection, where: NoteFilter, least: int, now: float) ->
 
 
 def consolidated_draft(namespace: str, tag: str, notes: Sequence[Note], now: float) -> Draft:
-    """The note that stands for a group: every title and content, one after the other."""
+    """Return the note that replaces a group: every title and content, one after the other."""
     first, last = (rfc3339(time(note.created_at for note in notes)) or "" for time in (min, max))
     return Draft(
         title=f"{tag}: {len(notes)} notes, m{notes[0].id} to m{notes[-1].id}",
@@ -171,7 +172,7 @@ def _section(note: Note) -> str:
 
 
 def _fitting(notes: Sequence[Note]) -> list[list[Note]]:
-    """Cut a group where the limit of a note's content, or of one consolidation, would be passed."""
+    """Split a group so that no part exceeds the limit of a note's content or of one consolidation."""
     parts: list[list[Note]] = []
     size = limits.MAX_NOTE_BYTES
     for note in notes:

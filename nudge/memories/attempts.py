@@ -1,8 +1,8 @@
-"""Attempts: what an agent believed, what it did about it, what it expected, and what came of it.
+"""Attempts: an agent's hypothesis, what it did about it, what it predicted, and the outcome.
 
-An attempt is a note of the kind `attempt`. Its goal is the title; everything else is in the metadata, and once more in
-the content as text, which recall finds. It is open while the metadata have a `session_id`, its owner, and no `outcome`.
-This module has its fields and rules; `journal` keeps attempts.
+An attempt is a note of the kind `attempt`. Its goal is the title; everything else is in the metadata, and again as text
+in the content, for recall. It is open while the metadata have a `session_id`, its owner, and no `outcome`. This module
+has its fields and rules; `journal` stores attempts.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """How an attempt ended. `is_captured`: the outcome was observed, nobody said it."""
+    """How an attempt ended. `is_captured`: whether the outcome was observed rather than reported."""
 
     status: str
     result: str | None = None
@@ -101,8 +101,8 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the exit code of a command says about an attempt, and whether its agent was told. The command is named by
-    its observation: whoever purges that purges all of it."""
+    """What the exit code of a command says about an attempt, and whether its agent was told. The command is only named
+    by the id of its observation, so that a purge of the observation leaves no copy of it."""
 
     status: str
     observation: int
@@ -116,7 +116,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A note of the kind `attempt`, by what the journal knows of it."""
+    """A note of the kind `attempt`, with the fields of the journal."""
 
     note: Note
 
@@ -142,18 +142,18 @@ class Attempt:
 
     @property
     def observed(self) -> str | None:
-        """The outcome that a command showed; nobody has to agree."""
+        """The outcome that a command showed, which the agent need not have confirmed."""
         observed = self.note.draft.metadata.get("observed")
         return str(observed.get("outcome")) if isinstance(observed, Mapping) else None
 
     def was_told(self, observed: Observed) -> bool:
-        """Whether the agent knows of this outcome already."""
+        """Whether the agent was told this outcome before."""
         before = self.note.draft.metadata.get("observed")
         return self.observed == observed.status and bool(before and before.get("told"))
 
     @property
     def awaits_lesson(self) -> bool:
-        """Whether an exit code resolved it, and nobody said yet what was learned."""
+        """Whether an exit code resolved it, and it has no lesson yet."""
         return bool(self.note.draft.metadata.get("captured")) and LESSON not in self.note.draft.metadata
 
     @property
@@ -163,14 +163,14 @@ class Attempt:
         return str(adoptions[-1]["at"]) if adoptions else None
 
     def to_wire(self) -> dict[str, Any]:
-        """All that is known of it but the older iterations; fields without a value are left out."""
+        """All its fields, without the older iterations and without fields that have no value."""
         metadata = {name: value for name, value in self.note.draft.metadata.items() if name != "outcome"}
         if "iterations" in metadata:
             metadata["iterations"] = metadata["iterations"][-limits.ITERATIONS_SHOWN :]
         return {**self.to_summary(), **metadata}
 
     def to_summary(self) -> dict[str, Any]:
-        """What a list shows."""
+        """Its fields in a list."""
         metadata = self.note.draft.metadata
         return {
             "id": self.note.id,
@@ -297,7 +297,7 @@ def plan_draft(plan: Plan, draft: Draft) -> Draft:
 
 
 def lesson_draft(attempt: Attempt, resolution: Resolution) -> Draft:
-    """The note that the next agent is told: the takeaway, and what it was learned from."""
+    """The note of a lesson, for the next agent: the takeaway, and what it was learned from."""
     draft, lesson = attempt.note.draft, resolution.lesson or {}
     first = lesson.get("takeaway") or lesson["what_worked"]
     worked = [f"(what worked: {lesson['what_worked']})"] if {"takeaway", "what_worked"} <= lesson.keys() else []
@@ -315,7 +315,7 @@ def lesson_draft(attempt: Attempt, resolution: Resolution) -> Draft:
 
 
 def content_of(metadata: Mapping[str, Any]) -> str:
-    """The attempt as text, which recall and search find it by."""
+    """The attempt as text, for recall and search."""
     lines = []
     for name, label in _LABELS.items():
         value = metadata.get(name)
@@ -329,8 +329,8 @@ def content_of(metadata: Mapping[str, Any]) -> str:
 
 
 def tier_of(metadata: Mapping[str, Any], resolution: Resolution) -> str:
-    """Gold: the outcome was observed. Silver: somebody said it. Bronze: somebody said it of an attempt that teaches
-    little, since its prediction only repeats its hypothesis, or since nobody knows why it was wrong."""
+    """Gold: the outcome was observed. Silver: it was reported. Bronze: it was reported for an attempt that teaches
+    little, since its prediction only repeats its hypothesis, or the cause of its failure is unknown."""
     if resolution.status == ABANDONED:
         return ABANDONED
     if resolution.is_captured:
@@ -345,7 +345,7 @@ def _words(text: object) -> set[str]:
 
 
 def fitting_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Without the oldest iterations where all of them are too many for a note's metadata."""
+    """Drop the oldest iterations until the metadata fits into a note."""
     iterations = list(metadata.get("iterations", ()))
     while iterations and len(json.dumps(metadata, ensure_ascii=False).encode()) > _HISTORY_ROOM:
         del iterations[0]

@@ -1,7 +1,7 @@
-"""Why notes ranked where they did: one envelope with items, missing ids, errors and metadata.
+"""Explanations of a ranking: one envelope with items, missing ids, errors and metadata.
 
-Nothing is ever left out: what is unknown is null, an empty array is an empty array. `score.total` is the score that
-ranked the note, and the sum of the components that are not null.
+No field is left out: an unknown value is null, an empty array is an empty array. `score.total` is the score that ranked
+the note: the sum of the components that are not null.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ COMPONENTS = (
     "tier",
     "namespace",
 )
-NOT_INJECTED: Mapping[str, Any] = {"included": False, "section": None, "tokens": None, "sessions": []}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,8 @@ def item(
     source: str | None = None,
     reasons: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """The explanation of one note. `requested`: its id was named; `project`: the one that was asked for; `source` and
-    `reasons`: how else it was chosen."""
+    """Return the explanation of one note. `requested`: whether its id was named; `project`: the requested one; `source`
+    and `reasons`: how else it was chosen."""
     note, rank = explained.note, explained.rank
     source = source or (ID_LOOKUP if rank is None else BOTH if requested else QUERY)
     return {
@@ -120,8 +119,8 @@ def item_of(
     pack_context: Mapping[str, Any] | None,
     own_components: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The explanation of what is no note: a hint, an observation, an injected line. `score` has its components, None
-    where it does not apply; `own_components` are those that notes do not have."""
+    """Return the explanation of anything but a note: a hint, an observation, an injected line. `score` has its
+    components, or is None without a score; `own_components` are those that notes do not have."""
     components: dict[str, float | None] = {**dict.fromkeys((*COMPONENTS, *own_components)), **(score or {})}
     return {
         "id": identity,

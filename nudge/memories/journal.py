@@ -41,8 +41,8 @@ from nudge.text import single_line
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which attempts are meant. `namespace` is None for all; `hidden` are namespaces that the caller may not see."""
+class AttemptFilter:
+    """Which attempts to select. `namespace` is None for all; `hidden` are namespaces that the caller may not see."""
 
     namespace: str | None = None
     status: str | None = None
@@ -89,12 +89,12 @@ def get(connection: Connection, attempt_id: int) -> Attempt:
 
 
 def open_in_session(connection: Connection, session: str) -> list[Attempt]:
-    """The open attempts of a session, the latest first; there are several when they were started in parallel."""
+    """Return the open attempts of a session, the latest first; there are several if they were started in parallel."""
     return _attempts(store.select(connection, f"{OPEN} AND n.attempt_session = ? ORDER BY n.id DESC", (session,)))
 
 
 def open_in_namespace(connection: Connection, namespace: str) -> list[Attempt]:
-    """The open attempts of a repo, whoever owns them, the latest first."""
+    """Return the open attempts of a repo, of any session, the latest first."""
     return _attempts(store.select(connection, f"{OPEN} AND n.namespace = ? ORDER BY n.id DESC", (namespace,)))
 
 
@@ -103,16 +103,17 @@ def latest_in_session(connection: Connection, session: str) -> Attempt | None:
     return next(iter(_attempts(store.select(connection, condition, (session,)))), None)
 
 
-def listed(connection: Connection, which: Selection, limit: int) -> list[Attempt]:
-    """The open ones first, then the latest."""
+def listed(connection: Connection, which: AttemptFilter, limit: int) -> list[Attempt]:
+    """Return attempts, the open ones first, then the latest."""
     condition, values = which.where()
     order = "n.attempt_outcome IS NULL DESC, n.updated_at DESC, n.id DESC LIMIT ?"
     return _attempts(store.select(connection, f"{condition} ORDER BY {order}", (*values, limit)))
 
 
-def calibration(connection: Connection, which: Selection) -> dict[str, Any]:
-    """By domain and in all: how many attempts had which outcome, the share of predictions that came true, and how sure
-    the agents were of those, where they said so. Abandoned attempts count in neither share."""
+def calibration(connection: Connection, which: AttemptFilter) -> dict[str, Any]:
+    """Return for each domain and in total: the number of attempts by outcome, the share of predictions that came true
+    (`observed`), and the average confidence that the agents stated (`predicted`). Abandoned attempts count in neither
+    share."""
     condition, values = which.where()
     rows = connection.execute(
         f"SELECT coalesce(json_extract(n.metadata, '$.domain'), '{DOMAINS[-1]}'), n.attempt_outcome,"
@@ -159,8 +160,8 @@ def _attempts(notes: Iterable[Note]) -> list[Attempt]:
 def start(
     connection: Connection, plan: Plan, session: str, draft: Draft, now: float, *, parallel: bool = False
 ) -> Attempt:
-    """Insert an open attempt. `draft` has its namespace, source and origin. Raises Conflict when the session has one
-    already, unless they are to be open in parallel."""
+    """Insert an open attempt. `draft` has its namespace, source and origin. Raises Conflict when the session has an
+    open one, unless `parallel`."""
     if not parallel:
         _refuse_second(connection, session)
     note = replace(
@@ -172,7 +173,7 @@ def start(
 def update(
     connection: Connection, attempt: Attempt, changes: Mapping[str, Any], note: str | None, now: float
 ) -> Attempt:
-    """Change fields; what they were is kept in the list of iterations."""
+    """Change fields; their former values are kept in the list of iterations."""
     metadata = attempt.note.draft.metadata
     was = {name: metadata[name] for name in changes if name in metadata and metadata[name] != changes[name]}
     if "prediction" in was:  # what was observed is about the former one
@@ -182,13 +183,13 @@ def update(
 
 
 def note_outcome(connection: Connection, attempt: Attempt, observed: Observed, now: float) -> Attempt:
-    """Keep what a command showed of an open attempt; whoever resolves it says whether that is so."""
+    """Store the outcome that a command shows for an open attempt. It does not resolve the attempt."""
     metadata = {**attempt.note.draft.metadata, "observed": observed.to_metadata(rfc3339(now))}
     return _replace(connection, attempt, metadata, None, now)
 
 
 def adopt(connection: Connection, attempt: Attempt, session: str, now: float, *, parallel: bool = False) -> Attempt:
-    """Make a session the owner. Whether the present owner is gone is the caller's to know."""
+    """Make a session the owner. The caller checks that the former owner is gone."""
     if not parallel:
         _refuse_second(connection, session)
     iteration = {"at": rfc3339(now), "adopted_by": session, "from": attempt.session}
@@ -198,7 +199,8 @@ def adopt(connection: Connection, attempt: Attempt, session: str, now: float, *,
 def resolve(
     connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> tuple[Attempt, Note | None]:
-    """End an attempt. Its lesson becomes a note of the kind `lesson`, derived from it; both or neither are stored."""
+    """Resolve an attempt, and store its lesson as a note of the kind `lesson` that is linked to it. The caller's
+    transaction stores both or neither."""
     if attempt.observed == resolution.status:
         resolution = replace(resolution, is_captured=True)
     metadata = {**attempt.note.draft.metadata, **resolution.to_metadata()}
@@ -211,7 +213,8 @@ def resolve(
 def add_lesson(
     connection: Connection, attempt: Attempt, resolution: Resolution, now: float, lifetimes: Lifetimes
 ) -> tuple[Attempt, Note | None]:
-    """Add what was learned to an attempt that an exit code resolved; raises Conflict when somebody was faster."""
+    """Add a lesson to an attempt that an exit code resolved. Raises Conflict when it has one, or has changed since it
+    was read."""
     current = attempt.note.draft.metadata
     added = {name: value for name, value in resolution.to_metadata().items() if name != "outcome"}
     metadata = {**current, **added}
@@ -256,7 +259,7 @@ def _replace(
     counts: bool = False,
     confidence: float | None = None,
 ) -> Attempt:
-    """Write an attempt, unless it has been resolved or adopted since it was read."""
+    """Write an attempt. Raises Conflict when it has been resolved or adopted since it was read."""
     if iteration is not None:
         metadata = {**metadata, "iterations": [*metadata.get("iterations", ()), dict(iteration)]}
     metadata["iteration_count"] = metadata.get("iteration_count", 1) + counts
@@ -273,7 +276,7 @@ def _replace(
 
 
 def changed_since(attempt: Attempt) -> Conflict:
-    """Why an attempt cannot be changed by whom it does not belong to, or any more."""
+    """The error for an attempt that another session owns, or that is resolved."""
     if attempt.is_open:
         since = f", which adopted it at {attempt.adopted_at}" if attempt.adopted_at else ""
         message = f"m{attempt.id} belongs to session {attempt.session}{since}"
@@ -283,7 +286,8 @@ def changed_since(attempt: Attempt) -> Conflict:
 
 
 def _free_title(connection: Connection, draft: Draft, now: float) -> Draft:
-    """The same lesson, learned again, updates the note; a note of another kind keeps its title."""
+    """Return the draft of a lesson with a title that is free: a lesson of this title is updated, but a note of another
+    kind keeps its title."""
     other = store.titled(connection, draft, now)
     if other is None or other.draft.kind == LESSON:
         return draft

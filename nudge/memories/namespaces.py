@@ -1,4 +1,4 @@
-"""Namespaces: which there are, what a user's name for one stands for, which are private, how many notes they have."""
+"""Namespaces of notes: their names, how a user's name for one is resolved, which are private, and their counts."""
 
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
 from __future__ import annotations
@@ -15,8 +15,8 @@ from nudge.memories.store import LIVE, Connection, marks
 
 
 def names(connection: Connection) -> list[str]:
-    """Every namespace that has notes, archived ones too. One step in an index for each: a scan would read every note's
-    entry."""
+    """Return every namespace that has notes, including archived ones. The query makes one step in an index for each
+    namespace: a scan would read the entry of every note."""
     namespaces: set[str] = set()
     for table in ("notes", "archived_notes"):
         rows = connection.execute(
@@ -29,11 +29,12 @@ def names(connection: Connection) -> list[str]:
 
 
 def find(connection: Connection, name: str, here: str | None = None, private: Collection[str] = ()) -> str:
-    """The namespace that a caller's name stands for, for reading and for writing: the repo where it is, else the
-    namespace of this very name, else the one repo that is called so. A name that no namespace has is returned as it is.
+    """Return the namespace that a caller's name stands for, to read or to write: the caller's repo `here`, else the
+    namespace of exactly this name, else the one repo with this short name. A name that no namespace has is returned
+    unchanged.
 
-    Raises Invalid with the candidates when there are several. Those of `private` projects are never suggested: they
-    must be named in full where another namespace has the same short name."""
+    Raises Invalid with the candidates when there are several. Namespaces of `private` projects are never suggested:
+    they must be named in full where another namespace has the same short name."""
     if here is not None and is_project(here, name.casefold()):
         return here
     if name == GLOBAL or _exists(connection, name):
@@ -55,12 +56,12 @@ def _exists(connection: Connection, name: str) -> bool:
 
 
 def is_private(namespace: str, private: Iterable[str]) -> bool:
-    """Whether one of the names of private projects, which are in lower case, means this namespace."""
+    """Whether the namespace is one of the private projects, whose names are in lower case."""
     return any(is_project(namespace.casefold(), name) for name in private)
 
 
 def private_names(connection: Connection, private: Iterable[str], *shown: str | None) -> tuple[str, ...]:
-    """The namespaces that one of the names of private projects means, but for those in `shown`."""
+    """Return the namespaces of private projects, except those in `shown`."""
     private = list(private)
     return tuple(
         namespace
@@ -79,7 +80,7 @@ def counts(connection: Connection, now: float, hidden: Sequence[str] = ()) -> li
 
 
 def stats(connection: Connection, now: float, hidden: Sequence[str] = ()) -> dict[str, Any]:
-    """Counts of what is not in a `hidden` namespace."""
+    """Return counts of notes, links and archived notes outside of the `hidden` namespaces, and the database's size."""
     one = connection.execute
     shown = f"namespace NOT IN ({marks(hidden)})"
     rows = one(

@@ -97,7 +97,7 @@ class Note:
     expires_at: float | None
 
     def to_wire(self, score: float | None = None) -> dict[str, Any]:
-        """What every interface shows. Fields without a value are left out, since a list of notes is read by a model."""
+        """The form for every interface. Fields without a value are left out, to save a model's tokens."""
         draft = self.draft
         optional = {
             "last_accessed_at": rfc3339(self.last_accessed_at),
@@ -124,8 +124,8 @@ class Note:
         }
 
     def to_row(self, score: float | None = None) -> dict[str, Any]:
-        """As part of a list. The fields of an attempt are in its content, and its history is long: `memory_get` has
-        them."""
+        """The form in a list. It leaves out most metadata of an attempt, which are long and which `memory_get`
+        returns."""
         row = self.to_wire(score)
         if self.draft.kind == ATTEMPT and "metadata" in row:
             row["metadata"] = {name: row["metadata"][name] for name in _LISTED_METADATA if name in row["metadata"]}
@@ -133,7 +133,7 @@ class Note:
 
 
 def parse_draft(fields: Mapping[str, Any], *, now: float, namespace: str = GLOBAL, source: str = "api") -> Draft:
-    """Validate the fields of a new note; `namespace` and `source` stand in where they are not given."""
+    """Validate the fields of a new note; `namespace` and `source` are the defaults."""
     given = {name: value for name, value in fields.items() if value is not None}
     expires_at = _expiry(given, now)
     return Draft(
@@ -181,7 +181,7 @@ def parse_id(value: object) -> int:
 
 
 def find_secret_in(draft: Draft) -> tuple[str, str] | None:
-    """The first field that looks like a secret, and its kind; None when there is none."""
+    """Return the first field that looks like a secret, and its kind; None when there is none."""
     texts = [
         ("title", draft.title),
         ("content", draft.content),
@@ -201,7 +201,7 @@ def check_content(value: object) -> str:
 
 
 def check_namespace(value: object) -> str:
-    """A name without blanks. Only a directory, which stands for itself where there is no repository, may have them."""
+    """Check a name without spaces. Only a directory, the namespace where there is no repository, may have them."""
     namespace = check_text(value, "namespace", limits.MAX_NAMESPACE_BYTES)
     is_directory = namespace.startswith("/") and namespace == namespace.strip()
     if not namespace.isprintable() or (" " in namespace and not is_directory):
@@ -254,7 +254,7 @@ def check_relation(value: object) -> str:
 
 
 def check_expiry(value: object, now: float) -> float:
-    """Return the moment that an RFC 3339 text names, which must be in the future."""
+    """Parse an RFC 3339 time that must be in the future; return Unix seconds."""
     moment = parse_time(value, "expires_at")
     if moment <= now:
         raise Invalid("must be in the future", field="expires_at")
@@ -262,7 +262,7 @@ def check_expiry(value: object, now: float) -> float:
 
 
 def parse_time(value: object, name: str) -> float:
-    """Return the moment that an RFC 3339 text names; without an offset it is UTC."""
+    """Parse an RFC 3339 time, without an offset as UTC; return Unix seconds."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -276,13 +276,13 @@ def parse_time(value: object, name: str) -> float:
 
 
 def clamp_time(seconds: float, latest: float = limits.MAX_TIMESTAMP) -> float:
-    """The nearest time that `parse_time` accepts, and no later than `latest`."""
+    """Return the nearest time that `parse_time` accepts, no later than `latest`."""
     return min(max(seconds, 0.0), latest)
 
 
 def rfc3339(seconds: float | None) -> str | None:
-    """A time as `parse_time` reads it. One outside its range, which older versions stored, is shown as the nearest
-    one in it: a single note must not make every list that has it fail."""
+    """Format a time for `parse_time`. A time outside its range, which older versions stored, becomes the nearest one in
+    it: a single note must not make every list fail."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(clamp_time(seconds), UTC).isoformat(timespec="seconds")

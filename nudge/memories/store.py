@@ -1,7 +1,7 @@
-"""Notes and their links in SQLite. Each function takes a connection; transactions are the caller's.
+"""Notes and their links in SQLite. Each function takes a connection; the caller holds the transaction.
 
-A note whose time is over is invisible at once; `archive.sweep` moves it to the archive. `archive_notes` is how a note
-leaves; only `delete` ends one for good.
+An expired note is not found any more; `archive.sweep` moves it to the archive later. `archive_notes` moves a note to
+the archive, `delete` deletes it for good.
 """
 
 # ruff: noqa: S608 - only constants are put into the SQL; every value is bound
@@ -27,7 +27,7 @@ _COLUMNS = (
 )
 LIVE = "(n.expires_at IS NULL OR n.expires_at > ?)"
 OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_outcome IS NULL)"
-"""An attempt without an outcome: nothing but the journal changes, moves or counts it."""
+"""An attempt without an outcome: only the journal may change, move or count it."""
 _FACTORS = tuple(f"n.{name}" for name in Factors._fields)
 _CANDIDATES = 20  # best matches by text that the other factors may reorder: each is a page of a large file
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
@@ -53,7 +53,7 @@ class NoteFilter:
     without_open_attempts: bool = False
 
     def where(self, now: float) -> tuple[list[str], list[Any]]:
-        """Conditions on the table `n`, and their values. An expired note meets none."""
+        """Return conditions on the table `n`, and their values. They exclude expired notes."""
         parts: list[str] = [LIVE]
         values: list[Any] = [now]
 
@@ -96,7 +96,7 @@ class Match:
 
 
 def store(connection: Connection, draft: Draft, now: float, lifetimes: Lifetimes) -> tuple[Note, Note | None]:
-    """Insert the note, or update the one of the same title and namespace. Returns the note and what was there before.
+    """Insert the note, or update the one of the same title and namespace. Returns the note and its former version.
 
     An update never lowers the tier and keeps the higher priority; everything else is replaced.
     """
@@ -122,7 +122,7 @@ def insert(
     updated_at: float | None = None,
     last_accessed_at: float | None = None,
 ) -> Note:
-    """Insert a row as it is given; times that are not given are now. The title must be free in its namespace."""
+    """Insert a row; times that are not given are now. The title must be free in its namespace."""
     cursor = connection.execute(
         "INSERT INTO notes (id, uid, tier, namespace, kind, title, content, tags, priority, confidence, source,"
         " metadata, origin, access_count, created_at, updated_at, last_accessed_at, expires_at)"
@@ -142,7 +142,8 @@ def insert(
 
 
 def update(connection: Connection, note_id: int, changes: Mapping[str, Any], now: float, lifetimes: Lifetimes) -> Note:
-    """Change the named fields. A new tier brings its lifetime, unless an expiry is named too."""
+    """Change the named fields. A new tier sets its own expiry, unless `expires_at` is named, too. Raises NotFound, or
+    Conflict for an open attempt or a taken title."""
     note = get(connection, note_id, now)
     refuse_open_attempts(connection, [note_id])
     fields = {name: value for name, value in changes.items() if name != "expires_at"}
@@ -174,8 +175,8 @@ def promote(connection: Connection, note_id: int, now: float) -> Note:
 
 
 def touch(connection: Connection, ids: Iterable[int], now: float, lifetimes: Lifetimes) -> None:
-    """Count a recall of each: its expiry moves, a `mid` note becomes `long` at the fifth, every tenth adds priority. An
-    open attempt stays as it is."""
+    """Count a recall of each note: it extends the expiry, promotes a `mid` note to `long` at the `promote_at`-th, and
+    adds priority at every tenth. Open attempts are not changed."""
     rules = {
         "now": now,
         "short": SHORT,
@@ -226,7 +227,7 @@ def archive_notes(connection: Connection, notes: Iterable[Note], reason: str, no
 
 
 def link(connection: Connection, source: int, target: int, relation: str, now: float) -> bool:
-    """Link two notes; False when they were linked so already."""
+    """Link two notes; False when they have this link already."""
     if source == target:
         raise Invalid("a note cannot be linked to itself", field="target_id")
     get(connection, source, now), get(connection, target, now)
@@ -234,7 +235,7 @@ def link(connection: Connection, source: int, target: int, relation: str, now: f
 
 
 def add_link(connection: Connection, source: int, target: int, relation: str, created_at: float) -> bool:
-    """Insert a link between two notes that exist; False when there is one."""
+    """Insert a link between two notes that exist; False when they have it already."""
     row = (source, target, relation, created_at)
     return connection.execute("INSERT OR IGNORE INTO note_links VALUES (?, ?, ?, ?)", row).rowcount == 1
 
@@ -272,13 +273,13 @@ def get(connection: Connection, note_id: int, now: float) -> Note:
 
 
 def get_many(connection: Connection, ids: Sequence[int], now: float) -> dict[int, Note]:
-    """Those of the notes that exist."""
+    """Return the notes that exist, by id."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE n.id IN ({marks(ids)}) AND {LIVE}", (*ids, now))
     return {note.id: note for note in map(_note, rows)}
 
 
 def namespaces_of(connection: Connection, ids: Sequence[int], *, archived: bool = False) -> list[tuple[int, str]]:
-    """Id and namespace of those of the notes that exist, or that are in the archive."""
+    """Return id and namespace of the notes that exist, or that are in the archive."""
     table = "archived_notes" if archived else "notes"
     return connection.execute(f"SELECT id, namespace FROM {table} WHERE id IN ({marks(ids)})", tuple(ids)).fetchall()
 
@@ -295,8 +296,7 @@ def listed(connection: Connection, where: NoteFilter, limit: int, now: float, of
 
 
 def matching(connection: Connection, where: NoteFilter, pattern: str | None, now: float) -> list[Note]:
-    """Return every note that the filter and all the words of `pattern` mean, in the order of their ids; no open
-    attempt."""
+    """Return every note that passes the filter and has all the words of `pattern`, ordered by id; no open attempts."""
     parts, values = where.where(now)
     parts.append(f"NOT {OPEN}")
     if pattern is not None:
@@ -307,7 +307,7 @@ def matching(connection: Connection, where: NoteFilter, pattern: str | None, now
 
 
 def expired(connection: Connection, now: float, limit: int) -> list[Note]:
-    """Notes whose time is over; no open attempt."""
+    """Return expired notes; no open attempts."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM notes n WHERE n.expires_at <= ? AND NOT {OPEN} LIMIT ?", (now, limit)
     )
@@ -320,7 +320,7 @@ def search(connection: Connection, text: str, where: NoteFilter, limit: int, now
 
 
 def recall(connection: Connection, text: str, where: NoteFilter, limit: int, now: float) -> list[Match]:
-    """Return the notes that have any of the words, ranked. The caller touches what it returns."""
+    """Return the notes that have any of the words, ranked. The caller calls `touch` for those that it returns."""
     return _ranked(connection, Words.parse(text, all_needed=False, field="context"), where, limit, now)
 
 
@@ -363,8 +363,8 @@ def matched_words(connection: Connection, text: str | None, notes: Iterable[Note
 
 
 def similar_titles(connection: Connection, note: Note, now: float, limit: int = 5) -> list[int]:
-    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first. The goal
-    of an attempt contradicts nobody."""
+    """Return the ids of notes in the namespace whose titles have most of this one's words, the newest first; no
+    attempts."""
     words = content_words(note.draft.title)
     if not words:
         return []
@@ -404,17 +404,17 @@ def _ranked(connection: Connection, words: Words, where: NoteFilter, limit: int,
 
 
 def select(connection: Connection, condition: str, values: Sequence[Any]) -> Iterator[Note]:
-    """The notes that meet an SQL condition on the table `n`, which may end in an order."""
+    """Return the notes that meet an SQL condition on the table `n`, which may end with ORDER BY and LIMIT."""
     return map(_note, connection.execute(f"SELECT {_COLUMNS} FROM notes n WHERE {condition}", values))
 
 
 def find_by_uid(connection: Connection, uid: str, now: float) -> Note | None:
-    """The note with this uid; one whose time is over gives it up."""
+    """Return the note with this uid; an expired one is archived instead."""
     return _or_archived(connection, next(select(connection, "n.uid = ?", (uid,)), None), now)
 
 
 def find_by_title(connection: Connection, title: str, namespace: str) -> Note | None:
-    """The note of this title, expired or not. Attempts may share a title and are not found."""
+    """Return the note of this title, expired or not. Attempts may share a title and are left out."""
     row = connection.execute(
         f"SELECT {_COLUMNS} FROM notes n WHERE n.title = ? AND n.namespace = ? AND n.kind <> '{ATTEMPT}'",
         (title, namespace),
@@ -423,7 +423,7 @@ def find_by_title(connection: Connection, title: str, namespace: str) -> Note | 
 
 
 def titled(connection: Connection, draft: Draft, now: float) -> Note | None:
-    """The note that has the draft's title; one whose time is over gives it up."""
+    """Return the note that has the draft's title; an expired one is archived instead, so that its title is free."""
     note = None if draft.kind == ATTEMPT else find_by_title(connection, draft.title, draft.namespace)
     return _or_archived(connection, note, now)
 

@@ -1,11 +1,13 @@
-"""TOON (Token-Oriented Object Notation): field names once in a header, then one row an object.
+"""TOON (Token-Oriented Object Notation): field names once in a header, then one row for each object.
 
     count:3|mode:keyword
     memories[id|title|tier]:
     12|PostgreSQL config|long
 
 In a value `\\` is written `\\\\`, `|` is `\\|`, a line feed is `\\n` and a carriage return `\\r`. Text round-trips
-through `parse`; what does not is listed in `LOSSES`.
+through `parse`. Other values do not: null and the empty text are both written as nothing; true and 1, false and 0,
+numbers and their text are written alike; an array is joined with commas, also where a tag has one; an object is written
+as [object].
 """
 
 from __future__ import annotations
@@ -21,12 +23,6 @@ FULL = (
     *("created_at", "updated_at"),
 )
 COMPACT = ("id", "title", "tier", "namespace", "priority", "score", "tags")
-LOSSES = (
-    "null and the empty text are both written as nothing",
-    "true and 1, false and 0, numbers and their text are written alike",
-    "an array is joined with commas: a comma inside a tag separates it",
-    "an object is written as [object]",
-)
 
 _ESCAPES = {"\\": "\\\\", "|": "\\|", "\n": "\\n", "\r": "\\r"}
 _UNESCAPES = {"n": "\n", "r": "\r"}
@@ -36,8 +32,7 @@ _HEADER = re.compile(r"(\w+)\[(.*)\]:")
 
 
 def dump(response: Mapping[str, Any], fields: Sequence[str] = COMPACT) -> str:
-    """Return a recall, search or list response as TOON. A `results` array is called `memories`, as in every
-    response."""
+    """Return a recall, search or list response as TOON. A `results` array is written as `memories`."""
     rows = response.get("memories", response.get("results", ()))
     scalars = {
         name: value

@@ -1,9 +1,9 @@
-"""Notes that leave a store and come into another: exports, imports, and the merge of two databases.
+"""Exchange notes between stores: exports, imports, and the merge of two databases.
 
-A hidden `uid` tells which note is which; without one, title and namespace do. Ids are those of the store that a note
-comes from: the receiving store gives its own, and links follow. Of two versions of a note the newer stays; the higher
-tier, the higher priority and, of equal contents, the later expiry stay too. A time in the future counts as now: a
-clock that is ahead would win every merge. Deletions do not travel.
+A note is identified by a hidden `uid`, or without one by title and namespace. The receiving store gives it an id of its
+own, and links are adapted. Of two versions of a note, the newer wins; the higher tier, the higher priority and, with
+equal contents, the later expiry are kept. A time in the future counts as now: otherwise a clock that is ahead would win
+every merge. Deletions are not transferred.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UID = re.compile(r"[0-9a-f]{24}")
 
 @dataclass(frozen=True, slots=True)
 class IncomingNote:
-    """A note on its way into a store. `source_id` is its id where it comes from, which links name; `uid` and
+    """A note to be imported. `source_id` is its id in the store it comes from, to which links refer; `uid` and
     `updated_at` are None in files that were written by hand."""
 
     draft: Draft
@@ -65,7 +65,7 @@ class IncomingNote:
         )
 
     def clamped(self, now: float) -> IncomingNote:
-        """With no time in the future but its expiry, and none that cannot be stored."""
+        """Return the note with valid times: only its expiry may be in the future."""
         expires_at = self.draft.expires_at
         return replace(
             self,
@@ -81,7 +81,7 @@ class IncomingNote:
 
 @dataclass(frozen=True, slots=True)
 class IncomingLink:
-    """A link between two notes by the ids that they have where they come from."""
+    """A link between two notes, by their ids in the store they come from."""
 
     source_id: int
     target_id: int
@@ -173,11 +173,11 @@ def _time(fields: Mapping[str, Any], name: str) -> float | None:
 
 @dataclass(slots=True)
 class Merge:
-    """Incoming notes and links put into a store, inside the caller's transaction.
+    """Puts incoming notes and links into a store, inside the caller's transaction.
 
-    `counts` says what became of them: `expired` ones are left out, as are `forgotten` ones, which are in the archive
-    of this store because a user put them there, unless they are to be `revived`; `conflicts`, whose title another note
-    has; and those that `is_refused` refuses. `links` counts the new ones.
+    `counts` has the numbers by result. Left out are `expired` notes, `forgotten` ones, which a user moved to the
+    archive of this store, unless they are to be `revived`, `conflicts`, whose title another note has, and those that
+    `is_refused` refuses. `links` counts the new links.
     """
 
     connection: Connection
@@ -196,7 +196,7 @@ class Merge:
                 self._ids[one.source_id] = note_id
 
     def links(self, incoming: Iterable[IncomingLink]) -> None:
-        """Links between notes that came in; others have lost an end."""
+        """Add the links whose two notes were imported."""
         for one in incoming:
             source, target = self._ids.get(one.source_id), self._ids.get(one.target_id)
             if source is not None and target is not None and source != target:
@@ -232,7 +232,7 @@ class Merge:
         return held.id, UPDATED
 
     def _raise(self, held: Note, incoming: Draft) -> str:
-        """Give a note whose text stays the tier, priority and expiry of the other version where they are higher or
+        """Keep a note's text, but take the tier, priority and expiry of the other version where they are higher or
         later."""
         draft = replace(held.draft, **_higher(incoming, held.draft))
         expires_at = held.expires_at

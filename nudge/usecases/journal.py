@@ -19,7 +19,7 @@ from nudge.memories.attempts import (
     parse_update,
     plan_draft,
 )
-from nudge.memories.journal import Selection
+from nudge.memories.journal import AttemptFilter
 from nudge.memories.note import GLOBAL, Draft, Lifetimes, parse_time, rfc3339
 from nudge.security.secrets import find_secret
 from nudge.usecases import session_start
@@ -175,16 +175,16 @@ async def calibration(app: App, params: Calibrate, call: Call) -> Any:
 
 async def _selection(
     app: App, params: ListAttempts | Calibrate, call: Call
-) -> Callable[[sqlite3.Connection], Selection]:
+) -> Callable[[sqlite3.Connection], AttemptFilter]:
     """Attempts of the caller's project, or of the one that is named; null means all that the caller may see."""
     visible, here = await Visible.to(app, call), await caller_namespace(params, call)
     name = params.project if "project" in params.model_fields_set else here
     since = None if params.since is None else parse_time(params.since, "since")
 
-    def select(connection: sqlite3.Connection) -> Selection:
+    def select(connection: sqlite3.Connection) -> AttemptFilter:
         namespace = visible.namespace(connection, name)
         hidden = visible.hidden(connection) if namespace is None else ()
-        which = Selection(namespace, since=since, hidden=hidden)
+        which = AttemptFilter(namespace, since=since, hidden=hidden)
         if isinstance(params, ListAttempts):
             which = replace(which, status=params.outcome, domain=params.domain, session=params.session_id)
         return which

@@ -11,8 +11,8 @@ from typing import Any
 
 from nudge import limits
 from nudge.errors import Invalid
-from nudge.memories import mine
-from nudge.memories.mine import CHATGPT, CLAUDE, SLACK, Conversation, Mined
+from nudge.memories import chat_exports
+from nudge.memories.chat_exports import CHATGPT, CLAUDE, SLACK, Conversation, ConversationCounts
 
 Call = Callable[[str, Mapping[str, Any]], Any]
 Page = dict[str, list[dict[str, Any]]]
@@ -74,8 +74,8 @@ def mine_export(
 ) -> dict[str, Any]:
     """Send every conversation of an export as notes. Return the result of the import, with the number of conversations,
     and of those that were empty or `bad`: not understood. `progress` is as for `send_notes`."""
-    mined = Mined()
-    notes = mine.notes_of(format_, _conversations(format_, Path(path)), mined)
+    mined = ConversationCounts()
+    notes = chat_exports.notes_of(format_, _conversations(format_, Path(path)), mined)
     fields = {"namespace": namespace} if namespace else {}
     result = send_notes(call, notes, (), {**fields, "dry_run": dry_run}, progress)
     counts = {"conversations": mined.conversations, "empty": mined.empty, "bad": mined.bad}
@@ -89,17 +89,17 @@ def _conversations(format_: str, path: Path) -> Iterator[Conversation | None]:
     exported = _load(file)
     if exported is None:
         raise Invalid(f"{file} is not JSON", field="path")
-    return {CLAUDE: mine.claude, CHATGPT: mine.chatgpt}[format_](exported)
+    return {CLAUDE: chat_exports.claude, CHATGPT: chat_exports.chatgpt}[format_](exported)
 
 
 def _slack_days(folder: Path) -> Iterator[Conversation | None]:
     """Slack writes a file for each day of each channel; a file that is not JSON is a bad record."""
     if not folder.is_dir():
         raise Invalid("must be the folder of an unpacked Slack export", field="path")
-    users = mine.slack_users(_load(folder / _USERS)) if (folder / _USERS).is_file() else {}
+    users = chat_exports.slack_users(_load(folder / _USERS)) if (folder / _USERS).is_file() else {}
     for channel in sorted(entry for entry in folder.iterdir() if entry.is_dir()):
         for day in sorted(channel.glob("*.json")):
-            yield from mine.slack(channel.name, day.stem, _load(day), users)
+            yield from chat_exports.slack(channel.name, day.stem, _load(day), users)
 
 
 def _load(file: Path) -> Any:

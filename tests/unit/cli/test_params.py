@@ -4,7 +4,7 @@ import pytest
 
 from nudge.cli import params
 from nudge.cli.params import parse_globs
-from nudge.memories import mine, note
+from nudge.memories import chat_exports, note
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_the_words_of_the_options_are_those_of_the_domain() -> None:
     assert params.NOTE_SOURCES == note.SOURCES and params.RELATIONS == note.RELATIONS
     from nudge.cli.transfer import FORMATS
 
-    assert FORMATS == mine.FORMATS
+    assert FORMATS == chat_exports.FORMATS

@@ -1,8 +1,9 @@
-"""Chats that were exported from other programs, as notes: Claude, ChatGPT and Slack.
+"""Convert chat exports of Claude, ChatGPT and Slack to notes.
 
-A conversation is a note, or several where it is longer than a note may be; a day of a Slack channel is one. The `uid`
-of each follows from the conversation, so that an export that is read twice gives the same notes, and their time is that
-of the conversation: a note that was edited since is left alone. What cannot be understood is counted and left out.
+A conversation, or a day of a Slack channel, becomes one note, or several if it is longer than a note may be. The `uid`
+is derived from the conversation, so that an export that is read twice gives the same notes; their time is that of the
+conversation, so that a note that was edited since is not overwritten. Records that cannot be parsed are counted and
+left out.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _SLACK_MENTION = re.compile(r"<@([A-Z0-9]{1,64})(?:\|([^<>|]*))?>")  # `<@U12>`,
 
 
 @dataclass(slots=True)
-class Mined:
-    """What was read so far: conversations that became notes, empty ones, and records that could not be understood."""
+class ConversationCounts:
+    """Counts: conversations that became notes, empty ones, and records that could not be parsed."""
 
     conversations: int = 0
     empty: int = 0
@@ -51,15 +52,17 @@ class Conversation:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-def notes_of(format_: str, conversations: Iterable[Conversation | None], mined: Mined) -> Iterator[dict[str, Any]]:
-    """Return the fields of notes, as an import takes them. None stands for a record that could not be understood."""
+def notes_of(
+    format_: str, conversations: Iterable[Conversation | None], counts: ConversationCounts
+) -> Iterator[dict[str, Any]]:
+    """Yield the fields of notes, as an import takes them. None stands for a record that could not be parsed."""
     for conversation in conversations:
         if conversation is None:
-            mined.bad += 1
+            counts.bad += 1
         elif not conversation.lines:
-            mined.empty += 1
+            counts.empty += 1
         else:
-            mined.conversations += 1
+            counts.conversations += 1
             yield from _notes(format_, conversation)
 
 
@@ -81,7 +84,7 @@ def _notes(format_: str, conversation: Conversation) -> Iterator[dict[str, Any]]
 
 
 def _title(conversation: Conversation) -> str:
-    """Its name, its day and a digest of its id: many are called alike, and a title is a note's own."""
+    """Its name, its day and a digest of its id: titles must be unique, and many conversations have the same name."""
     words = single_line(conversation.title or conversation.lines[0][1], _TITLE_CHARS).strip() or "Conversation"
     if "channel" in conversation.metadata:
         return words
@@ -94,7 +97,7 @@ def _digest(text: str, size: int) -> str:
 
 
 def _parts(lines: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """The text of a conversation, cut between two messages where one note cannot hold it, else within one."""
+    """Yield the text of a conversation in parts that fit into a note, split between messages where possible."""
     text: list[str] = []
     size = 0
     for speaker, message in lines:
@@ -131,7 +134,7 @@ def claude(exported: object) -> Iterator[Conversation | None]:
 
 
 def _claude_text(message: Mapping[str, Any]) -> str:
-    """Its text, or what of its blocks is text: newer exports have both, some only the blocks."""
+    """Its text, or the text of its blocks: newer exports have both, some only the blocks."""
     if text := _text(message.get("text")):
         return text
     blocks = message.get("content")
@@ -157,7 +160,7 @@ def chatgpt(exported: object) -> Iterator[Conversation | None]:
 
 
 def _branch(mapping: Mapping[str, Any], last: object) -> list[Mapping[str, Any]]:
-    """The nodes from the root to the one that was current: answers that were regenerated hang beside it."""
+    """The nodes from the root to the current one; regenerated answers are on other branches."""
     if not isinstance(last, str) or last not in mapping:
         leaves = [name for name, node in mapping.items() if _is_object(node) and not node.get("children")]
         last = max(leaves, key=lambda name: _created(mapping[name]), default=None)
@@ -192,7 +195,7 @@ def _chatgpt_line(node: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def slack(channel: str, day: str, exported: object, users: Mapping[str, str]) -> Iterator[Conversation | None]:
-    """One day of a channel, and None for each record in it that is no message. `users` are names by id, from
+    """Yield one day of a channel, and None for each record in it that is no message. `users` are names by id, from
     `users.json`."""
     records = exported if isinstance(exported, list) else [None]
     messages = [record for record in records if _is_object(record)]
