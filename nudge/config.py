@@ -1,9 +1,8 @@
-"""Settings. One table: the README prints it, and `nudge serve` has a flag for each.
+"""Settings: the table of all of them (the README prints it, `nudge serve` has a flag for each), and their values.
 
-Flag, then variable, then `config.toml`, then default. The server's settings belong to its session: what the first
-server was told, by flag or by variable, is stored in the runtime directory with the session's id, and every later
-server of the session goes by that, whoever starts it and why (`Sources`).
-"""
+A flag wins over a variable, then `config.toml`, then the default. The server's settings belong to its session: the
+flags and variables of the first server are stored in the runtime directory with the session's id, and every later
+server of the session uses them, whichever process starts it (`Sources`)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SERVER, CALLER, HOOK = "server", "caller", "hook"
-"""Who uses a setting: the server, from its start on; whoever talks to one, a PROXY too; a hook."""
+"""Who reads a setting: the server, at its start; a client of the server (CLI, PROXY); a hook."""
 
 MEMORY_SETTINGS = (
     "short_ttl_secs",
@@ -28,11 +27,11 @@ MEMORY_SETTINGS = (
     "mid_extend_secs",
     "archive_on_gc",
 )
-"""What `[memories]` may set."""
+"""The keys of the table `[memories]`."""
 
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
 _SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_DAMAGED = "(damaged)"  # no session has this id: what is stored is not used
+_DAMAGED = "(damaged)"  # the id of no session: the stored settings are then not used
 
 
 def _parse_whole(low: int, high: int) -> Callable[[Any], int]:
@@ -144,7 +143,7 @@ def _parse_path(raw: Any) -> str:
 
 
 class Setting:
-    """One line of the table. Its name in `config.toml` is `max_hints`; the environment has it as `NUDGE_MAX_HINTS`."""
+    """One setting. The name is that in `config.toml` (`max_hints`); the variable is `NUDGE_MAX_HINTS`."""
 
     __slots__ = ("default", "description", "name", "parse", "used_by")
 
@@ -163,7 +162,7 @@ class Setting:
 
     @property
     def flag(self) -> str:
-        """`--max-hints`; a switch that is on is turned off with `--no-secret-guard`."""
+        """The flag of `nudge serve`: `--max-hints`; for a switch that is on by default, `--no-secret-guard`."""
         return ("--no-" if self.default is True else "--") + self.name.replace("_", "-")
 
 
@@ -244,7 +243,7 @@ SETTINGS = (
 
 
 class Settings:
-    """The settings in force, as attributes."""
+    """The values of all settings, as attributes."""
 
     port: int
     auth: bool
@@ -278,15 +277,15 @@ class Settings:
         for setting in SETTINGS:
             setattr(self, setting.name, values.get(setting.name, setting.default))
         self.explicit = frozenset(values)
-        """Those that somebody set; the others have their default."""
+        """Names of the settings that are set; the others have their default."""
         self.unknown = tuple(unknown)
         """Keys of `config.toml` that are no setting."""
         self.session = dict(session or {})
-        """What the session was told, as text by name: what is stored of these settings."""
+        """The settings that are stored with the session, as text by name."""
         self.warnings = tuple(warnings)
 
     def describe_lifetime(self, meta: Mapping[str, Any], *, durable: bool = True) -> str:
-        """How long a hint that is set now stays, for people. `durable`: the server has a change log."""
+        """Return how long a hint that is set now is kept, as text for users. `durable`: the server has a change log."""
         ttl = meta.get("ttl", "session")
         if meta.get("sensitivity") == "secret":
             return "in memory only, until the server process ends"
@@ -301,7 +300,7 @@ class Settings:
 
 
 def _span_text(seconds: float) -> str:
-    """`30 days`, `1 hour`, `90 seconds`: in the largest unit that divides it."""
+    """Return `30 days`, `1 hour`, `90 seconds`: the largest unit that divides the span."""
     size, unit = next(
         (size, unit) for size, unit in _SPAN_UNITS if (seconds >= size and seconds % size == 0) or size == 1
     )
@@ -310,21 +309,22 @@ def _span_text(seconds: float) -> str:
 
 
 def load(environ: Mapping[str, str] = os.environ, flags: Mapping[str, str] | None = None) -> Settings:
-    """The settings of this process; the server's among them are those that the session's server goes by.
+    """Return the settings of this process. The server's among them are those that the session's server uses.
 
-    A value that does not parse raises SettingInvalid, which names where it stands.
+    Raises SettingInvalid for a value that does not parse; it names the flag, variable or key.
     """
     source = Sources(paths.runtime_dir(environ), flags, environ, continues=True)
     return source.resolve(source.stored_session)
 
 
 def from_variables(environ: Mapping[str, str]) -> Settings:
-    """What variables alone say: those of another process, whose `config.toml` is not ours to read."""
+    """Return the settings in variables alone, for the environment of another process."""
     return Settings({setting.name: _parse(setting, text, source) for setting, text, source in _overrides(environ, {})})
 
 
 def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, str | None]:
-    """For whoever must go on in any case: the defaults in place of settings that cannot be read, and the reason."""
+    """Return the settings, for callers that must not fail: with defaults in place of values that cannot be read, and
+    the error message, or None."""
     try:
         return load(environ), None
     except SettingInvalid as error:
@@ -332,7 +332,7 @@ def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, 
 
 
 def _load_what_parses(environ: Mapping[str, str]) -> Settings:
-    """Without `config.toml`: each stored setting, or else each variable, that parses by itself."""
+    """Return the stored settings, or those of variables, that parse; `config.toml` is not read."""
     try:
         stored = read_stored(paths.runtime_dir(environ))
     except SettingInvalid:
@@ -349,7 +349,7 @@ def _load_what_parses(environ: Mapping[str, str]) -> Settings:
 
 
 def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[Setting, str, str]]:
-    """Each setting that a flag or a variable sets: its text, and the flag or variable; a flag wins."""
+    """Yield each setting that a flag or variable sets, its text, and the name of the flag or variable; a flag wins."""
     for setting in SETTINGS:
         if setting.name in flags:
             yield setting, flags[setting.name], setting.flag
@@ -358,7 +358,7 @@ def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator
 
 
 def as_flags(overrides: Mapping[str, str]) -> list[str]:
-    """The arguments that give `nudge serve` the same settings; `overrides` is text by name, as `Sources` has it."""
+    """Return the arguments that give `nudge serve` these settings; `overrides` is text by name, as in `Sources`."""
     arguments = []
     for setting in SETTINGS:
         if setting.name not in overrides:
@@ -381,12 +381,12 @@ def _parse(setting: Setting, raw: Any, source: str) -> Any:
 def _read_toml(path: str) -> dict[str, Any]:
     if not os.path.exists(path):
         return {}
-    import tomllib  # late: 15 ms that most machines, having no such file, need not pay
+    import tomllib  # late: 15 ms, and most machines have no such file
 
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (OSError, ValueError) as error:  # no TOML, or no UTF-8
+    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
         raise SettingInvalid(f"cannot be read: {error}", field=path) from None
 
 
@@ -394,7 +394,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 class StoredSettings:
-    """What the runtime directory keeps of a session's settings: text by name."""
+    """The settings that are stored with a session, as text by name."""
 
     __slots__ = ("session", "values", "warnings")
 
@@ -403,7 +403,8 @@ class StoredSettings:
 
 
 def read_stored(directory: str) -> StoredSettings | None:
-    """The stored settings; None when there are none. What cannot be read or is unknown is left out, with a warning."""
+    """Return the stored settings; None when there are none. Unreadable and unknown ones are left out, with a
+    warning."""
     raw = files.read_owned(os.path.join(directory, paths.SETTINGS))
     if raw is None:
         return None
@@ -426,13 +427,13 @@ def read_stored(directory: str) -> StoredSettings | None:
 
 
 def store(directory: str, session: str | None, values: Mapping[str, str]) -> None:
-    """Keep what the session was told. Raises StorageFailed."""
+    """Store settings with the id of their session. Raises StorageFailed."""
     record = {"session": session, "settings": dict(values)}
     files.replace(os.path.join(directory, paths.SETTINGS), thin_json.dumps(record).encode())
 
 
 def end_cleanly(directory: str) -> None:
-    """A clean end turns authentication and the secret guard on again."""
+    """Drop the stored settings that do not outlive a clean end: authentication and secret guard are on again."""
     stored = read_stored(directory)
     if stored is not None and any(name in stored.values for name in _DROPPED_AT_A_CLEAN_END):
         store(directory, stored.session, _kept(stored.values))
@@ -443,10 +444,10 @@ def _kept(values: Mapping[str, str]) -> dict[str, str]:
 
 
 class Sources:
-    """Where the settings of a process come from: flags, variables, what the session has stored, `config.toml`.
+    """The sources of a process's settings: flags, variables, the session's stored settings, `config.toml`.
 
-    After a crash or a hand-over (`continues`) what the session has stored replaces what this process was told about the
-    server; after a clean end what it was told comes first, and what is stored below it.
+    After a crash or a hand-over (`continues`) the stored settings replace this process's flags and variables for the
+    server; after a clean end flags and variables win over the stored settings.
     """
 
     def __init__(
@@ -468,11 +469,12 @@ class Sources:
 
     @property
     def stored_session(self) -> str | None:
-        """The session that settings are stored for; None when there are none, or none that can be read."""
+        """The id of the session whose settings are stored; None when none are, or they cannot be read."""
         return None if self.stored is None or self.stored.session == _DAMAGED else self.stored.session
 
     def resolve(self, session: str | None) -> Settings:
-        """The settings of a process in `session`, or of a server that begins one (None)."""
+        """Return the settings of a process in `session`, or of a server that begins one (None). Raises
+        SettingInvalid."""
         stored = self.stored if self.stored is not None and self.stored.session == session else None
         if stored is not None and self._continues:
             texts = stored.values
@@ -494,11 +496,12 @@ class Sources:
             warnings=self.stored.warnings if self.stored else (),
         )
         if self._continues:
-            settings.explicit -= {"port"}  # scripts look for the server where the last one was
+            settings.explicit -= {"port"}  # the last server's port is kept: scripts use it
         return settings
 
     def save(self, session: str, settings: Settings) -> str | None:
-        """Store them with the session's id; the reason when that fails (a full disk), which stops no server."""
+        """Store the settings with the session's id. Return the reason when that fails (full disk): it does not stop the
+        server."""
         stored = self.stored
         if stored is not None and (stored.session, stored.values) == (session, settings.session):
             return None
@@ -512,7 +515,8 @@ class Sources:
 def differences(
     environ: Mapping[str, str], flags: Mapping[str, str] | None = None, port: int | None = None
 ) -> list[str]:
-    """What this process was told and the session's server does not go by, as text for people; `port` is its port."""
+    """Return the flags and variables of this process that the session's server does not use, as text for users. `port`
+    is the server's port."""
     flags = flags or {}
     in_force = load(environ)
     lines = []
@@ -535,5 +539,5 @@ def _shown(value: Any) -> str:
 
 
 def database_file(environ: Mapping[str, str] = os.environ, settings: Settings | None = None) -> str:
-    """The history's database: the session's, beside the runtime files when those were moved."""
+    """Return the path of the history's database: the session's setting `db`, else the default."""
     return (settings or load_or_default(environ)[0]).db or paths.default_database_file(environ)
