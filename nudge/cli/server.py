@@ -22,6 +22,7 @@ from nudge.errors import NudgeError, Unavailable, WrongPort
 from nudge.ipc import endpoint, lock
 from nudge.ipc.client import Client
 from nudge.ipc.endpoint import Endpoint
+from nudge.setting_table import HOOK, SETTINGS, Setting
 from nudge.text import escape, format_size, format_span
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _PAUSE = 0.01
 # serve
 
 
-def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
+def _setting_option(setting: Setting) -> Callable[[Any], Any]:
     """The text is kept as it was given, as the variable would have it; a value that does not parse is a usage error."""
     section = {"section": "Settings (each is also a variable, such as NUDGE_MAX_HINTS)"}
     help = setting.description[0].upper() + setting.description[1:] + "."
@@ -57,11 +58,7 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
 @option("--detach", is_flag=True, help="Serve without a client; ends when it is not needed.")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(
-    *(
-        _setting_option(setting)
-        for setting in config.SETTINGS
-        if setting.used_by != config.HOOK and setting.name != "port"
-    )
+    *(_setting_option(setting) for setting in SETTINGS if setting.used_by != HOOK and setting.name != "port")
 )
 def serve(invocation: Invocation, **flags: Any) -> int:
     """The first one holds the hints and also serves HTTP; the others pass calls on to it."""

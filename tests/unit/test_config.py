@@ -7,6 +7,7 @@ import pytest
 
 from nudge import config
 from nudge.errors import SettingInvalid
+from nudge.setting_table import SETTINGS
 
 
 def loaded(tmp_path: Path, text: str = "", **environ: str) -> config.Settings:
@@ -18,8 +19,8 @@ def loaded(tmp_path: Path, text: str = "", **environ: str) -> config.Settings:
 def test_defaults(tmp_path: Path) -> None:
     """What nobody set has its default, and is known not to be set."""
     settings = loaded(tmp_path)
-    assert {setting.name: getattr(settings, setting.name) for setting in config.SETTINGS} == {
-        setting.name: setting.default for setting in config.SETTINGS
+    assert {setting.name: getattr(settings, setting.name) for setting in SETTINGS} == {
+        setting.name: setting.default for setting in SETTINGS
     }
     assert (settings.explicit, settings.unknown) == (frozenset(), ())
 
@@ -103,7 +104,7 @@ def test_lists_in_the_file(tmp_path: Path, raw: str, tools: str) -> None:
 )
 def test_flags(name: str, flag: str) -> None:
     """A switch that is on is turned off by its flag."""
-    (setting,) = (setting for setting in config.SETTINGS if setting.name == name)
+    (setting,) = (setting for setting in SETTINGS if setting.name == name)
     assert setting.flag == flag
 
 
