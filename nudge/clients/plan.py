@@ -1,8 +1,8 @@
 """What connecting and disconnecting change in clients' files, the change itself, and the record that undoes it.
 
-`ConnectedFiles` keeps, for each file that we changed, what we put in and what that replaced, never a copy of the
-file. While the file is as we left it, disconnecting restores every byte; otherwise our entries are found by what they
-say.
+`ConnectedFiles` stores, for each changed file, what was added and what that replaced, never a copy of the file. If the
+file has not been changed since, disconnecting restores every byte; otherwise our entries are recognized by their
+content.
 """
 
 from __future__ import annotations

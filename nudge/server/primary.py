@@ -304,11 +304,11 @@ class Primary:
 
     def _yield_role(self, asked: Mapping[str, Any]) -> bool:
         """Whether to give the role to the process that asks: a successor that this process started, or newer code."""
-        ours = asked.get("generation") == self._announced.generation
-        if self._awaiting_successor and ours:
+        is_for_this = asked.get("generation") == self._announced.generation
+        if self._awaiting_successor and is_for_this:
             self._role_asked.set()
             return True
-        if self._leave_reason is None and ours and is_newer(str(asked.get("version", "")), __version__):
+        if self._leave_reason is None and is_for_this and is_newer(str(asked.get("version", "")), __version__):
             self._start_leaving("newer version")
             return True
         return False
