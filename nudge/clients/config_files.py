@@ -153,7 +153,7 @@ class WholeFile:
 
     def wire(self, base: str, old: str) -> EditBuffer:
         if base or (old and self.mark not in old):
-            raise Malformed("is there already and not ours; move it away")
+            raise Malformed("already exists and was not written by Nudge; move it away")
         buffer = EditBuffer("")
         buffer.insert(0, self.content)
         return buffer
