@@ -21,12 +21,12 @@ _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_M
 
 
 def boot_seconds() -> float:
-    """Seconds since boot, suspend included; the same in every process of one boot."""
+    """Return the seconds since boot, suspend included; the same in every process of one boot."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
 def boot_id() -> str:
-    """An identifier of this boot."""
+    """Return an identifier of this boot."""
     if sys.platform == "linux":
         try:
             with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -53,7 +53,7 @@ _times: dict[float, str] = {}  # every answer contains a hint's times, which rar
 
 
 def iso(seconds: float) -> str:
-    """`2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
+    """Return Unix seconds as `2026-11-16T08:30:00.123456Z`: ISO-8601 in UTC, sortable as text."""
     text = _times.get(seconds)
     if text is None:
         whole, micros = divmod(round(seconds * 1_000_000), 1_000_000)
@@ -72,13 +72,13 @@ _UNIT_SECONDS = (7 * 86_400, 86_400, 3_600, 60, 1)
 
 
 def parse_lifetime(text: object) -> float | None:
-    """Seconds of an ISO-8601 duration; None for `session`. Raises ValueError with the rule.
+    """Return the seconds of an ISO-8601 duration; None for `session`. Raises ValueError with the rule.
 
     Months and years have no fixed length, so they are refused, as is a fraction before the last part.
     """
     if text == SESSION:
         return None
-    import re  # late: 7 ms, which a hook and `nudge get` do not have
+    import re  # late: 7 ms, too long for a hook and `nudge get`
 
     match = re.fullmatch(_DURATION, text.replace(",", ".")) if isinstance(text, str) else None
     parts = (
@@ -95,7 +95,7 @@ def parse_lifetime(text: object) -> float | None:
 
 
 def ago(seconds: float) -> str:
-    """A short age for people: `now`, `5m ago`, `3h ago`, `2d ago`."""
+    """Return a short age for users: `now`, `5m ago`, `3h ago`, `2d ago`."""
     if seconds < 60:
         return "now"
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
@@ -105,5 +105,5 @@ def ago(seconds: float) -> str:
 
 
 def last_time(seconds: float, what: str = "last") -> str:
-    """When something was last, in a sentence: `last 5m ago`, `just now`."""
+    """Return an age as part of a sentence: `last 5m ago`, `just now`."""
     return "just now" if seconds < 60 else f"{what} {ago(seconds)}"

@@ -1,256 +1,31 @@
-"""Settings. One table: the README prints it, and `nudge serve` has a flag for each.
+"""The values of the settings in `setting_table`, from flags, variables, the session and `config.toml`.
 
-Flag, then variable, then `config.toml`, then default. The server's settings belong to its session: what the first
-server was told, by flag or by variable, is stored in the runtime directory with the session's id, and every later
-server of the session goes by that, whoever starts it and why (`Sources`).
-"""
+A flag wins over a variable, then `config.toml`, then the default. The server's settings belong to its session: the
+flags and variables of the first server are stored in the runtime directory with the session's id, and every later
+server of the session uses them, whichever process starts it (`Sources`)."""
 
 from __future__ import annotations
 
 import os
 
-from nudge import clock, files, limits, paths, thin_json
+from nudge import clock, files, paths, thin_json
 from nudge.errors import SettingInvalid, StorageFailed
+from nudge.setting_table import SERVER, SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-SERVER, CALLER, HOOK = "server", "caller", "hook"
-"""Who uses a setting: the server, from its start on; whoever talks to one, a PROXY too; a hook."""
-
-MEMORY_SETTINGS = (
-    "short_ttl_secs",
-    "mid_ttl_secs",
-    "long_ttl_secs",
-    "short_extend_secs",
-    "mid_extend_secs",
-    "archive_on_gc",
-)
-"""What `[memories]` may set."""
+    from nudge.setting_table import Setting
 
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
 _SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-_DAMAGED = "(damaged)"  # no session has this id: what is stored is not used
-
-
-def _parse_whole(low: int, high: int) -> Callable[[Any], int]:
-    def parse(raw: Any) -> int:
-        text = str(raw).strip()
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}")
-        return int(text)
-
-    return parse
-
-
-def _parse_seconds(raw: Any) -> float:
-    try:
-        number = float(raw)
-    except (ValueError, TypeError):
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise ValueError("must be a number of seconds, 0 or more")
-    return number
-
-
-def _parse_switch(raw: Any) -> bool:
-    text = str(raw).strip().lower()
-    if text in ("1", "true", "yes", "on"):
-        return True
-    if text in ("0", "false", "no", "off", ""):
-        return False
-    raise ValueError("must be 1 or 0")
-
-
-def _parse_level(raw: Any) -> str:
-    text = str(raw).strip().lower()
-    if text not in ("debug", "info", "warn", "error"):
-        raise ValueError("must be debug, info, warn or error")
-    return text
-
-
-def _parse_tell(raw: Any) -> str:
-    text = str(raw).strip().lower()
-    share = text.removeprefix("shadow:").removesuffix("%")
-    if text.startswith("shadow:") and text.endswith("%") and share.isdecimal() and int(share) <= 100:
-        return f"shadow:{int(share)}%"
-    try:
-        return "1" if _parse_switch(text) else "0"
-    except ValueError:
-        raise ValueError("must be 1, 0, or shadow:20% with a share of the sessions") from None
-
-
-def _parse_journal(raw: Any) -> str:
-    text = str(raw).strip().lower()
-    if text in ("offer", "auto"):
-        return text
-    try:
-        return "offer" if _parse_switch(text) else "0"
-    except ValueError:
-        raise ValueError("must be offer, auto or 0") from None
-
-
-def _parse_names(raw: Any) -> tuple[str, ...]:
-    """A list in `config.toml`; in the environment, separated by commas."""
-    parts = raw if isinstance(raw, list) else str(raw).split(",")
-    if not all(isinstance(part, str) for part in parts):
-        raise ValueError("must be a list of texts")
-    return tuple(part.strip() for part in parts if part.strip())
-
-
-def _parse_tools(raw: Any) -> str:
-    """PRIMARY checks the names; an empty list means the default ones."""
-    return ",".join(_parse_names(raw)) or "default"
-
-
-def _parse_projects(raw: Any) -> tuple[str, ...]:
-    """Project names are compared in lower case."""
-    return tuple(name.casefold() for name in _parse_names(raw))
-
-
-def _parse_days(raw: Any) -> dict[str, int]:
-    """A table in `config.toml`; in the environment, `command=30,file_read=7`."""
-    pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _parse_names(raw))
-    if not all(str(days).strip().isdecimal() for days in pairs.values()):
-        raise ValueError("must be days by type, such as command=30,file_read=7")
-    return {name.strip(): int(days) for name, days in pairs.items()}
-
-
-def _parse_memories(raw: Any) -> dict[str, float]:
-    """A table in `config.toml`; in the environment, `short_ttl_secs=3600,archive_on_gc=0`."""
-    pairs = raw if isinstance(raw, dict) else dict(part.partition("=")[::2] for part in _parse_names(raw))
-    try:
-        values = {str(name).strip(): _parse_seconds(value) for name, value in pairs.items()}
-    except ValueError:
-        values = {"": 0.0}
-    if not values.keys() <= set(MEMORY_SETTINGS):
-        raise ValueError(f"must be seconds, 0 or more, by name: {', '.join(MEMORY_SETTINGS)}")
-    return values
-
-
-def _parse_ttl(raw: Any) -> str:
-    clock.parse_lifetime(raw)
-    return str(raw)
-
-
-def _parse_path(raw: Any) -> str:
-    """An absolute path, or one below the home; empty means the default place."""
-    path = paths.expand_home(str(raw))
-    if path and not os.path.isabs(path):
-        raise ValueError("must be an absolute path, or one below ~/")
-    return path
-
-
-class Setting:
-    """One line of the table. Its name in `config.toml` is `max_hints`; the environment has it as `NUDGE_MAX_HINTS`."""
-
-    __slots__ = ("default", "description", "name", "parse", "used_by")
-
-    def __init__(
-        self, name: str, default: Any, parse: Callable[[Any], Any], description: str, used_by: str = SERVER
-    ) -> None:
-        self.name, self.default, self.parse, self.description, self.used_by = name, default, parse, description, used_by
-
-    @property
-    def variable(self) -> str:
-        return "NUDGE_" + self.name.upper()
-
-    @property
-    def is_switch(self) -> bool:
-        return isinstance(self.default, bool)
-
-    @property
-    def flag(self) -> str:
-        """`--max-hints`; a switch that is on is turned off with `--no-secret-guard`."""
-        return ("--no-" if self.default is True else "--") + self.name.replace("_", "-")
-
-    @property
-    def default_flag(self) -> str:
-        """The flag that sets a switch to its default: `--secret-guard`, `--no-cross-project`. It wins over what the
-        session has stored and over config.toml."""
-        return ("--" if self.default is True else "--no-") + self.name.replace("_", "-")
-
-
-SETTINGS = (
-    Setting(
-        "port",
-        limits.DEFAULT_PORT,
-        _parse_whole(1, 65_535),
-        "TCP port to try first; the next free one is taken when it is in use",
-    ),
-    Setting(
-        "auth", True, _parse_switch, "require the token over TCP (without it, any program on this machine is accepted)"
-    ),
-    Setting("max_hints", limits.MAX_HINTS, _parse_whole(1, 100_000), "hints held at once"),
-    Setting("secret_guard", True, _parse_switch, "refuse values that look like credentials"),
-    Setting(
-        "default_ttl",
-        "session",
-        _parse_ttl,
-        "lifetime of a hint that is set without one: `session` or an ISO-8601 duration",
-    ),
-    Setting(
-        "session_grace",
-        limits.SESSION_GRACE,
-        _parse_seconds,
-        "seconds a session outlives its last process; 0 ends it with the process",
-    ),
-    Setting(
-        "hint_idle",
-        limits.HINT_IDLE,
-        _parse_seconds,
-        "seconds without set, get, bump or credit after which a hint with ttl `session` goes; 0 keeps it",
-    ),
-    Setting(
-        "idle_exit",
-        limits.IDLE_EXIT,
-        _parse_seconds,
-        "seconds without members and requests after which a detached server ends",
-    ),
-    Setting("autostart", True, _parse_switch, "start a server when a command needs one and none runs", CALLER),
-    Setting("log_level", "warn", _parse_level, "debug, info, warn or error"),
-    Setting("off", False, _parse_switch, "record and inject nothing", HOOK),
-    Setting("ignore", (), _parse_names, "globs of paths and directories about which nothing is recorded", HOOK),
-    Setting("cross_project", False, _parse_switch, "tell an agent that starts also about other projects"),
-    Setting(
-        "tell",
-        "1",
-        _parse_tell,
-        "tell agents what is known: `1`, `0` for nothing, or `shadow:20%` to log it without telling in a fifth of the "
-        "sessions, for `nudge stats` to compare",
-    ),
-    Setting(
-        "journal",
-        "offer",
-        _parse_journal,
-        "what the exit code of a command does to the attempt that predicted it: `offer` tells the agent, `auto` "
-        "resolves the attempt, `0` nothing",
-    ),
-    Setting("private_projects", (), _parse_projects, "projects that are never told about elsewhere"),
-    Setting("db", "", _parse_path, "database of the history: an absolute path, or one below `~/`"),
-    Setting("retention", {}, _parse_days, "days that observations are kept, by type, where the defaults do not suit"),
-    Setting(
-        "memories",
-        {},
-        _parse_memories,
-        "lifetimes of notes in seconds, 0 for good: `short_ttl_secs`, `mid_ttl_secs`, `long_ttl_secs`, "
-        "what a recall adds: `short_extend_secs`, `mid_extend_secs`; `archive_on_gc` 0 deletes expired notes",
-    ),
-    Setting(
-        "tools",
-        "default",
-        _parse_tools,
-        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `memories`, `admin`) and names separated "
-        "by commas; the others stay callable",
-        CALLER,
-    ),
-)
+_DAMAGED = "(damaged)"  # the id of no session: the stored settings are then not used
 
 
 class Settings:
-    """The settings in force, as attributes."""
+    """The values of all settings, as attributes."""
 
     port: int
     auth: bool
@@ -284,15 +59,15 @@ class Settings:
         for setting in SETTINGS:
             setattr(self, setting.name, values.get(setting.name, setting.default))
         self.explicit = frozenset(values)
-        """Those that somebody set; the others have their default."""
+        """Names of the settings that are set; the others have their default."""
         self.unknown = tuple(unknown)
         """Keys of `config.toml` that are no setting."""
         self.session = dict(session or {})
-        """What the session was told, as text by name: what is stored of these settings."""
+        """The settings that are stored with the session, as text by name."""
         self.warnings = tuple(warnings)
 
     def describe_lifetime(self, meta: Mapping[str, Any], *, durable: bool = True) -> str:
-        """How long a hint that is set now stays, for people. `durable`: the server has a change log."""
+        """Return how long a hint that is set now is kept, as text for users. `durable`: the server has a change log."""
         ttl = meta.get("ttl", "session")
         if meta.get("sensitivity") == "secret":
             return "in memory only, until the server process ends"
@@ -307,7 +82,7 @@ class Settings:
 
 
 def _span_text(seconds: float) -> str:
-    """`30 days`, `1 hour`, `90 seconds`: in the largest unit that divides it."""
+    """Return `30 days`, `1 hour`, `90 seconds`: the largest unit that divides the span."""
     size, unit = next(
         (size, unit) for size, unit in _SPAN_UNITS if (seconds >= size and seconds % size == 0) or size == 1
     )
@@ -316,21 +91,22 @@ def _span_text(seconds: float) -> str:
 
 
 def load(environ: Mapping[str, str] = os.environ, flags: Mapping[str, str] | None = None) -> Settings:
-    """The settings of this process; the server's among them are those that the session's server goes by.
+    """Return the settings of this process. The server's among them are those that the session's server uses.
 
-    A value that does not parse raises SettingInvalid, which names where it stands.
+    Raises SettingInvalid for a value that does not parse; it names the flag, variable or key.
     """
     source = Sources(paths.runtime_dir(environ), flags, environ, continues=True)
     return source.resolve(source.stored_session)
 
 
 def from_variables(environ: Mapping[str, str]) -> Settings:
-    """What variables alone say: those of another process, whose `config.toml` is not ours to read."""
+    """Return the settings in variables alone, for the environment of another process."""
     return Settings({setting.name: _parse(setting, text, source) for setting, text, source in _overrides(environ, {})})
 
 
 def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, str | None]:
-    """For whoever must go on in any case: the defaults in place of settings that cannot be read, and the reason."""
+    """Return the settings, for callers that must not fail: with defaults in place of values that cannot be read, and
+    the error message, or None."""
     try:
         return load(environ), None
     except SettingInvalid as error:
@@ -338,7 +114,7 @@ def load_or_default(environ: Mapping[str, str] = os.environ) -> tuple[Settings, 
 
 
 def _load_what_parses(environ: Mapping[str, str]) -> Settings:
-    """Without `config.toml`: each stored setting, or else each variable, that parses by itself."""
+    """Return the stored settings, or those of variables, that parse; `config.toml` is not read."""
     try:
         stored = read_stored(paths.runtime_dir(environ))
     except SettingInvalid:
@@ -355,7 +131,7 @@ def _load_what_parses(environ: Mapping[str, str]) -> Settings:
 
 
 def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[Setting, str, str]]:
-    """Each setting that a flag or a variable sets: its text, and the flag or variable; a flag wins."""
+    """Yield each setting that a flag or variable sets, its text, and the name of the flag or variable; a flag wins."""
     for setting in SETTINGS:
         if setting.name in flags:
             yield setting, flags[setting.name], setting.flag
@@ -364,7 +140,7 @@ def _overrides(environ: Mapping[str, str], flags: Mapping[str, str]) -> Iterator
 
 
 def as_flags(overrides: Mapping[str, str]) -> list[str]:
-    """The arguments that give `nudge serve` the same settings; `overrides` is text by name, as `Sources` has it."""
+    """Return the arguments that give `nudge serve` these settings; `overrides` is text by name, as in `Sources`."""
     arguments = []
     for setting in SETTINGS:
         if setting.name not in overrides:
@@ -387,12 +163,12 @@ def _parse(setting: Setting, raw: Any, source: str) -> Any:
 def _read_toml(path: str) -> dict[str, Any]:
     if not os.path.exists(path):
         return {}
-    import tomllib  # late: 15 ms that most machines, having no such file, need not pay
+    import tomllib  # late: 15 ms, and most machines have no such file
 
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (OSError, ValueError) as error:  # no TOML, or no UTF-8
+    except (OSError, ValueError) as error:  # not TOML, or not UTF-8
         raise SettingInvalid(f"cannot be read: {error}", field=path) from None
 
 
@@ -400,7 +176,7 @@ def _read_toml(path: str) -> dict[str, Any]:
 
 
 class StoredSettings:
-    """What the runtime directory keeps of a session's settings: text by name."""
+    """The settings that are stored with a session, as text by name."""
 
     __slots__ = ("session", "values", "warnings")
 
@@ -409,7 +185,8 @@ class StoredSettings:
 
 
 def read_stored(directory: str) -> StoredSettings | None:
-    """The stored settings; None when there are none. What cannot be read or is unknown is left out, with a warning."""
+    """Return the stored settings; None when there are none. Unreadable and unknown ones are left out, with a
+    warning."""
     raw = files.read_owned(os.path.join(directory, paths.SETTINGS))
     if raw is None:
         return None
@@ -432,13 +209,13 @@ def read_stored(directory: str) -> StoredSettings | None:
 
 
 def store(directory: str, session: str | None, values: Mapping[str, str]) -> None:
-    """Keep what the session was told. Raises StorageFailed."""
+    """Store settings with the id of their session. Raises StorageFailed."""
     record = {"session": session, "settings": dict(values)}
     files.replace(os.path.join(directory, paths.SETTINGS), thin_json.dumps(record).encode())
 
 
 def end_cleanly(directory: str) -> None:
-    """A clean end turns authentication and the secret guard on again."""
+    """Drop the stored settings that do not outlive a clean end: authentication and secret guard are on again."""
     stored = read_stored(directory)
     if stored is not None and any(name in stored.values for name in _DROPPED_AT_A_CLEAN_END):
         store(directory, stored.session, _kept(stored.values))
@@ -449,10 +226,10 @@ def _kept(values: Mapping[str, str]) -> dict[str, str]:
 
 
 class Sources:
-    """Where the settings of a process come from: flags, variables, what the session has stored, `config.toml`.
+    """The sources of a process's settings: flags, variables, the session's stored settings, `config.toml`.
 
-    After a crash or a hand-over (`continues`) what the session has stored replaces what this process was told about the
-    server; after a clean end what it was told comes first, and what is stored below it.
+    After a crash or a hand-over (`continues`) the stored settings replace this process's flags and variables for the
+    server; after a clean end flags and variables win over the stored settings.
     """
 
     def __init__(
@@ -474,11 +251,12 @@ class Sources:
 
     @property
     def stored_session(self) -> str | None:
-        """The session that settings are stored for; None when there are none, or none that can be read."""
+        """The id of the session whose settings are stored; None when none are, or they cannot be read."""
         return None if self.stored is None or self.stored.session == _DAMAGED else self.stored.session
 
     def resolve(self, session: str | None) -> Settings:
-        """The settings of a process in `session`, or of a server that begins one (None)."""
+        """Return the settings of a process in `session`, or of a server that begins one (None). Raises
+        SettingInvalid."""
         stored = self.stored if self.stored is not None and self.stored.session == session else None
         if stored is not None and self._continues:
             texts = stored.values
@@ -500,11 +278,12 @@ class Sources:
             warnings=self.stored.warnings if self.stored else (),
         )
         if self._continues:
-            settings.explicit -= {"port"}  # scripts look for the server where the last one was
+            settings.explicit -= {"port"}  # the last server's port is kept: scripts use it
         return settings
 
     def save(self, session: str, settings: Settings) -> str | None:
-        """Store them with the session's id; the reason when that fails (a full disk), which stops no server."""
+        """Store the settings with the session's id. Return the reason when that fails (full disk): it does not stop the
+        server."""
         stored = self.stored
         if stored is not None and (stored.session, stored.values) == (session, settings.session):
             return None
@@ -518,7 +297,8 @@ class Sources:
 def differences(
     environ: Mapping[str, str], flags: Mapping[str, str] | None = None, port: int | None = None
 ) -> list[str]:
-    """What this process was told and the session's server does not go by, as text for people; `port` is its port."""
+    """Return the flags and variables of this process that the session's server does not use, as text for users. `port`
+    is the server's port."""
     flags = flags or {}
     in_force = load(environ)
     lines = []
@@ -541,5 +321,5 @@ def _shown(value: Any) -> str:
 
 
 def database_file(environ: Mapping[str, str] = os.environ, settings: Settings | None = None) -> str:
-    """The history's database: the session's, beside the runtime files when those were moved."""
+    """Return the path of the history's database: the session's setting `db`, else the default."""
     return (settings or load_or_default(environ)[0]).db or paths.default_database_file(environ)

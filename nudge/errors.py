@@ -110,7 +110,7 @@ class StorageFailed(NudgeError):
 
 
 class RemoteError(NudgeError):
-    """An error from PRIMARY, on the client's side. A newer PRIMARY may send reasons that we do not know."""
+    """An error from PRIMARY, on the client's side. A newer PRIMARY may send reasons that this version does not know."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         data = dict(error.get("data") or {})

@@ -8,7 +8,7 @@ import sys
 
 from nudge.errors import StorageFailed
 
-# Without waiting: opening a named pipe would, until somebody writes.
+# O_NONBLOCK: opening a named pipe would wait for a writer.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -29,7 +29,7 @@ def read_owned(path: str, limit: int = 65_536) -> bytes | None:
 
 
 class NotRegular(OSError):
-    """What is at the path is a directory, a pipe or a device."""
+    """The path names a directory, a pipe or a device."""
 
 
 def read_regular(path: str, limit: int) -> bytes:
@@ -43,7 +43,7 @@ def read_regular(path: str, limit: int) -> bytes:
 
 
 def replace(path: str, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace `path` atomically (temporary file and rename)."""
+    """Replace `path` atomically (temporary file and rename). Raises StorageFailed."""
     try:
         _write_and_rename(path, content, mode=mode)
     except OSError as error:
@@ -51,7 +51,7 @@ def replace(path: str, content: bytes, *, mode: int = 0o600) -> None:
 
 
 def replace_in_place(path: str, content: bytes) -> None:
-    """Replace a file of somebody else atomically; raises OSError.
+    """Replace a file that another program owns, atomically; raises OSError.
 
     A symbolic link is kept and the file behind it replaced, mode and owner stay, and the content is on the disk before
     the rename, so that a power cut leaves the old file or the new one.
@@ -76,7 +76,8 @@ def _write_and_rename(path: str, content: bytes, *, mode: int = 0o600, preserve:
 
 
 def _copy_attributes(path: str, fd: int) -> None:
-    """Give the open file the mode and owner of `path`; without the right to, it becomes ours, as after any editor."""
+    """Give the open file the mode and owner of `path`. Without permission to change the owner it belongs to this user,
+    as after any editor."""
     try:
         old = os.stat(path)
     except FileNotFoundError:
@@ -97,8 +98,8 @@ def _discard(path: str) -> None:
 
 
 class Lock:
-    """Exclusive hold on a file for a short read-change-write; waits for whoever has it. Released when a process
-    dies."""
+    """An exclusive lock on a file for a short read-change-write; waits for its holder. The kernel releases it when the
+    process dies."""
 
     __slots__ = ("_fd", "_path")
 

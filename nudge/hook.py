@@ -1,9 +1,9 @@
 """`nudge record`: one command for every hook event of every client, with the event as one JSON object on stdin.
 
-The event goes to PRIMARY when it answers at once, else to the spool. Nothing is printed but the context of a session's
-start. Exit code 0: stored, spooled, or nothing to store. 1: an error that the client shows before it goes on. 2: the
-database is not usable, for events where the client only shows that to the user.
-"""
+The event goes to PRIMARY if it answers at once, else to the spool. Only text for the agent is printed: the context of a
+session's start, and lines that PRIMARY answers with. Exit code 0: stored, spooled, or nothing to store. 1: an error
+that the client shows before it goes on. 2: the database is not usable, for events where the client only shows that to
+the user."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 DONE, FAILED, BROKEN = 0, 1, 2
 
-# Of an event that is too long to be read whole: a client names the session, the event, the tool and the path before it
-# comes to the contents of a file.
+# For an event that is too long to be parsed whole: a client writes session, event, tool and path before the contents of
+# a file.
 _MEMBER = r'\s*[{,]\s*(?P<name>"(?:[^"\\]|\\.){0,256}+")\s*:\s*'
 _NESTED_OBJECTS = 2
 _CUT_TEXTS = frozenset(("command", "prompt", "error"))  # of which only the start is kept anyway
 
 
 def run() -> NoReturn:
-    """The whole process. It ends without the interpreter's own tear-down, which would be a tenth of its time."""
+    """Run the whole process, and end it without the interpreter's shutdown, which takes a tenth of its time."""
     code = main(None if sys.stdin is None else sys.stdin.buffer, os.environ)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # the client has gone, or never gave us one
+        except (OSError, ValueError, AttributeError):  # the client is gone, or gave the process no such stream
             pass
     os._exit(code)
 
@@ -63,7 +63,7 @@ def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
         return _record(client, payload, environ)
     except NudgeError as error:
         return _fail(error.message)
-    except Exception as error:  # a traceback in the middle of an agent's work helps nobody, and could quote a secret
+    except Exception as error:  # a traceback could quote a secret, and does not help an agent
         return _fail(f"cannot record this event ({type(error).__name__}); see: nudge doctor")
 
 
@@ -71,8 +71,8 @@ def main(stdin: BinaryIO | None, environ: Mapping[str, str]) -> int:
 
 
 def _read(stdin: BinaryIO | None) -> tuple[bytes, bool]:
-    """As much as is parsed, and whether it is all. The rest is read too: a client that writes to a closed pipe reports
-    an error."""
+    """Return the bytes to parse, and whether that is the whole event. The rest is read and dropped: a client that
+    writes to a closed pipe reports an error."""
     if stdin is None or stdin.isatty():
         raise Invalid("a client's hook runs this, with its event as JSON on stdin; wire it with: nudge connect")
     raw = stdin.read(limits.MAX_HOOK_BYTES)
@@ -93,8 +93,8 @@ def _parse(raw: bytes) -> dict[str, Any]:
 
 
 def parse_beginning(raw: bytes) -> dict[str, Any]:
-    """The members of a JSON object that are whole in its beginning, and the start of a text of which only the start is
-    kept anyway."""
+    """Return the complete members in the beginning of a JSON object, and the start of a last text if only the start of
+    it is kept anyway."""
     import json
     import re
 
@@ -119,7 +119,7 @@ def parse_beginning(raw: bytes) -> dict[str, Any]:
 
 
 def _decode_start(text: str) -> str:
-    """Decode a JSON string without its end: its last characters may be half of an escape."""
+    """Decode a JSON string without its end; its last characters may be an incomplete escape."""
     for length in range(len(text), max(len(text) - len("\\ud83d\\ude00"), 0), -1):
         try:
             return str(thin_json.loads(text[:length] + '"'))
@@ -129,7 +129,8 @@ def _decode_start(text: str) -> str:
 
 
 def _check_beginning(payload: dict[str, Any], environ: Mapping[str, str]) -> None:
-    """Count an event as dropped when its beginning does not say enough; cut a prompt before what has no end."""
+    """Raise Invalid, and count the event as dropped, when its beginning does not name the essentials. A prompt is cut
+    before a block that has no end."""
     if not is_complete(payload):
         from nudge.storage import spool
 
@@ -160,7 +161,7 @@ def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str])
 
 
 def _event_paths(payload: dict[str, Any]) -> Iterator[str]:
-    """The paths of an event, which may be ones to ignore: imported and looked for only when a setting asks."""
+    """Yield the paths of an event, for the setting `ignore`. A generator: without that setting nothing is imported."""
     from nudge.history.event_paths import event_paths
 
     yield from event_paths(payload)
@@ -171,11 +172,11 @@ def _fail(message: str) -> int:
     return FAILED
 
 
-# Its way to PRIMARY or the spool
+# Delivery to PRIMARY or the spool
 
 
 class _Recording:
-    """One event of one client, to be delivered."""
+    """Delivers one event of one client."""
 
     __slots__ = ("_client", "_context", "_directory", "_environ", "_event", "_primary")
 
@@ -190,8 +191,8 @@ class _Recording:
         self._primary.close()
 
     def deliver(self) -> int:
-        """Send the event to PRIMARY, and return the exit code. An event that PRIMARY refuses for good is an error;
-        whatever else goes wrong, it waits in the spool."""
+        """Send the event to PRIMARY, and return the exit code. Raises Invalid for an event that PRIMARY refuses; after
+        any other failure the event goes to the spool."""
         try:
             event = self._event
             result = self._primary.call("nudge.record", {"event": event}, event["event_id"], limits.HOOK_TIMEOUT)
@@ -210,14 +211,14 @@ class _Recording:
         if not problem:
             return DONE
         _fail(problem)
-        if self._event["type"] == "session_start":  # a client takes no context from a hook that fails
+        if self._event["type"] == "session_start":  # clients ignore the context of a hook that fails
             return DONE
         self._start_server_if_needed()  # which empties a full spool
         return FAILED
 
     def begin_session(self) -> None:
-        """Print the context of a new session. Neither that nor a server that does not start may fail the hook; with
-        hooks wired twice, the first one prints it."""
+        """Print the context of a new session, and start a server if one is needed. Failures are reported on stderr and
+        do not fail the hook. When a client runs two hooks for the event, the first one prints the context."""
         from nudge.storage import spool
 
         try:
@@ -234,8 +235,8 @@ class _Recording:
         sys.stdout.flush()
 
     def _session_context(self) -> str:
-        """The context from PRIMARY; without one, made here from what is stored: clients fire this event before they
-        start their servers."""
+        """Return the context from PRIMARY; without a PRIMARY, made here from the stored data: clients fire this event
+        before they start their servers."""
         event, context = self._event, self._context
         if self._primary.answers:
             params = {"session_id": event["session_id"], "source": event["start_source"], "context": context.to_wire()}
@@ -266,8 +267,8 @@ class _Recording:
         return "" if digest.is_shadow else digest.text
 
     def _spool(self, record: dict[str, Any]) -> str:
-        """Keep a record until a server takes it; the error message when the spool does not accept it."""
-        from nudge.storage import spool  # late: a PRIMARY that answers takes the event
+        """Write a record to the spool, and return the error message when that fails, else an empty text."""
+        from nudge.storage import spool  # late: not needed when PRIMARY takes the event
 
         try:
             paths.ensure_private_dir(self._directory)
@@ -277,8 +278,7 @@ class _Recording:
         return ""
 
     def _start_server_if_needed(self) -> None:
-        """Start a server that empties the spool, when events wait and no server is there, or that replaces an older
-        one."""
+        """Start a server if events wait in the spool and none runs, or if the running one is older than this code."""
         try:
             from nudge.ipc import lock
             from nudge.storage import spool
@@ -300,7 +300,7 @@ class _Recording:
 
 
 class _Primary:
-    """The running PRIMARY, if it answers at once. It is never started here, and never waited for."""
+    """The running PRIMARY, if it answers at once. This class neither starts one nor waits for a start."""
 
     __slots__ = ("_client", "_directory", "_environ", "_link", "answers")
 
@@ -310,8 +310,8 @@ class _Primary:
         self.answers = True
 
     def call(self, op: str, params: dict[str, Any], once: str, timeout: float) -> Any:
-        """The result of an operation. Raises `Invalid` or `StorageFailed` when PRIMARY does, `NudgeError` for anything
-        that may be different next time."""
+        """Return the result of an operation. Raises Invalid or StorageFailed when PRIMARY does, another NudgeError for
+        failures that may be temporary."""
         caller: dict[str, Any] = {"door": "hook", "client": self._client.name, "env": {}}
         if (process := self._client.process_id(self._environ)) is not None:
             caller["client_process"] = process
@@ -321,7 +321,7 @@ class _Primary:
             return exchange(self._link, request, self._environ, boot_seconds() + timeout)
         except RemoteError as error:
             raise _local_error(error) from None
-        except Exception:  # gone, slow, handing over, or not ours at all: the event goes to the spool
+        except Exception:  # gone, slow, handing over, or another program: the event goes to the spool
             self.answers = False
             raise Unavailable("no server answers") from None
 
@@ -339,7 +339,7 @@ class _Primary:
 
 
 def _local_error(error: RemoteError) -> NudgeError:
-    """The error by which the hook decides what to do."""
+    """Return PRIMARY's error as one of the classes that the hook tells apart."""
     if error.reason in ("E_INVALID", "E_SCOPE_INVALID"):
         return Invalid(error.message)
     return StorageFailed(error.message) if error.reason == "E_STORAGE" else error

@@ -32,7 +32,8 @@ _MACHINE_ID_FILES = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 def home() -> str:
-    """`HOME` when it is usable, else what the account database says (cron and some clients start us without it)."""
+    """Return `HOME` if it is an absolute path, else the account database's answer: cron and some clients set no
+    HOME."""
     if sys.platform == "win32":
         return os.path.expanduser("~")
     named = os.environ.get("HOME")
@@ -44,12 +45,13 @@ def home() -> str:
 
 
 def expand_home(path: str) -> str:
-    """`~/` with the home that the account has, even where HOME is not set."""
+    """Return the path with `~` replaced by the home directory, also where HOME is not set."""
     return home() + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def _path_variable(environ: Mapping[str, str], variable: str) -> str | None:
-    """A path that the environment names. A relative one would be another place in every directory: it is refused."""
+    """Return the path in a variable; None when it is not set. Raises SettingInvalid for a relative one, which would be
+    another place in every directory."""
     path = expand_home(environ.get(variable, ""))
     if path and not os.path.isabs(path):
         raise SettingInvalid("must be an absolute path, or one below ~/", field=variable)
@@ -57,13 +59,13 @@ def _path_variable(environ: Mapping[str, str], variable: str) -> str | None:
 
 
 def check_path_variables(environ: Mapping[str, str]) -> None:
-    """Refuse a path that cannot be meant here and now, not in a server that was started meanwhile."""
+    """Raise SettingInvalid for a relative path, in the process whose variable it is, before a server is started."""
     for variable in ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG"):
         _path_variable(environ, variable)
 
 
 def machine_tag() -> str:
-    """Eight characters that differ between machines sharing one home over a network."""
+    """Return a short name of the machine: several machines may share one home directory over a network."""
     for path in _MACHINE_ID_FILES:
         try:
             with open(path, encoding="ascii") as file:
@@ -76,7 +78,8 @@ def machine_tag() -> str:
 
 
 def runtime_dir(environ: Mapping[str, str] = os.environ) -> str:
-    """Where processes meet. From the home directory only: two answers here would be two PRIMARYs."""
+    """Return the runtime directory, which all processes of one user share. It depends on the home directory only: two
+    answers would mean two PRIMARYs."""
     return _path_variable(environ, "NUDGE_RUNTIME_DIR") or os.path.join(_plain_directory("state"), machine_tag())
 
 
@@ -85,7 +88,7 @@ def config_file(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def data_dir(environ: Mapping[str, str] = os.environ) -> str:
-    """Beside the runtime files when those were moved, as the log."""
+    """Return the directory of the database. With NUDGE_RUNTIME_DIR it is that directory."""
     return _path_variable(environ, "NUDGE_RUNTIME_DIR") or _directory("data", environ)
 
 
@@ -94,14 +97,15 @@ def default_database_file(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def log_dir(environ: Mapping[str, str] = os.environ) -> str:
-    """Beside the runtime files when those were moved, so that a test or a sandbox leaves nothing in the home."""
+    """Return the directory of the log. With NUDGE_RUNTIME_DIR it is below that, so that a test or a sandbox leaves
+    nothing in the home directory."""
     moved = _path_variable(environ, "NUDGE_RUNTIME_DIR")
     return os.path.join(moved, "log") if moved else _directory("log", environ)
 
 
 def _directory(kind: str, environ: Mapping[str, str]) -> str:
-    """The stored answer of `platformdirs`. Before there is one: what it would answer, asked only where `XDG_*`
-    count."""
+    """Return the stored answer of `platformdirs`. Before one is stored, compute it; `platformdirs` is imported only
+    where `XDG_*` variables are set."""
     stored = _stored_directories(runtime_dir(environ))
     if stored is not None:
         return stored[kind]
@@ -137,7 +141,7 @@ def _ask_platformdirs() -> dict[str, str]:
 
 
 def _plain_directory(kind: str) -> str:
-    """What `platformdirs` answers with no `XDG_*` set, for the thin path; a test holds the two equal."""
+    """Return what `platformdirs` answers without `XDG_*` variables, for the thin path; a test compares the two."""
     root = home()
     if sys.platform == "darwin":
         folder = {"log": "Library/Logs"}.get(kind, "Library/Application Support")
@@ -151,8 +155,8 @@ def _plain_directory(kind: str) -> str:
 
 
 def ensure_private_dir(path: str) -> None:
-    """Make `path` owner-only, or refuse it by name: a directory that somebody else controls could hand us to an
-    impostor."""
+    """Create `path` if needed and make it owner-only. Raises StorageFailed for a directory that another user controls:
+    it could lead clients to another user's server."""
     try:
         _make_dirs(path)
         check_private_dir(path)
@@ -164,7 +168,8 @@ def ensure_private_dir(path: str) -> None:
 
 
 def _make_dirs(path: str) -> None:
-    """New parents are the owner's alone too, whatever the umask: whoever may write there could move what is below."""
+    """Create the directory and its parents, all owner-only whatever the umask: a user who may write to a parent could
+    replace what is below."""
     if os.path.isdir(path):
         return
     parent = os.path.dirname(path)
@@ -172,12 +177,13 @@ def _make_dirs(path: str) -> None:
         _make_dirs(parent)
     try:
         os.mkdir(path, 0o700)
-    except FileExistsError:  # made meanwhile, or a file or a link, which is for the check to say
+    except FileExistsError:  # created meanwhile, or a file or link, which `check_private_dir` reports
         pass
 
 
 def check_private_dir(path: str) -> None:
-    """Raise unless `path` is a real directory of ours that nobody else may write to."""
+    """Raise StorageFailed unless `path` is a real directory that belongs to this user and only this user may write
+    to."""
     status = os.lstat(path)
     if stat.S_ISLNK(status.st_mode):
         raise StorageFailed(f"{path} is a symbolic link; remove it, or set NUDGE_RUNTIME_DIR to a real directory")
@@ -192,8 +198,8 @@ def check_private_dir(path: str) -> None:
 
 
 def _check_parents(path: str) -> None:
-    """Whoever may rename a directory above could put another in its place. Others may write to one with the sticky bit,
-    as /tmp has it: there nobody moves what is not his."""
+    """Raise StorageFailed when another user could rename a directory above `path` and put another in its place. Others
+    may write to a directory with the sticky bit, such as /tmp: there they cannot move what is not theirs."""
     trusted = (0, os.getuid(), _OVERFLOW_UID)
     for parent in (*_above(os.path.abspath(path)), *_above(os.path.realpath(path))):
         status = os.lstat(parent)

@@ -1,4 +1,4 @@
-"""What every score in Nudge is made of, and the one shape in which it is explained."""
+"""The parts that every score is computed from, and the one form in which a score is explained."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ USES_TO_SATURATE = 10.0
 
 
 def half_life(age_seconds: float, half: float = WEEK) -> float:
-    """1.0 now, 0.5 after `half` seconds. A time in the future counts as now."""
+    """Return 1.0 for age 0, 0.5 after `half` seconds, and so on. A negative age counts as 0."""
     return float(2.0 ** (-max(age_seconds, 0.0) / half))
 
 
 def saturation(uses: float) -> float:
-    """0.0 for none, rising toward 1.0: the tenth use adds less than the first."""
+    """Return 0.0 for no uses, rising toward 1.0: the tenth use adds less than the first."""
     return 1.0 - exp(-max(uses, 0.0) / USES_TO_SATURATE)
 
 
 def explain(
     matched: bool, score: float | None, components: Mapping[str, float], reasons: Sequence[str]
 ) -> dict[str, Any]:
-    """`{"matched", "score", "components", "reasons"}`, rounded so that it reads well and costs few tokens."""
+    """Return `{"matched", "score", "components", "reasons"}`, with rounded numbers to save tokens."""
     return {
         "matched": matched,
         "score": None if score is None else round(score, 4),

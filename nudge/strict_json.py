@@ -1,8 +1,8 @@
 """Strict JSON in, compact JSON out, for every interface that reads bytes. Standard library only, to decode.
 
-Refused beyond what the JSON standard refuses: duplicate keys, NaN and Infinity, numbers that a reader would round, half
-of a surrogate pair, more than `limits.MAX_JSON_DEPTH` levels. Two readers could understand each of them in two ways.
-"""
+Beyond what the JSON standard refuses, it refuses duplicate keys, NaN and Infinity, numbers that a reader would round,
+half of a surrogate pair, and more than `limits.MAX_JSON_DEPTH` levels: two readers may interpret each of them
+differently."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SLICE = 4_096  # members of an object
 
 
 class JsonError(NudgeError):
-    """A message that never reaches an operation: -32700 for what is not JSON, -32600 for JSON that is ambiguous."""
+    """A message that reaches no operation: code -32700 when it is not JSON, -32600 when it is ambiguous JSON."""
 
     request_id: int | str | None = None
     """The id of the request, where it could be read."""
@@ -46,7 +46,7 @@ def decode(body: bytes) -> Any:
 
 
 def decode_file(content: bytes) -> Any:
-    """`decode` for what the user names on the command line: as strict, with any number of values."""
+    """`decode` for a file that the user names on the command line: as strict, with any number of values."""
     return _decode(content, content.count(b"[") + content.count(b"{"), _FAST)
 
 
@@ -76,9 +76,9 @@ async def decode_any(body: bytes) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """Compact UTF-8. Raises ValueError for NaN and Infinity."""
+    """Return compact JSON in UTF-8. Raises ValueError for NaN and Infinity. Needs pydantic: only servers encode."""
     encoded = (_to_json or _load_to_json())(value)
-    # One byte is found ten times as fast as a word, and most answers have neither letter.
+    # Searching for one byte is ten times as fast as for a word, and most answers have neither letter.
     if (b"N" in encoded and b"NaN" in encoded) or (b"I" in encoded and b"Infinity" in encoded):
         _ENCODER.encode(value)
     return encoded
@@ -88,7 +88,7 @@ _to_json: Callable[[Any], bytes] | None = None
 
 
 def _load_to_json() -> Callable[[Any], bytes]:
-    """Late: only a server encodes. It takes a quarter of the time of `json`, but writes NaN."""
+    """Import pydantic's encoder, which takes a quarter of the time of `json`, but writes NaN."""
     global _to_json
     from pydantic_core import to_json
 
@@ -130,7 +130,7 @@ class _Decoder(json.JSONDecoder):
         self.scan_once = scanner(self)
 
     def decode(self, text: str) -> Any:  # type: ignore[override]
-        """Without the search for blanks around the value, where there are none before it."""
+        """Decode without the search for blanks before the value, where there are none."""
         try:
             value, end = self.scan_once(text, 0)
         except StopIteration:

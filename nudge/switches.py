@@ -20,7 +20,7 @@ _TRUE = ("1", "true", "yes", "on")
 
 
 class Off:
-    """Why nothing is recorded (to follow a "since"), and the command that changes it."""
+    """Why nothing is recorded (as the clause after "since"), and the command that turns recording on."""
 
     __slots__ = ("fix", "reason")
 
@@ -29,7 +29,8 @@ class Off:
 
 
 class Switches:
-    """What is turned off: everything, or some projects (a repo's identity; a directory, with all below it)."""
+    """Where recording is turned off: everywhere, or in some projects (the identity of a repo; a directory with
+    everything below it)."""
 
     __slots__ = ("all", "projects")
 
@@ -40,7 +41,7 @@ class Switches:
         return self.all or any(_covers(key, context) for key in self.projects)
 
     def why(self, context: Context) -> Off | None:
-        """The switch that covers a directory, and how to turn it on from there."""
+        """Return the reason why recording is off in a context, and the command that turns it on; None when it is on."""
         if self.all:
             return Off("it is off everywhere", "nudge on --all")
         covering = [key for key in self.projects if _covers(key, context)]
@@ -61,13 +62,13 @@ class Switches:
 
 
 def project_key(context: Context) -> str | None:
-    """The name under which a project is turned off."""
+    """Return the key under which a project is turned off."""
     return context.repo or context.cwd
 
 
 def load(directory: str) -> Switches:
-    """The switches as saved. A file that cannot be read is an error: to record what somebody turned off would be
-    worse."""
+    """Return the saved switches. Raises StorageFailed when the file cannot be read: recording what the user turned off
+    would be worse than an error."""
     path = os.path.join(directory, FILE)
     try:
         with open(path, "rb") as file:
@@ -88,13 +89,13 @@ def turn_off(directory: str, context: Context | None) -> Switches:
         if context is None:
             switches.all = True
         elif (key := project_key(context)) and key not in switches.projects:
-            switches.projects.append(key)  # also below a directory that is off: that one may be turned on again
+            switches.projects.append(key)  # also below a directory that is off, which may be turned on again
         return _save(directory, switches)
 
 
 def turn_on(directory: str, context: Context | None) -> Switches:
-    """Turn recording on for one project, or with None everywhere. A project below a directory that is off stays off,
-    and is an error: turning that on is for more than this project."""
+    """Turn recording on for one project, or with None everywhere. Raises Invalid for a project below a directory that
+    is off: turning that on would affect other projects."""
     with _lock(directory):
         switches = load(directory)
         left = Switches() if context is None else switches.without(context)
@@ -108,7 +109,7 @@ def still_off(off: Off) -> Invalid:
 
 
 def _lock(directory: str) -> files.Lock:
-    """Two projects may be turned off at once."""
+    """Return the lock for changing the file: two commands may change it at the same time."""
     paths.ensure_private_dir(directory)
     return files.Lock(os.path.join(directory, FILE + ".lock"))
 
@@ -136,7 +137,7 @@ def is_off_for_this_run(environ: Mapping[str, str]) -> bool:
 
 
 def is_off(environ: Mapping[str, str], directory: str, context: Context, event_paths: Iterable[str | None]) -> bool:
-    """Whether this directory is turned off, or one of an event's paths is one to ignore."""
+    """Whether recording is off in this context, or one of the event's paths is ignored by a setting."""
     if load(directory).covers(context):
         return True
     if not _is_configured(environ):
@@ -149,7 +150,7 @@ def is_off(environ: Mapping[str, str], directory: str, context: Context, event_p
 
 
 def why_off(environ: Mapping[str, str], directory: str, context: Context) -> Off | None:
-    """Why nothing is recorded in a directory; None where events are recorded (but for those of an ignored path)."""
+    """Return why nothing is recorded in a context; None where events are recorded, except those about ignored paths."""
     return why_off_for_this_run(environ) or load(directory).why(context) or why_off_by_settings(environ, context)
 
 
@@ -179,7 +180,8 @@ def _quoted(path: str) -> str:
 
 
 def _is_configured(environ: Mapping[str, str]) -> bool:
-    """Only a file with these words is worth parsing: `tomllib` costs as much as all else a hook does."""
+    """Whether `off` or `ignore` may be set. The file is parsed only if it contains these words: importing `tomllib`
+    takes as long as everything else a hook does."""
     if environ.get("NUDGE_IGNORE"):
         return True
     try:

@@ -2,7 +2,7 @@
 sizes and spans as people read them.
 
 Stored text is untrusted. Before it reaches a terminal or a model it passes `escape` or `single_line`, so that it can
-neither steer a terminal, nor hide a character, nor look like more than one line.
+neither control a terminal, nor hide a character, nor look like more than one line.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PLAIN_NAME = frozenset("_.@+:~/-")
-# Printable for Unicode, and blank for a reader: Hangul fillers, the braille blank, the combining grapheme joiner.
+# Printable in Unicode but blank on screen: Hangul fillers, the braille blank, the combining grapheme joiner.
 _BLANKS = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 _TAG_OPENER = "‹"
 
 
 def has_control(text: str, *, allowed: str = "") -> bool:
-    """Whether there is a control character, or half of a surrogate pair, which UTF-8 cannot carry."""
+    """Whether there is a control character, or half of a surrogate pair, which UTF-8 cannot encode."""
     for char in allowed:
         text = text.replace(char, "")
     if text.isprintable():  # most texts, without a loop
@@ -29,7 +29,7 @@ def has_control(text: str, *, allowed: str = "") -> bool:
 
 
 def to_unicode(text: str) -> str:
-    """The text as UTF-8 and SQLite can hold it: halves of surrogate pairs become `?`, NUL characters are removed."""
+    """Return the text as UTF-8 and SQLite can store it: halves of surrogate pairs become `?`, NUL is removed."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
     return text.replace("\0", "")
@@ -41,13 +41,13 @@ def is_visible(char: str) -> bool:
 
 
 def _is_selector(char: str) -> bool:
-    """Whether it is a variation selector: printable for Unicode, but it only modifies the character before it."""
+    """Whether it is a variation selector: printable in Unicode, but it only modifies the character before it."""
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
 def escape(text: str, *, keep_lines: bool = False) -> str:
-    """The text with every control, bidirectional or invisible character written as an escape sequence. With
-    `keep_lines` newline and tab stay. So does the selector that makes a symbol an emoji."""
+    """Return the text with every control, bidirectional or invisible character as an escape sequence. The selector that
+    makes a symbol an emoji stays; with `keep_lines` newline and tab stay too."""
     if text.isascii() and text.isprintable():
         return text
     kept = "\n\t\ufe0f" if keep_lines else "\ufe0f"
@@ -57,8 +57,8 @@ def escape(text: str, *, keep_lines: bool = False) -> str:
 
 
 def escape_json(value: Any, encoded: str) -> Any:
-    """The JSON value with every text in it escaped, lines kept; itself where `encoded`, its JSON text, has nothing to
-    escape, which is nearly always."""
+    """Return the JSON value with every text in it escaped, lines kept. `encoded` is its JSON text: when that has
+    nothing to escape, which is the usual case, the value itself is returned."""
     if "\\u00" not in encoded and "\\r" not in encoded and (encoded.isascii() or escape(encoded) == encoded):
         return value
     return _escape_texts(value)
@@ -73,12 +73,12 @@ def _escape_texts(value: Any) -> Any:
 
 
 def mask(text: str) -> str:
-    """The text with `?` for every character that cannot be seen, for names in messages and status."""
+    """Return the text with `?` for every invisible character; for names in messages and status."""
     return text if text.isascii() and text.isprintable() else "".join(c if is_visible(c) else "?" for c in text)
 
 
 def single_line(text: str, most: int) -> str:
-    """One line of visible characters, cut to `most`, in which nothing looks like a markup tag."""
+    """Return one line of visible characters, cut to `most`, in which nothing looks like a markup tag."""
     start = text[: 4 * most]
     visible = "".join(char if is_visible(char) else "" if _is_selector(char) else " " for char in start)
     line = " ".join(visible.split())
@@ -88,7 +88,8 @@ def single_line(text: str, most: int) -> str:
 
 
 def cut_at_sentence(text: str, most: int) -> str:
-    """The whole sentences that fit into `most` characters; the text itself when not even half of that would be left."""
+    """Return the whole sentences that fit into `most` characters; the whole text when they would be less than half of
+    that."""
     if len(text) <= most:
         return text
     end = max(text.rfind(f"{mark} ", 0, most + 1) for mark in ".!?")
@@ -96,7 +97,7 @@ def cut_at_sentence(text: str, most: int) -> str:
 
 
 def quote(text: str, most: int) -> str:
-    """`single_line` in double quotes, which the text cannot close."""
+    """Return `single_line` in double quotes, which the text cannot close."""
     return _in_quotes(single_line(text, most))
 
 
@@ -108,20 +109,21 @@ def quote_titled(title: str, content: str, most_title: int, most: int) -> str:
 
 
 def quote_name(name: str, most: int) -> str:
-    """A name that is one word stands for itself; one that could pass for a sentence is quoted."""
+    """Return a name that is one word as it is, any other in quotes: it could pass for a sentence."""
     short = single_line(name, most)
     plain = bool(short) and all(char.isalnum() or char in _PLAIN_NAME for char in short)
     return short if plain else _in_quotes(short)
 
 
 def _in_quotes(line: str) -> str:
-    """As JSON writes it. By hand: a visible line needs no other escapes, and `json` costs a thin caller `re`."""
+    """Return the line as a JSON string. Not with `json`, which imports `re`: a visible line needs no other escapes."""
     escaped = line.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def _without_tags(line: str) -> str:
-    """A client wraps injected text in a tag of its own, which the text must not close."""
+    """Replace the `<` of everything that looks like a tag: a client wraps injected text in a tag, which the text must
+    not close."""
     first, *rest = line.split("<")
     return first + "".join((_TAG_OPENER if _begins_tag(part) else "<") + part for part in rest)
 
@@ -130,7 +132,7 @@ def _begins_tag(text: str) -> bool:
     return text[:1] in ("/", "!", "?") or (text[:1].isascii() and text[:1].isalpha())
 
 
-# Numbers for people
+# Numbers, for users
 
 _SIZES = ((1024 * MIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 _SPANS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))

@@ -1,7 +1,7 @@
 """`json.loads` and `json.dumps` for the thin path.
 
 Importing `json` loads `re`, `enum` and `functools` and compiles patterns: 8 ms, two thirds of what a bare interpreter
-takes. The C functions that it calls need none of that. Whatever these do not take is left to `json` itself.
+takes. The C functions that it calls need none of that. Input that they do not accept is passed to `json` itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BLANKS = " \t\n\r"
 
 
 class _Decoding:
-    """What the C scanner reads: the defaults of `json.loads`."""
+    """The attributes that the C scanner reads, with the defaults of `json.loads`."""
 
     strict = True
     object_hook = None
@@ -38,7 +38,7 @@ try:
     _compact = make_encoder(None, _refuse, encode_basestring, None, ":", ",", False, False, True)
     _sorted = make_encoder(None, _refuse, encode_basestring_ascii, None, ": ", ", ", True, False, True)
     _scan = make_scanner(_Decoding)  # type: ignore[arg-type,unused-ignore]  # reads attributes only
-except (ImportError, AttributeError, TypeError):  # another interpreter, or one with other parameters
+except (ImportError, AttributeError, TypeError):  # another interpreter, or a version with other parameters
     import json
 
     _compact = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).iterencode
@@ -47,7 +47,7 @@ except (ImportError, AttributeError, TypeError):  # another interpreter, or one 
 
 
 def loads(text: str | bytes) -> Any:
-    """As `json.loads`."""
+    """Return the value, or raise ValueError, as `json.loads` does."""
     try:
         content = (text if isinstance(text, str) else text.decode()).strip(_BLANKS)
         value, end = _scan(content, 0)
@@ -55,16 +55,16 @@ def loads(text: str | bytes) -> Any:
             return value
     except (ValueError, StopIteration, SystemError):  # the last one is 3.11's, while `json.decoder` is not imported
         pass
-    import json  # late: it words the error, and knows other encodings
+    import json  # late: it makes the error message, and knows other encodings
 
     return json.loads(text)
 
 
 def dumps(value: Any) -> str:
-    """Compact, and in Unicode: `json.dumps(value, ensure_ascii=False, separators=(",", ":"))`."""
+    """Return compact JSON in Unicode: `json.dumps(value, ensure_ascii=False, separators=(",", ":"))`."""
     return "".join(_compact(value, 0))
 
 
 def dumps_sorted(value: Any) -> str:
-    """`json.dumps(value, sort_keys=True)`: the same text for equal values, all of it ASCII."""
+    """Return the same ASCII text for equal values: `json.dumps(value, sort_keys=True)`."""
     return "".join(_sorted(value, 0))

@@ -36,8 +36,8 @@ def content_words(text: str) -> list[str]:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in order: runs of letters and digits, in lower case, without accents. The parts of a name
-    between `_`, `.` and `-` are words."""
+    """Return the words of a text in order: runs of letters and digits, in lower case, without accents. The parts of a
+    name between `_`, `.` and `-` are words."""
     lowered = text.lower()
     if not lowered.isascii():
         lowered = _COMBINING.sub("", unicodedata.normalize("NFD", lowered))
@@ -46,7 +46,7 @@ def split_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=8_192)
 def stem(word: str) -> str:
-    """The stem of a word in lower case. A very short or long word is its own."""
+    """Return the stem of a word in lower case. A very short or very long word is returned unchanged."""
     spelled = word.encode("utf-8", "replace").decode("latin-1")  # as SQLite does it, byte by byte
     if not 3 <= len(spelled) <= 64:
         return word
@@ -61,7 +61,7 @@ def has_word(text: str, word: str) -> bool:
     if at >= 0 and not text[at - 1 : at].isalnum() and not text[at + len(word) : at + len(word) + 1].isalnum():
         return True
     stemmed = stem(word)
-    beginning = stemmed[:-1]  # only the last letter of a stem may be none of the word's: happi, file
+    beginning = stemmed[:-1]  # only the last letter of a stem may differ from the word: happi, file
     if beginning not in text:
         return False
     return any(stem(other) == stemmed for other in split_words(text) if other.startswith(beginning))
@@ -71,7 +71,7 @@ def has_word(text: str, word: str) -> bool:
 
 
 def _shape(word: str) -> str:
-    """One letter for each: v for a vowel, c for a consonant."""
+    """Return one letter for each letter of the word: v for a vowel, c for a consonant."""
     shape = ""
     for char in word:
         is_vowel = char in "aeiou" or (char == "y" and shape.endswith("c"))
@@ -114,7 +114,7 @@ def _endings_ed_ing(word: str) -> str:
 
 
 def _repair(word: str) -> str:
-    """What `-ed` or `-ing` was taken off: hopp becomes hop, fil becomes file."""
+    """Complete a word from which `-ed` or `-ing` was removed: hopp becomes hop, fil becomes file."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if _ends_in_double_consonant(word) and word[-1] not in "lsz":
@@ -127,7 +127,7 @@ def _final_y(word: str) -> str:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """From `suffix:replacement`, in the order in which they are tried."""
+    """Parse `suffix:replacement` pairs, in the order in which they are tried."""
     return dict(pair.split(":") for pair in text.split())
 
 

@@ -25,6 +25,7 @@ from typing import IO, Any
 from nudge import config, paths
 from nudge.ipc import endpoint, lock
 from nudge.ipc.endpoint import Endpoint
+from nudge.setting_table import SERVER, SETTINGS
 
 NUDGE = [sys.executable, "-P", "-m", "nudge"]
 ROOT = Path(__file__).resolve().parent.parent
@@ -304,7 +305,7 @@ class Machine:
             return
         self._prepared = True
         if not os.path.lexists(self.runtime):
-            server = [setting for setting in config.SETTINGS if setting.used_by == config.SERVER]
+            server = [setting for setting in SETTINGS if setting.used_by == SERVER]
             named = {setting.name: self.environ.get(setting.variable) for setting in server}
             paths.ensure_private_dir(self.runtime)
             config.store(self.runtime, None, {name: text for name, text in named.items() if text is not None})

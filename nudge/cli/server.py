@@ -22,6 +22,7 @@ from nudge.errors import NudgeError, Unavailable, WrongPort
 from nudge.ipc import endpoint, lock
 from nudge.ipc.client import Client
 from nudge.ipc.endpoint import Endpoint
+from nudge.setting_table import HOOK, SETTINGS, Setting
 from nudge.text import escape, format_size, format_span
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _PAUSE = 0.01
 # serve
 
 
-def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
+def _setting_option(setting: Setting) -> Callable[[Any], Any]:
     """Return the option for a setting. Its value is the text as given, in the form of the variable; a text that does
     not parse is a usage error."""
     section = {"section": "Settings (each is also an environment variable, such as NUDGE_MAX_HINTS)"}
@@ -62,11 +63,7 @@ def _setting_option(setting: config.Setting) -> Callable[[Any], Any]:
 @option("--detach", is_flag=True, help="Serve without a client, and end when no client needs it.")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(
-    *(
-        _setting_option(setting)
-        for setting in config.SETTINGS
-        if setting.used_by != config.HOOK and setting.name != "port"
-    )
+    *(_setting_option(setting) for setting in SETTINGS if setting.used_by != HOOK and setting.name != "port")
 )
 def serve(invocation: Invocation, **flags: Any) -> int:
     """Clients run this as their MCP server. The first one on the machine holds the data and also serves HTTP; the

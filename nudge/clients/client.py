@@ -43,7 +43,7 @@ TOOLS = {
 
 
 class Home:
-    """Whose files: a home directory, and the environment with which clients are told to keep theirs elsewhere."""
+    """A user's home directory, and the environment, whose variables can move a client's files."""
 
     __slots__ = ("environ", "path")
 
@@ -52,7 +52,7 @@ class Home:
         self.environ = os.environ if environ is None else environ
 
     def variable(self, name: str) -> str | None:
-        """The directory that an environment variable names."""
+        """Return the directory in an environment variable; None when it is not set."""
         value = self.environ.get(name) if name else None
         return os.path.abspath(value) if value else None
 
@@ -61,7 +61,7 @@ _PLAIN_OUTPUT = frozenset(("SessionStart", "UserPromptSubmit"))  # for which pla
 
 
 class Client:
-    """One client. A subclass sets what is different from Claude Code, in whose words hook events are understood."""
+    """One client. A subclass sets what differs from Claude Code, whose names for hook events are used everywhere."""
 
     name = "unknown"
     title = "unknown"
@@ -86,20 +86,20 @@ class Client:
     # Configuration
 
     def directory(self, home: Home) -> str:
-        """Where its configuration is."""
+        """Return the directory of its configuration."""
         return home.variable(self.home_variable) or os.path.join(home.path, self.folder)
 
     def config_files(self, home: Home, executable: Executable) -> list[ConfigFile]:
-        """The files that connect it, each with what belongs into it."""
+        """Return the configuration files that connect it, each with the entries to add."""
         raise NotImplementedError
 
     def own_commands(self, change: FileChange, home: Home, executable: Executable) -> Sequence[Command]:
-        """The client's own commands that make a change; empty when we write the file."""
+        """Return the client's own commands that make a change; empty when Nudge writes the file."""
         del change, home, executable
         return ()
 
     def entries(self, home: Home, cwd: str) -> Iterator[ConfigEntry]:
-        """All servers, hooks and plugins in its configuration, as an agent in the directory `cwd` gets them."""
+        """Yield all servers, hooks and plugins in its configuration that apply in the directory `cwd`."""
         del cwd
         from nudge.clients import entries
         from nudge.clients.executable import Executable
@@ -111,25 +111,25 @@ class Client:
             yield from entries.hooks(file.path, document)
 
     def hook_handlers(self, executable: Executable) -> dict[str, dict[str, Any]]:
-        """What goes into its configuration for each event."""
+        """Return the entry in its configuration for each event."""
         command = self.hook_command(executable)
         return {
             event: {"type": "command", **command, "timeout": self.hook_timeout(event)} for event in self.wired_events
         }
 
     def hook_command(self, executable: Executable) -> dict[str, Any]:
-        """A line for the shell, in words that sh, zsh and fish share: Codex runs hooks in the user's own shell."""
+        """Return the command as a shell line that sh, zsh and fish understand: Codex uses the user's own shell."""
         from shlex import join
 
         return {"command": join(executable.hook)}
 
     def hook_timeout(self, event: str) -> int:
-        """Seconds that a hook may take; clients wait for the last one before they exit."""
+        """Return the seconds that a hook may take; less for the last one, for which clients wait before they exit."""
         is_end = event.lower() == "sessionend"
         return limits.CLIENT_SESSION_END_TIMEOUT if is_end else limits.CLIENT_HOOK_TIMEOUT
 
     def is_installed(self, home: Home, files: Sequence[ConfigFile]) -> bool:
-        """Whether its command is on PATH, or it has left files."""
+        """Whether its command is on PATH, or a directory of its configuration exists."""
         import shutil
 
         folders = {os.path.dirname(file.path) for file in files} - {home.path}
@@ -149,7 +149,7 @@ class Client:
         ) or text_of(payload, "hook_event_name") in self.events
 
     def process_id(self, environ: Mapping[str, str]) -> int | None:
-        """The client's process, as it tells its hooks."""
+        """Return the pid of the client, if it passes that to its hooks."""
         del environ
         return None
 
@@ -159,7 +159,7 @@ class Client:
         return False
 
     def translate(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload in Claude Code's words, with `client`, `source_event` and `tool_kind` added."""
+        """Return the payload in Claude Code's terms, with `client`, `source_event` and `tool_kind` added."""
         name = text_of(payload, "hook_event_name")
         event = {
             **payload,
@@ -182,17 +182,17 @@ class Client:
         return event
 
     def adapt(self, event: dict[str, Any]) -> None:
-        """Change, in place, what else its events say in other words than Claude Code's."""
+        """Change an event in place, where the client's payload differs from Claude Code's in more than names."""
 
     def assistant_text(self, entry: Mapping[str, Any]) -> str:
-        """What the session's own assistant says in one line of a transcript; empty when that is another's line. Raises
+        """Return the text of the session's own assistant in one line of a transcript; empty for any other line. Raises
         KeyError, TypeError or AttributeError for a line of another shape."""
         del entry
         return ""
 
     def _last_words(self, transcript: str) -> str:
-        """What the assistant said when it had done the last thing that it did, by the end of the transcript, which is
-        complete when a session ends. An answer to thanks says nothing; it is taken only where nothing was done."""
+        """Return the assistant's text after its last tool call, from the end of the transcript, which is complete when
+        a session ends. Later texts, such as an answer to thanks, count only where there was no tool call."""
         words = latest = ""
         for line in reversed(transcript_end(transcript)):
             if words and any(mark in line for mark in self.action_marks):
@@ -206,7 +206,7 @@ class Client:
         return latest
 
     def hook_output(self, text: str, event: str) -> str:
-        """What a hook prints for an event (under the client's name for it), so that the model reads `text`."""
+        """Return what a hook prints so that the model reads `text`; `event` is the client's name for the event."""
         if event in _PLAIN_OUTPUT:
             return text
         import json
@@ -215,7 +215,7 @@ class Client:
 
 
 def transcript_end(path: str) -> list[bytes]:
-    """The last lines of a transcript; none when there is no such file."""
+    """Return the last lines of a transcript; none when there is no such file."""
     try:
         with open(path, "rb") as file:
             file.seek(max(os.path.getsize(path) - limits.TRANSCRIPT_END_BYTES, 0))

@@ -44,7 +44,8 @@ class Codex(Client):
         return "turn_id" in payload or super().sent(payload, environ)
 
     def adapt(self, event: dict[str, Any]) -> None:
-        """Its hooks get what a command printed; how it ended is in the transcript, which it writes before."""
+        """Add how a command ended: hooks get only its output; the exit code is in the transcript, which is written
+        before."""
         output, call = event.get("tool_response"), text_of(event, "tool_use_id")
         if isinstance(output, str) and call:
             code = _exit_code(text_of(event, "transcript_path"), call)

@@ -1,4 +1,4 @@
-"""The kinds of file that connect a client, what is put into each, and how files of somebody else are read and
+"""The kinds of configuration file that connect a client, what is added to each, and how such files are read and
 written."""
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _VERSION_KEY = "version"
 
 
 class ConfigFile(Protocol):
-    """One file. `text` is what is in it, `base` the same without anything of ours."""
+    """One configuration file. `text` is its content, `base` the content without entries of Nudge."""
 
     @property
     def path(self) -> str: ...
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What we put there: SERVER, HOOKS or both."""
+        """What is added to it: SERVER, HOOKS or both."""
 
     @property
     def servers_key(self) -> str:
-        """The name under which the document lists its servers; empty when it has none."""
+        """The key under which the document lists servers; empty when it lists none."""
 
     def find(self, text: str) -> set[str]:
-        """Those of the parts that it has, of this installation or another."""
+        """Return those of the parts that the text has, of this installation or another."""
 
     def is_wired(self, text: str) -> bool:
-        """Whether it has all of them, just as we would write them."""
+        """Whether the text has all parts, exactly as `wire` writes them."""
 
     def wire(self, base: str, old: str) -> EditBuffer:
-        """Add all of them; `old` is the text that they replace, for what its owner added to our entry."""
+        """Add all parts to `base`. `old` is the text before: what the user added to our entry is kept."""
 
     def clean(self, text: str) -> str | None:
-        """Remove all of them; None when nothing is left and the file is ours alone."""
+        """Return the text without the parts; None when the whole file is ours."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class WholeFile:
 
     def wire(self, base: str, old: str) -> EditBuffer:
         if base or (old and self.mark not in old):
-            raise Malformed("is there already and not ours; move it away")
+            raise Malformed("already exists and was not written by Nudge; move it away")
         buffer = EditBuffer("")
         buffer.insert(0, self.content)
         return buffer
@@ -163,12 +163,12 @@ class WholeFile:
 
 
 def snippet(file: ConfigFile) -> str:
-    """What somebody who wires by hand has to write."""
+    """Return what a user who edits the file by hand has to write."""
     return file.wire("", "").text
 
 
 def is_blank(text: str) -> bool:
-    """Whether nothing is left worth a file."""
+    """Whether the text is empty, or an empty JSON object."""
     return not text.strip() or (text.strip() == "{}" and json_edit.load(text) == {})
 
 
@@ -177,14 +177,15 @@ def is_blank(text: str) -> bool:
 
 
 def _add_hooks(buffer: EditBuffer, handlers: Handlers, *, grouped: bool) -> None:
-    """Each in a group of its own behind the others: groups have matchers, and some clients know a hook by its place."""
+    """Append each hook as a group of its own: groups have matchers, and some clients identify a hook by its
+    position."""
     for event, handler in handlers.items():
         json_edit.add_item(buffer, (_HOOKS_KEY, event), {_HOOKS_KEY: [handler]} if grouped else handler)
 
 
 def _remove_hooks(buffer: EditBuffer) -> None:
-    """One handler at a time, since every removal moves the rest; groups, events and the whole that this empties go
-    too."""
+    """Remove our hooks, one at a time, since every removal moves the rest; groups, events and tables that become empty
+    are removed too."""
     while (hook := next(_our_hooks(buffer.text), None)) is not None:
         event, _, array, index = hook
         json_edit.remove_item(buffer, array, index)
@@ -196,7 +197,8 @@ def _has_hooks(text: str) -> bool:
 
 
 def _has_all_hooks(text: str, handlers: Handlers) -> bool:
-    """Each once and, of ours, no others; a timeout that somebody has changed is theirs to change."""
+    """Whether the text has each of our hooks once and no other hook of ours; a timeout that the user changed does not
+    count."""
     hooks = [(event, command) for event, command, _, _ in _our_hooks(text)]
     return sorted(hooks) == sorted(
         (event, " ".join([handler["command"], *handler.get("args", ())])) for event, handler in handlers.items()
@@ -204,7 +206,8 @@ def _has_all_hooks(text: str, handlers: Handlers) -> bool:
 
 
 def _our_hooks(text: str) -> Iterator[tuple[str, str, Node, int]]:
-    """Event and command, and which entry of which array goes with it: a group that has nothing else goes whole."""
+    """Yield event and command of each of our hooks, and the array and index to remove: the whole group if it has no
+    other handler."""
     for event, array in _arrays(json_edit.find(text, (_HOOKS_KEY,))):
         for number, entry in enumerate(array.entries):
             handlers = entry.node.member(_HOOKS_KEY)
@@ -225,7 +228,7 @@ def _arrays(hooks: Node | None) -> Iterator[tuple[str, Node]]:
 
 
 def _command(handler: Node) -> Iterator[str]:
-    """Of a handler that is ours, with its arguments."""
+    """Yield the command line of a handler if it is a hook of ours."""
     command, arguments = handler.member("command"), handler.member("args")
     words = [command, *(entry.node for entry in arguments.entries)] if arguments is not None else [command]
     line = " ".join(node.scalar for node in words if node is not None and isinstance(node.scalar, str))
@@ -237,7 +240,8 @@ def _command(handler: Node) -> Iterator[str]:
 
 
 def read(path: str) -> str | None:
-    """The text with its line ends as they are; None when there is no such file."""
+    """Return the text with its line ends unchanged; None when there is no such file. Raises Invalid or
+    StorageFailed."""
     try:
         content = files.read_regular(path, MAX_CONFIG_BYTES + 1)
     except FileNotFoundError:
@@ -256,7 +260,7 @@ def read(path: str) -> str | None:
 
 
 def write(path: str, text: str) -> None:
-    """Replace the file, or make it and its directories."""
+    """Replace the file, or create it and its directories. Raises StorageFailed."""
     try:
         for directory in missing_directories(path):
             os.mkdir(directory, 0o700)
@@ -266,7 +270,7 @@ def write(path: str, text: str) -> None:
 
 
 def missing_directories(path: str) -> list[str]:
-    """Those that have to be made before the file can be, outermost first."""
+    """Return the directories that must be created before the file, outermost first."""
     missing = []
     directory = os.path.dirname(os.path.realpath(path))
     while not os.path.lexists(directory):
@@ -276,7 +280,7 @@ def missing_directories(path: str) -> list[str]:
 
 
 def remove(path: str, directories: list[str]) -> None:
-    """The file, then those of `directories` that are empty now; of a link the file behind it."""
+    """Remove the file (of a link, its target), then those of `directories` that are empty now. Raises StorageFailed."""
     try:
         os.unlink(os.path.realpath(path))
     except FileNotFoundError:
@@ -286,7 +290,7 @@ def remove(path: str, directories: list[str]) -> None:
     for directory in reversed(directories):
         try:
             os.rmdir(directory)
-        except OSError:  # somebody has put something there
+        except OSError:  # another program has put a file there
             return
 
 

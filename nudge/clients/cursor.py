@@ -85,7 +85,7 @@ class Cursor(Client):
             event.update(tool_kind="mcp", mcp_tool=tool.removeprefix(_MCP_TOOL))
 
     def hook_output(self, text: str, event: str) -> str:
-        """It reads nothing but JSON."""
+        """Return JSON for every event: Cursor reads no plain text."""
         del event
         return json.dumps({"additional_context": text})
 
@@ -100,7 +100,7 @@ _FIELDS = {
 
 
 def _tool_of_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Events for a single tool have that tool's facts at the top."""
+    """Events for a single tool have the fields of that tool at the top level."""
     name = event["source_event"]
     if name == "afterShellExecution":
         arguments = {"command": event.get("command")}

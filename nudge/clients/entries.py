@@ -1,5 +1,5 @@
-"""Which servers, hooks and plugins are in a client's configuration, ours and others', as `nudge doctor` looks at
-them."""
+"""The servers, hooks and plugins in a client's configuration, ours and others', for `nudge doctor` and `nudge
+disconnect`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUR_NAMES = ("nudge", "nudge-mcp")
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One of them. `remove` is the command that removes it, empty when only an editor does."""
+    """One server, hook or plugin. `remove` is the command that removes it; empty when the user has to edit the file."""
 
     kind: str
     name: str
@@ -34,7 +34,7 @@ def is_our_plugin(entry: ConfigEntry) -> bool:
 
 
 def read(path: str) -> dict[str, Any]:
-    """The document in a configuration file; empty when it cannot be read, which is the client's to report."""
+    """Return the document in a configuration file; empty when it cannot be read, which the client itself reports."""
     try:
         text = files.read_regular(path, MAX_CONFIG_BYTES).decode()
         document = tomllib.loads(text) if path.endswith(".toml") else json_edit.load(text)
@@ -49,7 +49,7 @@ def table(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def servers(path: str, entries: Mapping[str, Any], remove: str) -> Iterator[ConfigEntry]:
-    """The servers of one table; `remove` is a command with {name} in it."""
+    """Yield the servers of one table; `remove` is a command with {name} in it."""
     for name, server in entries.items():
         if isinstance(server, dict):
             words = [*_words(server.get("command")), *_words(server.get("args")), *_words(server.get("url"))]
@@ -57,7 +57,7 @@ def servers(path: str, entries: Mapping[str, Any], remove: str) -> Iterator[Conf
 
 
 def hooks(path: str, document: Mapping[str, Any]) -> Iterator[ConfigEntry]:
-    """`{"hooks": {EVENT: [{"hooks": [{"command": ...}]}]}}`, or without the groups."""
+    """Yield the hooks of a document: `{"hooks": {EVENT: [{"hooks": [{"command": ...}]}]}}`, or without the groups."""
     for event, groups in table(document, "hooks").items():
         for group in groups if isinstance(groups, list) else ():
             handlers = group.get("hooks", [group]) if isinstance(group, dict) else []

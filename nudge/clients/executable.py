@@ -73,7 +73,7 @@ def guard_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def install_guard(executable: Executable) -> None:
-    """Write the script that hooks run. The place of the data directory is settled first: a hook names it for good."""
+    """Write the script that hooks run. The data directory is stored first: the hooks keep the path of the script."""
     runtime = paths.runtime_dir()
     paths.ensure_private_dir(runtime)
     paths.store_directories(runtime)
@@ -93,11 +93,13 @@ def remove_guard() -> None:
 
 
 def is_our_hook(command: str) -> bool:
-    """Whether a command line, its words joined with spaces, is a hook of ours, whatever installation wrote it."""
+    """Whether a command line, its words joined with spaces, is a hook of Nudge, from any installation."""
     return _OUR_HOOK.search(command) is not None
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Executable:
+    """Return the installed executable. Raises Invalid when there is none, or it is in a cache of `uvx` or `pipx
+    run`."""
     path = shutil.which(NAME, path=environ.get("PATH")) or _beside_interpreter()
     if path is None:
         raise Invalid("the command nudge is not on PATH; install it, for example with: uv tool install nudge-mcp")
@@ -110,7 +112,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Executable:
 
 
 def _beside_interpreter() -> str | None:
-    """The script of a virtual environment that is in use without being on PATH."""
+    """Return the script of a virtual environment whose Python runs this code without being on PATH."""
     return shutil.which(NAME, path=os.path.dirname(os.path.abspath(sys.executable)))
 
 

@@ -89,13 +89,13 @@ class Gemini(Client):
         return text_of(entry, "content") if entry["type"] == "gemini" else ""
 
     def hook_output(self, text: str, event: str) -> str:
-        """It reads nothing but JSON."""
+        """Return JSON for every event: Gemini CLI reads no plain text."""
         return json.dumps({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
 
 
 def _read_shell(text: str) -> dict[str, Any] | None:
-    """What a command printed and its exit code, which Gemini CLI names when it is not 0. None when it has not ended: it
-    was cancelled, or goes on in the background."""
+    """Return the output of a command and its exit code, which Gemini CLI names when it is not 0. None when the command
+    has not ended: it was cancelled, or continues in the background."""
     body = text.removeprefix("<untrusted_context>\n").removesuffix("\n</untrusted_context>")
     if not body.startswith(_OUTPUT):
         return None

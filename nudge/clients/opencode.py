@@ -138,7 +138,7 @@ class OpenCode(Client):
     arguments: Mapping[str, str] = {"filePath": "file_path", "patchText": "patch"}
 
     def hook_output(self, text: str, event: str) -> str:
-        """Our plugin takes it as it is, and puts it where the model reads it."""
+        """Return the text as it is: the plugin puts it where the model reads it."""
         del event
         return text
 

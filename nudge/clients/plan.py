@@ -1,8 +1,8 @@
 """What connecting and disconnecting change in clients' files, the change itself, and the record that undoes it.
 
-`ConnectedFiles` keeps, for each file that we changed, what we put in and what that replaced, never a copy of the
-file. While the file is as we left it, disconnecting restores every byte; otherwise our entries are found by what they
-say.
+`ConnectedFiles` stores, for each changed file, what was added and what that replaced, never a copy of the file. If the
+file has not been changed since, disconnecting restores every byte; otherwise our entries are recognized by their
+content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HOME = "HOME"
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One file as we left it."""
+    """How a file was when Nudge last wrote it, and how to undo that."""
 
     digest: str
     undo: list[Undo]
@@ -44,16 +44,16 @@ class Mark:
     variables: dict[str, str] = field(default_factory=dict)  # HOME, and the client's own, that led to the file
 
     def fits(self, text: str) -> bool:
-        """Whether nobody has changed the file since."""
+        """Whether the file has not been changed since."""
         return self.digest == digest(text)
 
     def restore(self, text: str) -> str | None:
-        """The file as it was before us; None when it was not there."""
+        """Return the text of the file before it was connected; None when there was no file."""
         return None if self.created else text_edit.undo(text, self.undo)
 
 
 class ConnectedFiles:
-    """The marks of all files that are connected, in a file of ours."""
+    """The marks of all connected files, stored in the runtime directory."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self.path = os.path.join(paths.runtime_dir(environ), CONNECTED_FILES)
@@ -64,7 +64,7 @@ class ConnectedFiles:
         return list(self._marks)
 
     def homes(self) -> list[Home]:
-        """Where clients kept their files when they were connected; the variables of today may say otherwise."""
+        """Return where clients kept their files when they were connected; the current variables may differ."""
         distinct = {tuple(sorted(mark.variables.items())): mark.variables for mark in self._marks.values()}
         return [Home(variables.get(_HOME), variables) for variables in distinct.values()]
 
@@ -72,7 +72,7 @@ class ConnectedFiles:
         return self._marks.get(path)
 
     def note(self, path: str, mark: Mark | None) -> None:
-        """Keep the mark of a file; None when we have nothing there any more."""
+        """Store the mark of a file; with None, remove it."""
         self._marks.pop(path, None)
         if mark is not None:
             self._marks[path] = mark
@@ -88,7 +88,7 @@ def digest(text: str) -> str:
 
 
 def _read_marks(path: str) -> dict[str, Mark]:
-    """A file that cannot be read counts as empty: entries are then found by what they say."""
+    """Return the stored marks; none when the file cannot be read: entries are then recognized by their content."""
     try:
         with open(path, encoding="utf-8") as file:
             return {name: _mark(raw) for name, raw in json.load(file).items()}
@@ -111,14 +111,14 @@ def _mark(raw: Any) -> Mark:
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file from `before` to `after`; None is no file."""
+    """The change of one file from `before` to `after`; None means no file."""
 
     file: ConfigFile
     before: str | None
     after: str | None
     mark: Mark | None = None  # how to undo it
-    directories: list[str] = field(default_factory=list)  # that go with the file
-    commands: Sequence[Command] = ()  # the client's own way to the same text
+    directories: list[str] = field(default_factory=list)  # that are removed with the file
+    commands: Sequence[Command] = ()  # commands of the client that make the same change
 
     @property
     def path(self) -> str:
@@ -128,7 +128,7 @@ class FileChange:
 def connect(
     client: Client, executable: Executable, connected_files: ConnectedFiles, home: Home | None = None
 ) -> list[FileChange]:
-    """The changes to the files that lack something; empty when the client is connected."""
+    """Return the changes that connect the client; empty when it is connected."""
     home = home or Home()
     variables = {_HOME: home.path}
     if moved := home.variable(client.home_variable):
@@ -142,13 +142,13 @@ def connect(
 
 
 def disconnect(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> list[FileChange]:
-    """The changes to those of the files that have something of ours."""
+    """Return the changes that remove our entries from these files."""
     changes = (_disconnect(file, connected_files) for file in files)
     return [change for change in changes if change is not None]
 
 
 def files_of(clients: Sequence[Client], connected_files: ConnectedFiles) -> list[ConfigFile]:
-    """The files of the clients as they are found here, and those that were connected where they were found before."""
+    """Return the configuration files of the clients: where they are now, and where they were when connected."""
     executable = Executable(NAME)
     here = {file.path: file for client in clients for file in client.config_files(Home(), executable)}
     before = {
@@ -162,7 +162,7 @@ def files_of(clients: Sequence[Client], connected_files: ConnectedFiles) -> list
 
 
 def connected_parts(files: Sequence[ConfigFile]) -> set[str]:
-    """The parts that are connected now; a file that cannot be read or parsed has none."""
+    """Return the parts that are connected now; a file that cannot be read or parsed has none."""
     parts: set[str] = set()
     for file in files:
         try:
@@ -173,7 +173,8 @@ def connected_parts(files: Sequence[ConfigFile]) -> set[str]:
 
 
 def diff(change: FileChange) -> Iterator[str]:
-    """A unified diff. The lines around the change are somebody else's, and may hold a key."""
+    """Yield the lines of a unified diff. The lines around the change are redacted: they may hold another program's
+    key."""
     before, after = ((text or "").splitlines() for text in (change.before, change.after))
     name = config_files.shown(change.path)
     old, new = ("/dev/null" if text is None else name for text in (change.before, change.after))
@@ -198,7 +199,7 @@ def _connect(file: ConfigFile, connected_files: ConnectedFiles, variables: dict[
 def _without_ours(
     file: ConfigFile, text: str | None, connected_files: ConnectedFiles
 ) -> tuple[str | None, Mark | None]:
-    """The text without anything of ours, and the mark that says how it came to be."""
+    """Return the text without our entries, and the mark with which it was restored, if any."""
     if text is None:
         return None, None
     mark = connected_files.mark(file.path)
@@ -217,7 +218,7 @@ def _disconnect(file: ConfigFile, connected_files: ConnectedFiles) -> FileChange
 
 
 def _clean(file: ConfigFile, text: str, mark: Mark | None) -> str | None:
-    """The text without our entries; None for a file that we made and that has nothing left in it."""
+    """Return the text without our entries; None for a file that Nudge created and that is then empty."""
     try:
         after = file.clean(text) if file.find(text) else text
     except Malformed as error:
@@ -232,11 +233,11 @@ def _refusal(file: ConfigFile, error: Malformed) -> Invalid:
     return Invalid(f"{name}{line}: {error.problem}; nothing was changed; fix the file, then run nudge again")
 
 
-# Doing it
+# Applying
 
 
 def apply(changes: Sequence[FileChange], connected_files: ConnectedFiles) -> None:
-    """Make all changes or, when a file is no longer what the plan was made for, none."""
+    """Make all changes. Raises StorageFailed, and changes nothing, when a file was changed after the plan was made."""
     for change in changes:
         if config_files.read(change.path) != change.before:
             name = config_files.shown(change.path)
@@ -246,7 +247,7 @@ def apply(changes: Sequence[FileChange], connected_files: ConnectedFiles) -> Non
 
 
 def forget(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> None:
-    """Drop the marks of files whose entries somebody else has removed."""
+    """Drop the marks of files whose entries another program has removed."""
     for file in files:
         if connected_files.mark(file.path) is not None:
             connected_files.note(file.path, None)

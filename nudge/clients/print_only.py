@@ -1,4 +1,4 @@
-"""Clients without hooks, whose users edit the file themselves: where it is, and under which key the server goes."""
+"""Clients without hooks whose users edit the configuration themselves: the file, and the key for the server."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ _APPLICATIONS = "Library/Application Support" if sys.platform == "darwin" else "
 
 
 class PrintOnly(Client):
+    """A client for which `nudge connect` only prints what to write where."""
+
     by_hand = True
 
     def __init__(self, name: str, title: str, command: str, file: str, key: str, entry: dict[str, str] | None = None):

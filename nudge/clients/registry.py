@@ -1,4 +1,4 @@
-"""Which clients there are. A new one with hooks is a module of its own and a line here."""
+"""The list of clients. A new client with hooks gets a module of its own and a line here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# Name and module, in the order in which a hook asks whose event it has; the module of one client is imported at a time,
-# so that a hook of the first one loads no other.
+# Name and module, in the order in which a hook tries them. Modules are imported one at a time, so that a hook of the
+# first client loads no other.
 _MODULES = {
     "claude-code": "claude_code",
     "codex": "codex",
@@ -21,7 +21,7 @@ _MODULES = {
 
 
 def get(name: str) -> Client:
-    """The client of that name; KeyError when there is none."""
+    """Return the client of that name. Raises KeyError when there is none."""
     return _load(name) if name in _MODULES else _without_hooks()[name]
 
 
@@ -34,8 +34,8 @@ def names() -> tuple[str, ...]:
 
 
 def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> Client:
-    """The client that sent a hook's payload. When nothing tells which, it is called `unknown`, and the names of all
-    clients are understood."""
+    """Return the client that sent a hook's payload. When that cannot be told, the client is called `unknown` and
+    understands the names of all clients."""
     name = payload.get("client")
     if isinstance(name, str) and name in _MODULES:
         return _load(name)
@@ -46,7 +46,7 @@ def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> Client:
 
 
 def translate(payload: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """A hook's payload in the words that `history` understands (see `Client.translate`)."""
+    """Return a hook's payload in the terms that `history` understands (see `Client.translate`)."""
     return detect(payload, environ).translate(payload)
 
 

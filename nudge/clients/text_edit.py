@@ -1,16 +1,15 @@
-"""Editing a text of somebody else so that exactly our part of it can be taken back."""
+"""Edits of a text that another program owns, recorded so that exactly our changes can be undone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-Undo = tuple[int, int, str]  # where in the edited text, how many characters go, what comes back in their place
+Undo = tuple[int, int, str]  # position in the edited text, number of characters to remove, text to put there
 
 
 class Malformed(ValueError):
-    """A configuration that we do not understand well enough to edit. `line` counts from 1; None means the whole
-    file."""
+    """A configuration file that cannot be edited safely. `line` counts from 1; None means the whole file."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -24,11 +23,11 @@ def line_at(text: str, position: int) -> int:
 @dataclass(frozen=True, slots=True)
 class _Piece:
     text: str
-    origin: int | None  # where the original has it; None for what was added
+    origin: int | None  # position in the original; None for text that was added
 
 
 class EditBuffer:
-    """A text under edit, in pieces that know whether and where the original has them."""
+    """A text that is being edited, as pieces that know their position in the original."""
 
     def __init__(self, original: str) -> None:
         self._original = original
@@ -39,7 +38,7 @@ class EditBuffer:
         return "".join(piece.text for piece in self._pieces)
 
     def replace(self, start: int, end: int, text: str) -> None:
-        """Positions are those of the text as it is now."""
+        """Replace a part; positions are those in the current text."""
         self._pieces = [*self._before(start), _Piece(text, None), *self._after(end)]
 
     def insert(self, at: int, text: str) -> None:
@@ -49,8 +48,8 @@ class EditBuffer:
         self.replace(start, end, "")
 
     def undo(self) -> list[Undo]:
-        """The steps from the text as it is now back to the original; of the original they hold only what was
-        replaced."""
+        """Return the steps from the current text back to the original; they contain only those parts of the original
+        that were replaced."""
         steps: list[Undo] = []
         here = added = resumes = 0
         for piece in [*self._pieces, _Piece("", len(self._original))]:
@@ -84,7 +83,7 @@ class EditBuffer:
 
 
 def undo(text: str, steps: Iterable[Undo]) -> str:
-    """Apply the steps from the last to the first: the positions of the earlier ones then still hold."""
+    """Apply the steps, the last one first, so that the positions of the earlier ones stay valid."""
     for at, length, restored in reversed(list(steps)):
         text = text[:at] + restored + text[at + length :]
     return text

@@ -83,12 +83,20 @@ def announce(started: str, version: str, *, port: int | None = None) -> Endpoint
     return Endpoint(os.getpid(), port, None, started, generation, version, STARTING, sys.executable)
 
 
-def withdraw(directory: str, ours: Endpoint) -> None:
+def withdraw(directory: str, published: Endpoint) -> None:
     """Mark the endpoint as stopped, unless another server has published since; the port stays, for the next one."""
     current = read(directory)
-    if current is not None and current.generation == ours.generation:
-        stopped = Endpoint(ours.pid, ours.port, None, ours.started, ours.generation, ours.version, STOPPED)
-        stopped.executable = ours.executable
+    if current is not None and current.generation == published.generation:
+        stopped = Endpoint(
+            published.pid,
+            published.port,
+            None,
+            published.started,
+            published.generation,
+            published.version,
+            STOPPED,
+            published.executable,
+        )
         publish(directory, stopped)
 
 

@@ -1,6 +1,6 @@
 """Whether the pid in the endpoint file is the server, checked before it is killed: the kernel reuses pids.
 
-It is when the process is ours, holds the server's lock, and was started as `nudge serve`.
+It is the server if it belongs to this user, holds the server's lock, and was started as `nudge serve`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starting servers. Whoever needs a PRIMARY and finds none starts one; of many who wait, exactly one does.
+"""Starting servers. A process that needs a PRIMARY and finds none starts one; of many that wait, exactly one does.
 
 The start lock decides who. Its holder keeps it until PRIMARY's lock is taken or its child has exited. It is polled,
 never waited on: the starter, or its child, may be stopped, so that after `START_LOCK_TIMEOUT` another process may
@@ -30,7 +30,7 @@ _WAITING_PAUSE = 0.05  # of those who do not start: 40 of them must not take the
 _START_LOCKS = 5  # one more each time that the holder of the one before is stopped
 
 # What a server gets of its starter's environment. The rest stays behind: a detached process would keep it for hours,
-# and settings belong to the session, not to whoever happens to start its next server.
+# and settings belong to the session, not to the process that starts its next server.
 _PASSED = ("HOME", "LANG", "LOGNAME", "NUDGE_CONFIG", "NUDGE_RUNTIME_DIR", "PATH", "SYSTEMROOT", "TZ", "USER")
 _PASSED_PREFIXES = ("LC_", "PYTHON", "USERPROFILE", "VIRTUAL_ENV")
 
@@ -135,12 +135,12 @@ class Starter:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a start is under way, ours or another's."""
+        """Whether a start is under way, by this process or another."""
         return self._child is not None or self._waiting_since is not None
 
     @property
     def has_started(self) -> bool:
-        """Whether the server was started by us."""
+        """Whether this process started the server."""
         return self._child is not None
 
     @property
@@ -291,7 +291,7 @@ def spawn_detached(
     successor_of: str | None = None,
     arguments: Sequence[str] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `nudge serve --detach`: own session, no descriptor of ours, root as directory, a bare environment.
+    """Start `nudge serve --detach`: in its own session, with no inherited descriptor, in `/`, with a bare environment.
 
     `published` is the last server's endpoint. When that was a newer version, its installation is started, so that old
     code never meets a newer change log.

@@ -1,5 +1,6 @@
-"""Security: checks of what comes from outside.
+"""Security: checks of untrusted input.
 
-* `secrets`: finding and redacting credentials, with `credentials` (is a value one?) and `formats` (vendors' tokens).
-* `paths`: absolute paths; `globs` and `regex`: patterns of users, at bounded cost.
+* `secrets`: finding and redacting credentials; `rules` and `formats` are its tables, `credentials` judges a value.
+* `absolute_paths`: checking and normalizing paths.
+* `globs` and `regex`: users' patterns, at bounded cost; `ignore_globs`: the globs of a hook, without a library.
 """

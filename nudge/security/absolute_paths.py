@@ -1,4 +1,4 @@
-"""Absolute paths. A path value keeps the style of its system; a directory that is compared is brought to one form."""
+"""Absolute paths, of any system. A path that is stored keeps its style; directories are compared in one form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 def normalize_path(raw: str, field: str) -> str:
-    """An absolute path without `.`, `..` or doubled slashes, in the style it came in."""
+    """Return an absolute path without `.` and doubled slashes, in the style that it is written in. Raises Invalid for a
+    relative path, a `..` or a control character."""
     _check_text(raw, field)
     if raw.startswith("/"):
         return "/" + "/".join(_segments(raw, "/", field))
@@ -25,8 +26,8 @@ def normalize_path(raw: str, field: str) -> str:
 
 
 def normalize_cwd(raw: str) -> str:
-    """The form in which directories are compared: forward slashes, none at the end but a root's, drive letter in lower
-    case."""
+    """Return a directory in the form in which directories are compared: forward slashes, none at the end except a
+    root's, drive letter in lower case."""
     path = raw.replace("\\", "/") if _DRIVE.match(raw) or raw.startswith("\\\\") else raw
     path = re.sub(r"/(?:\.?/)+", "/", path)
     path = path[:-1] if path.endswith("/.") else path

@@ -1,10 +1,10 @@
-"""Whether a value is a credential. The rules of `secrets` find where one may be; these functions decide by its text."""
+"""Whether a value is a credential. `rules` finds where one may be; these functions decide by its text."""
 
 from __future__ import annotations
 
 import re
 
-# In the place of a secret, but none: a variable, template, file, mask, regular expression, code or placeholder.
+# Not a secret, but in the place of one: a variable, template, file, mask, regular expression, code or placeholder.
 _PLACEHOLDER = r"""(?x)
     \$[\w({] | %\w+%? | \{ | < | \( | `  | @[\w./~-] | !(?:[A-Z]|secret|vault|env) | ENC\[ | \[ | : | \?
   | [*xX.\#•_-]+\Z | [A-Za-z_-]{0,24}(?:\.\.\.|…) | \S{0,64}?(?:\*\*\*|[xX]{5})
@@ -18,7 +18,7 @@ _PLACEHOLDER = r"""(?x)
   | (?i:change[-_ ]?(?:me|it|this)|(?:replace|insert)[-_ ]?(?:me|with))
   | (?i:todo|none|null|nil|true|false|undefined)(?:\W|\Z)
 """
-# Paths, options and dotted names are no credentials either, unless they are random: base64 may start with a slash.
+# Paths, options and dotted names are not credentials, unless they are random: base64 may start with a slash.
 _PATH = r"""(?x)
     (?:\.{0,2}|~)[/\\] | [\w.-]{1,60}(?:/[A-Za-z_.-]{1,60}){1,12}/?\Z | --? [A-Za-z]
   | (?:[A-Za-z_]\w{0,60}[?!]?\.){1,20}[A-Za-z_]\w*[?!;,]?\Z
@@ -319,7 +319,7 @@ _ORDINARY = (
 
 
 def is_random(match: re.Match[str]) -> bool:
-    """Random: long runs without separators, with few words or with scattered digits."""
+    """Whether the text is random: long runs without separators, with few words or with scattered digits."""
     runs = re.findall("[A-Za-z0-9]+", match["secret"])
     text = "".join(runs)
     if len(text) < 8 * len(runs) or text.isalpha() or text.isdigit() or _matches(_ORDINARY, match["secret"]):
@@ -365,12 +365,12 @@ def _is_unreadable(text: str) -> bool:
 
 
 def _wordiness(text: str, shortest: int = 2) -> float:
-    """How much of the text reads as words in lower or Camel case."""
+    """Return the share of the text that reads as words in lower or camel case."""
     return sum(map(len, re.findall(f"[A-Z]?[a-z]{{{shortest},}}", text))) / len(text)
 
 
 def _entropy(text: str) -> float:
-    """Shannon entropy in bits per character."""
+    """Return the Shannon entropy in bits per character."""
     from math import log2
 
     shares = [text.count(char) / len(text) for char in set(text)]

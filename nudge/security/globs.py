@@ -44,7 +44,7 @@ class Glob:
 
 
 def load() -> None:
-    """Import wcmatch now, on a thread where its 35 ms hold nobody, rather than with the first match."""
+    """Import wcmatch, which takes 35 ms; a server calls this on a thread, before the first match."""
     import wcmatch.glob  # noqa: F401
 
 
@@ -72,7 +72,8 @@ def compile_branch_glob(pattern: str, field: str) -> Glob:
 
 
 def normalize_cwd_glob(raw: str, field: str) -> str:
-    """The pattern in the form in which directories are compared. One that matches no absolute directory is refused."""
+    """Return the pattern in the form in which directories are compared. Raises ScopeInvalid for one that matches no
+    absolute directory."""
     if len(raw) > limits.MAX_PATTERN_CHARS:
         _refuse(_TOO_LONG, field)
     if has_control(raw):
@@ -97,12 +98,12 @@ def check_cost(patterns: Sequence[str], field: str) -> None:
 
 
 def glob_cost(pattern: str) -> int:
-    """How many names a match of a checked pattern compares at worst."""
+    """Return how many names a match of a checked pattern compares in the worst case."""
     return sum(_cost(path) for path in expand_braces(pattern, "pattern") if _WILDCARD.search(path))
 
 
 def expand_braces(pattern: str, field: str) -> list[str]:
-    """Every pattern that `{a,b}` and `{1..9}` stand for, without repeats."""
+    """Return every pattern that `{a,b}` and `{1..9}` stand for, without duplicates. Raises ScopeInvalid."""
     if "{" not in pattern and "}" not in pattern:
         return [pattern]
     import bracex  # late: few patterns have braces
@@ -146,7 +147,8 @@ def _check_braces(pattern: str, field: str) -> None:
 
 
 def _check_alternative(path: str, field: str) -> None:
-    """wcmatch takes a malformed set for literal text, which is not what its author meant."""
+    """Raise ScopeInvalid for a pattern that is malformed or too expensive. wcmatch would match a malformed set as
+    literal text, which its author did not mean."""
     names = _names(path)
     if ".." in names:
         _refuse("must not contain a `..` segment", field)
@@ -163,7 +165,7 @@ def _check_alternative(path: str, field: str) -> None:
 
 
 def _cost(path: str) -> int:
-    """How many names are compared at worst: each `**` is tried at every name of the path."""
+    """Return how many names are compared in the worst case: each `**` is tried at every name of the path."""
     names = _names(path)
     tries: int = limits.MAX_GLOB_TEXT_NAMES ** _inner_globstars(names)
     return (len(names) - names.count(_GLOBSTAR)) * tries
@@ -174,8 +176,8 @@ def _names(path: str) -> list[str]:
 
 
 def _inner_globstars(names: list[str]) -> int:
-    """How many `**` something follows: the last one of a pattern takes what is left, without trying. wcmatch merges
-    neighbors."""
+    """Return the number of `**` that are followed by something else: the last one matches the rest without trying.
+    wcmatch merges adjacent ones."""
     return sum(name == _GLOBSTAR != following for name, following in pairwise(names))
 
 
@@ -188,7 +190,7 @@ def _refuse(rule: str, field: str) -> NoReturn:
 
 @lru_cache(maxsize=limits.MATCHES_CACHED)
 def _matches(pattern: str, text: str) -> bool:
-    """Cached: callers stay in one directory from call to call."""
+    """Whether the whole text matches; cached, since callers stay in one directory from call to call."""
     path = text.rstrip("/")
     literals, matcher = _compiled(pattern)
     if path in literals:
@@ -198,7 +200,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=limits.GLOBS_CACHED)
 def _compiled(pattern: str) -> tuple[frozenset[str], Any]:
-    """The alternatives without a wildcard, and a wcmatch matcher for the others, if there are any."""
+    """Return the alternatives without a wildcard, and a wcmatch matcher for the others, or None."""
     paths = [re.sub("/+", "/", path).rstrip("/") for path in expand_braces(pattern, "pattern")]
     wild = [path for path in paths if _WILDCARD.search(path)]
     literals = frozenset(path for path in paths if not _WILDCARD.search(path))

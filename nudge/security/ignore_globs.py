@@ -1,5 +1,5 @@
-"""Globs of paths that are not recorded: the rules of `security.globs` by hand, since a hook cannot afford the 35 ms
-that wcmatch takes to import. Loaded only where a setting names a path to ignore."""
+"""Globs of paths that are not recorded. The rules are those of `security.globs`, without its library: wcmatch takes 35
+ms to import, too long for a hook. Loaded only where a setting names a path to ignore."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def is_ignored(path: str, globs: Iterable[str]) -> bool:
-    """Whether one of the globs matches, as in `.gitignore`: `*` and `?` stay within a name, `**` crosses names, a
-    pattern without a leading `/` or `~/` matches anywhere below the root, and one that matches a directory covers all
-    that is in it."""
+    """Whether one of the globs matches the path, as in `.gitignore`: `*` and `?` stay within a name, `**` crosses
+    names, a pattern without a leading `/` or `~/` matches at any depth, and one that matches a directory covers its
+    content."""
     path = path.replace("\\", "/")
     return any(re.match(_regex(glob, paths.home()), path) for glob in globs if glob.strip("/ "))
 
 
 @lru_cache
 def _regex(glob: str, home: str) -> str:
-    """One regular expression for a glob."""
+    """Return one regular expression for a glob."""
     return "|".join(_path_regex(path, home) for path in _alternatives(glob.strip().replace("\\", "/")))
 
 
 def _alternatives(glob: str) -> list[str]:
-    """What `{a,b}` stands for; the innermost braces first."""
+    """Return the globs that `{a,b}` stands for; the innermost braces are expanded first."""
     braces = re.search(r"\{([^{}]*,[^{}]*)\}", glob)
     if braces is None:
         return [glob]
@@ -53,7 +53,7 @@ _PIECES = {"any": "(?:.*/)?", "rest": ".*", "name": "[^/]+", "part": "[^/]*", "c
 
 
 def _whole_directory(glob: str) -> str:
-    """`dir/**` covers `dir` itself too: an event in that directory may have no other path."""
+    """Return `dir` for `dir/**`, which then covers `dir` itself: an event in that directory may have no other path."""
     while (shorter := glob.rstrip("/").removesuffix("/**")) != glob:
         glob = shorter
     return glob
@@ -66,7 +66,7 @@ def _piece(token: re.Match[str]) -> str:
 
 
 def _character_set(token: str) -> str:
-    """`[a-z]`, `[!ab]`; what is no valid set, as `[z-a]`, matches itself."""
+    """Return the regular expression for `[a-z]` or `[!ab]`; an invalid set such as `[z-a]` matches itself."""
     named = token[2:-1] if token[1] in "!^" else token[1:-1]
     characters = ("[^" if token[1] in "!^" else "[") + re.escape(named).replace(r"\-", "-") + "]"
     try:

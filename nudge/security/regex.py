@@ -1,4 +1,4 @@
-"""Regular expressions that users write. RE2 runs them: it never backtracks, so time is linear in the text."""
+"""Regular expressions that users write. RE2 runs them: it never backtracks, so the time is linear in the text."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ class Regex:
         self.pattern, self._program, self._lines = pattern, program, lines
 
     def search(self, text: str) -> bool:
-        """A lone surrogate in the text counts as a question mark, which a wildcard still matches."""
+        """Whether the pattern occurs in the text. A lone surrogate counts as a question mark."""
         return self._program.search(text.encode("utf-8", "replace")) is not None
 
     def candidates(self, blobs: Sequence[bytes]) -> Iterator[int]:
-        """The numbers of those that may contain a match; every other one contains none. Each is UTF-8, one text a line.
-
-        They are searched in one piece: a call of RE2 takes 4 microseconds before it has read a byte."""
+        """Yield the indexes of the blobs that may contain a match; the others contain none. A blob is UTF-8, one text
+        per line. All are searched in one call: a call of RE2 takes 4 us before it reads a byte."""
         if self._lines is None:
             yield from range(len(blobs))
             return
@@ -57,6 +56,7 @@ class Regex:
 
 
 def compile_regex(pattern: str, field: str) -> Regex:
+    """Compile a user's pattern. Raises Invalid, which names the field, for one that is malformed or too expensive."""
     import re2  # late: 14 ms to import, and few callers search by regex
 
     if len(pattern) > limits.MAX_PATTERN_CHARS:
@@ -78,6 +78,6 @@ def compile_regex(pattern: str, field: str) -> Regex:
 
 
 def _message(error: Exception) -> str:
-    """RE2 repeats a part of the pattern, which may contain a credential."""
+    """Return RE2's message, redacted: it quotes a part of the pattern, which may contain a credential."""
     reason = error.args[0] if error.args else "unknown"
     return redact(reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason))

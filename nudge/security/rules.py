@@ -1,9 +1,8 @@
-"""The rules that find passwords and keys by where they stand; `formats` knows what vendors' tokens look like.
+"""The rules that find passwords and keys by the text around them; `formats` has what vendors' tokens look like.
 
-A rule has two thresholds: refusing `DB_PASSWORD=letmein` would take a useful hint from somebody, redacting it takes one
-word out of a record. Each rule carries the texts that it must and must not match, in pieces, so that no scanner takes
-this file for a leak. Every pattern is linear: it starts at a literal or a boundary, and whatever can fail after a long
-run is bounded.
+A rule has two thresholds: refusing `DB_PASSWORD=letmein` would lose a useful hint, redacting it removes one word of a
+record. Each rule carries samples that it must and must not match, in pieces, so that no secret scanner reports this
+file. Every pattern is linear: it starts at a literal or a boundary, and every repetition that can fail late is bounded.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Rule:
         self._compiled: re.Pattern[str] | None = None
 
     def spans(self, text: str, lowered: str, *, for_redaction: bool = False) -> Iterator[tuple[int, int]]:
-        """Start and end of each credential."""
+        """Yield start and end of each credential."""
         if not any(clue in lowered for clue in self.clues):
             return
         at = 0
@@ -85,7 +84,7 @@ class Rule:
 
 
 def _end_of_run(text: str, at: int) -> int:
-    """The end of a value that is longer than its pattern matches."""
+    """Return the end of a value that is longer than what its pattern matches."""
     while at < len(text) and not text[at].isspace() and text[at] not in "\"'`":
         at += 1
     return at

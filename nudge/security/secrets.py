@@ -1,7 +1,7 @@
 """Find credentials in text: hints that hold one are refused, recorded text is redacted.
 
-A text is first asked for the clues that a rule needs. Most have none, and then neither the rules nor `re` are imported,
-which would take a hook longer than all else that it does.
+A text is first searched for the clues that a rule needs. Most texts have none, and then neither the rules nor `re` are
+imported, which would take a hook longer than everything else that it does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from nudge.security.formats import BASE64, find_tokens
 
 _MARK = "[REDACTED:"
-# Every clue of a rule has one of these in it, but for the words that `may_hold_secret` looks for itself.
+# Every clue of a rule contains one of these, except the words that `may_hold_secret` checks itself.
 _CLUES = (
     *("secret", "vault", "eyj", "authorization", "bearer", "pass", "pw", "rediscli_auth", "token", "key", "cred"),
     *("cookie", "_pat=", "_pat:", "auth:", "auth=", "honeycomb", "app_certificate"),
@@ -23,7 +23,8 @@ _SHORTEST_DOTTED = 58  # characters of a Discord token
 
 
 def find_secret(text: str, *, for_redaction: bool = False) -> str | None:
-    """Return the kind of the first credential, or None: what a hint is refused for, or a record redacted for."""
+    """Return the kind of the first credential that a hint is refused for, or None; with `for_redaction`, of the first
+    one that is redacted in recorded text."""
     for _, _, kind in find_tokens(text):
         return kind
     lowered = text.lower()
@@ -35,7 +36,7 @@ def find_secret(text: str, *, for_redaction: bool = False) -> str | None:
 
 
 def redact(text: str) -> str:
-    """Return the text with `[REDACTED:kind]` in place of each credential, doubtful ones too."""
+    """Return the text with `[REDACTED:kind]` in place of each credential, probable ones included."""
     tokens = sorted(find_tokens(text), key=lambda span: (span[0], -span[1]))
     text = _replace(text, tokens)
     lowered = text.lower()
@@ -51,7 +52,7 @@ def redact(text: str) -> str:
 
 
 def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
-    """Replace sorted spans; of two that overlap the first counts."""
+    """Replace sorted spans (start, end, kind); of two that overlap, the first one counts."""
     kept, at = [], 0
     for start, end, kind in spans:
         if start >= at:

@@ -130,11 +130,11 @@ def _knows_meta(meta: Any) -> bool:
     token = meta.get("progressToken", 0)
     if isinstance(token, bool) or not isinstance(token, str | int):
         return False
-    ours = {name for name in meta if name.startswith(_RESERVED)}
-    if not ours:
+    reserved = {name for name in meta if name.startswith(_RESERVED)}
+    if not reserved:
         return True
     return (
-        ours <= {PROTOCOL_META, _CAPABILITIES_META, _CLIENT_META}
+        reserved <= {PROTOCOL_META, _CAPABILITIES_META, _CLIENT_META}
         and meta.get(PROTOCOL_META) == handshake()["modern"]
         and _knows_capabilities(meta.get(_CAPABILITIES_META))
         and (_CLIENT_META not in meta or _knows_client(meta[_CLIENT_META]))

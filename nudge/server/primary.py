@@ -50,7 +50,7 @@ _LEAVING_PACE = 0.1
 _PORTS = range(1, 65_536)
 _SOCKET_PATH_MOST = 100  # bytes; the kernel's limit is 104 on macOS, 108 on Linux
 
-CLIENT, DETACHED, TERMINAL = "client", "detached", "terminal"
+CLIENT, DETACHED = "client", "detached"  # `owner`: what the process was started for; the third one is "terminal"
 
 
 def _load_in_advance() -> None:
@@ -97,7 +97,7 @@ class Primary:
 
     def run(self) -> bool:
         if self._settings.unknown:
-            _log.warning("config.toml sets what is no setting: %s", ", ".join(self._settings.unknown))
+            _log.warning("config.toml has unknown settings: %s", ", ".join(self._settings.unknown))
         for warning in filter(None, (self._session.warning, *self._settings.warnings)):
             _log.warning("%s", warning)
         sys.setswitchinterval(limits.SWITCH_INTERVAL)
@@ -304,11 +304,11 @@ class Primary:
 
     def _yield_role(self, asked: Mapping[str, Any]) -> bool:
         """Whether to give the role to the process that asks: a successor that this process started, or newer code."""
-        ours = asked.get("generation") == self._announced.generation
-        if self._awaiting_successor and ours:
+        is_for_this = asked.get("generation") == self._announced.generation
+        if self._awaiting_successor and is_for_this:
             self._role_asked.set()
             return True
-        if self._leave_reason is None and ours and is_newer(str(asked.get("version", "")), __version__):
+        if self._leave_reason is None and is_for_this and is_newer(str(asked.get("version", "")), __version__):
             self._start_leaving("newer version")
             return True
         return False

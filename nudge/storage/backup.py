@@ -27,7 +27,7 @@ def new_backup(database: str) -> str:
 
 
 class DatabaseDamaged(StorageFailed):
-    """The database itself cannot be read whole."""
+    """The database cannot be read completely."""
 
 
 def write_backup(connection: sqlite3.Connection, target: str) -> None:
@@ -84,7 +84,7 @@ def examine(path: str) -> dict[str, int]:
 
 def replace(path: str, database: str) -> str | None:
     """Put a copy of the backup at `path` in the database's place, after checking it. Return where the database before
-    it is kept, if there was one. The caller makes sure that nobody has either open for writing."""
+    it is kept, if there was one. The caller makes sure that no process has either open for writing."""
     copy = f"{database}.restoring"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(copy)

@@ -54,7 +54,7 @@ class LogContents:
 
     `torn`: an incomplete last record, behind `good_bytes`, was dropped. `damaged_bytes`: how many bytes belong to no
     record that checks although they are not a torn tail; `records` are then those that could be recovered. `newer`: the
-    format is newer than ours and the records were not read.
+    format is newer than FORMAT and the records were not read.
     """
 
     header: Record | None = None

@@ -1,6 +1,6 @@
-"""The database's shape, as numbered steps: `user_version` says how many of them a file has behind it.
+"""The database's schema, as numbered migrations: `user_version` says how many of them a file has had.
 
-A step is never edited once released: what is wrong in one is put right by the next.
+A migration is never edited after its release: a later one corrects it.
 """
 
 from __future__ import annotations
@@ -220,11 +220,11 @@ def version(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] = MIGRATIONS) -> None:
-    """All missing steps or none: a process that dies half-way leaves the old format whole."""
+    """Apply the missing migrations in one transaction: a process that dies half-way leaves the old format intact."""
     connection.execute("BEGIN EXCLUSIVE")
     try:
         for step in steps[version(connection) :]:
-            _take(connection, step)
+            _apply(connection, step)
         connection.execute(f"PRAGMA user_version = {len(steps)}")
         connection.execute("COMMIT")
     except BaseException:
@@ -233,7 +233,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] = MIGRATI
         raise
 
 
-def _take(connection: sqlite3.Connection, step: Migration) -> None:
+def _apply(connection: sqlite3.Connection, step: Migration) -> None:
     if callable(step):
         step(connection)
         return

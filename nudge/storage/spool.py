@@ -1,6 +1,6 @@
-"""The spool: events that no PRIMARY could take, one file each, renamed into place so that a reader sees it whole.
+"""The spool: events that no PRIMARY could take, one file each, renamed into place so that a reader never sees a part.
 
-Names sort by age. Nothing here opens a server or a database: a hook that finds no PRIMARY has milliseconds.
+Names sort by age. Nothing here opens a server or a database: a hook that finds no PRIMARY has only milliseconds.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def folder(directory: str) -> str:
 def write(directory: str, event: Mapping[str, Any]) -> None:
     """Keep an event until a PRIMARY takes it. A full spool refuses it and counts it as dropped."""
     body = thin_json.dumps(event).encode()
-    place = folder(directory)
+    folder_path = folder(directory)
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
+        os.makedirs(folder_path, mode=0o700, exist_ok=True)
         _check_room(directory, len(body))
-        _write_file(os.path.join(place, f"{time.time_ns():020d}-{event['event_id']}{_SUFFIX}"), body)
+        _write_file(os.path.join(folder_path, f"{time.time_ns():020d}-{event['event_id']}{_SUFFIX}"), body)
     except OSError as error:
         raise StorageFailed(f"cannot write to the spool: {error.strerror}") from None
 
@@ -45,10 +45,10 @@ def write(directory: str, event: Mapping[str, Any]) -> None:
 def claim(directory: str, event_id: str) -> bool:
     """True for the first caller with this id, and when the mark cannot be written. A client that is wired twice runs
     two hooks at the same time, with or without a server: creating the file decides. `sweep` removes old marks."""
-    place = folder(directory)
-    mark = os.path.join(place, event_id + _UNFINISHED)
+    folder_path = folder(directory)
+    mark = os.path.join(folder_path, event_id + _UNFINISHED)
     try:
-        os.makedirs(place, mode=0o700, exist_ok=True)
+        os.makedirs(folder_path, mode=0o700, exist_ok=True)
         os.close(os.open(mark, _CREATE | os.O_EXCL, 0o600))
     except OSError:
         return not os.path.lexists(mark)
@@ -57,8 +57,8 @@ def claim(directory: str, event_id: str) -> bool:
 
 def pending(directory: str) -> list[str]:
     """The paths of waiting events, oldest first."""
-    place = folder(directory)
-    return [os.path.join(place, name) for name in sorted(_waiting(place))]
+    folder_path = folder(directory)
+    return [os.path.join(folder_path, name) for name in sorted(_waiting(folder_path))]
 
 
 def read(path: str) -> dict[str, Any] | None:
@@ -100,27 +100,27 @@ def forget_dropped(directory: str) -> None:
 
 
 def counts(directory: str) -> dict[str, int]:
-    place = folder(directory)
-    sizes = _sizes(place, _waiting(place))
+    folder_path = folder(directory)
+    sizes = _sizes(folder_path, _waiting(folder_path))
     return {"files": len(sizes), "bytes": sum(sizes), "dropped": _size(_counter(directory)) or 0}
 
 
 def sweep(directory: str, now: float) -> None:
     """Remove the temporary files of writers that were killed."""
-    place = folder(directory)
-    for name in _names(place):
-        path = os.path.join(place, name)
+    folder_path = folder(directory)
+    for name in _names(folder_path):
+        path = os.path.join(folder_path, name)
         if name.endswith(_UNFINISHED) and now - _modified(path, now) > _ABANDONED_AFTER:
             remove(path)
 
 
 def _check_room(directory: str, size: int) -> None:
     """Raise StorageFailed when the spool is full. File sizes are read only when their sum could exceed the limit."""
-    place = folder(directory)
-    names = _waiting(place)
+    folder_path = folder(directory)
+    names = _waiting(folder_path)
     full = len(names) >= limits.MAX_SPOOL_FILES or size > limits.MAX_EVENT_BYTES
     if not full and (len(names) + 1) * limits.MAX_EVENT_BYTES > limits.MAX_SPOOL_BYTES:
-        full = sum(_sizes(place, names)) + size > limits.MAX_SPOOL_BYTES
+        full = sum(_sizes(folder_path, names)) + size > limits.MAX_SPOOL_BYTES
     if full:
         count_dropped(directory)
         raise StorageFailed(
@@ -143,22 +143,22 @@ def _write_file(path: str, body: bytes) -> None:
         raise
 
 
-def _waiting(place: str) -> list[str]:
-    return [name for name in _names(place) if name.endswith(_SUFFIX)]
+def _waiting(folder_path: str) -> list[str]:
+    return [name for name in _names(folder_path) if name.endswith(_SUFFIX)]
 
 
-def _names(place: str) -> list[str]:
+def _names(folder_path: str) -> list[str]:
     """The regular files. A FIFO would block its reader, and a directory cannot be removed like an event."""
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(folder_path) as entries:
             return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except FileNotFoundError:
         return []
 
 
-def _sizes(place: str, names: list[str]) -> list[int]:
+def _sizes(folder_path: str, names: list[str]) -> list[int]:
     """The sizes of the files that still exist: a PRIMARY may be emptying the spool meanwhile."""
-    sizes = (_size(os.path.join(place, name)) for name in names)
+    sizes = (_size(os.path.join(folder_path, name)) for name in names)
     return [size for size in sizes if size is not None]
 
 

@@ -44,7 +44,7 @@ def open_readonly(path: str, timeout: float = limits.OFFLINE_READ_TIMEOUT) -> sq
 
 
 def open_backup(path: str) -> sqlite3.Connection:
-    """Open a database that nobody writes. Without a journal beside it, none is created."""
+    """Open a database that no process writes to. No journal is created beside it."""
     immutable = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
     connection = sqlite3.connect(_uri(path, "ro") + immutable, uri=True, isolation_level=None)
     connection.execute("PRAGMA query_only = ON")

@@ -205,7 +205,7 @@ def _finish(jobs: list[Job]) -> None:
 
 
 def to_nudge_error(error: sqlite3.Error) -> NudgeError:
-    """An error of SQLite as one of ours. SQLite's messages name no path."""
+    """Return an error of SQLite as a NudgeError. SQLite's messages name no path."""
     if error_name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return Unavailable("another process is writing to the history; try again")
     if str(error).startswith("fts5: "):

@@ -16,11 +16,11 @@ from nudge.cli import output
 from nudge.cli.app import load_command
 from nudge.cli.verbs import Verb, find_verb, shown_verbs
 from nudge.clients import plan, registry
-from nudge.config import SETTINGS, Setting
 from nudge.hints.ranking import CONDITIONS_OF_FULL_SPECIFICITY, WEIGHTS
 from nudge.history.observations import RETENTION_DAYS
 from nudge.scoring import USES_TO_SATURATE, WEEK
 from nudge.server.operations import OPERATIONS
+from nudge.setting_table import SETTINGS, Setting
 from nudge.storage import spool
 from tests.contract import readme
 from tests.contract.readme import Page, Step

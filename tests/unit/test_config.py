@@ -7,6 +7,7 @@ import pytest
 
 from nudge import config
 from nudge.errors import SettingInvalid
+from nudge.setting_table import SETTINGS
 
 
 def loaded(tmp_path: Path, text: str = "", **environ: str) -> config.Settings:
@@ -16,10 +17,10 @@ def loaded(tmp_path: Path, text: str = "", **environ: str) -> config.Settings:
 
 
 def test_defaults(tmp_path: Path) -> None:
-    """What nobody set has its default, and is known not to be set."""
+    """A setting that is not set has its default, and is not in `explicit`."""
     settings = loaded(tmp_path)
-    assert {setting.name: getattr(settings, setting.name) for setting in config.SETTINGS} == {
-        setting.name: setting.default for setting in config.SETTINGS
+    assert {setting.name: getattr(settings, setting.name) for setting in SETTINGS} == {
+        setting.name: setting.default for setting in SETTINGS
     }
     assert (settings.explicit, settings.unknown) == (frozenset(), ())
 
@@ -72,7 +73,7 @@ def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, 
     ],
 )
 def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, name: str, value: str) -> None:
-    """Nobody looks for a variable that was never set."""
+    """The error names the key and the file, not a variable that was never set."""
     with pytest.raises(SettingInvalid) as refused:
         loaded(tmp_path, f"{name} = {value}")
     assert refused.value.field == f"{name} in {tmp_path / 'config.toml'}"
@@ -80,7 +81,7 @@ def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, nam
 
 @pytest.mark.parametrize("content", [b"port = ", b"\xff"])
 def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
-    """It is named; whoever has to go on without it gets the defaults, and why."""
+    """A file that cannot be read is named; `load_or_default` returns the defaults and the reason."""
     file = tmp_path / "config.toml"
     file.write_bytes(content)
     with pytest.raises(SettingInvalid, match=f"^{file}: cannot be read"):
@@ -103,7 +104,7 @@ def test_lists_in_the_file(tmp_path: Path, raw: str, tools: str) -> None:
 )
 def test_flags(name: str, flag: str) -> None:
     """A switch that is on is turned off by its flag."""
-    (setting,) = (setting for setting in config.SETTINGS if setting.name == name)
+    (setting,) = (setting for setting in SETTINGS if setting.name == name)
     assert setting.flag == flag
 
 

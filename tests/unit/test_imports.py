@@ -26,6 +26,7 @@ LEAVES = frozenset(
         "repos",
         "scoring",
         "security",
+        "setting_table",
         "words",
         "strict_json",
         "switches",

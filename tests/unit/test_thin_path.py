@@ -20,6 +20,7 @@ LEAVES = (
     "context",
     "paths",
     "repos",
+    "setting_table",
     "switches",
     "security.absolute_paths",
     "security.secrets",

@@ -8,9 +8,9 @@ import pytest
 
 from nudge import doctor, limits, paths
 from nudge import switches as switch
-from nudge.config import HOOK, SETTINGS
 from nudge.doctor.model import Finding, Snapshot, fail, ok, warn
 from nudge.errors import NudgeError, RemoteError, Unavailable, WrongPort
+from nudge.setting_table import HOOK, SETTINGS
 from nudge.storage import spool
 
 from .conftest import Nudge, Server

@@ -85,14 +85,14 @@ def test_an_old_entry_is_replaced_and_goes(text: str) -> None:
 
 
 def test_what_the_user_added_to_our_entry_stays() -> None:
-    """The environment that somebody gave the server outlives a change of its path."""
+    """The environment that a user gave the server is kept when its path changes."""
     text = corpus.OLD_JSON["old server"]
     wired = JSON_FILE.wire(JSON_FILE.clean(text) or "", text).text
     assert json_edit.load(wired)["mcpServers"]["nudge"] == {**ENTRY, "env": {"NUDGE_DB": "/d"}}
 
 
 def test_hooks_of_others_in_the_same_group_stay() -> None:
-    """Somebody put our command beside their own: only ours goes."""
+    """When a user put our command beside their own, only ours is removed."""
     text = corpus.OLD_JSON["old hook in the group of another"]
     cleaned = JSON_FILE.clean(text)
     assert cleaned == '{"hooks": {"PostToolUse": [{"hooks": [{"command": "a"}, {"command": "b"}]}]}}'
@@ -244,12 +244,12 @@ def test_any_path_is_spelt_so_that_toml_reads_it(path: str) -> None:
 
 
 def test_a_file_of_ours_is_made_and_goes() -> None:
-    """Whatever version wrote it; but a file of somebody else is not touched."""
+    """A file of any version of Nudge is replaced and removed; another program's file is not touched."""
     file = WholeFile("nudge.js", "// nudge: new\n", "// nudge: ")
     assert file.wire("", "// nudge: old\n").text == "// nudge: new\n"
     assert file.clean("// nudge: old\n") is None
     assert file.clean("// theirs\n") == "// theirs\n"
-    with pytest.raises(Malformed, match="not ours"):
+    with pytest.raises(Malformed, match="not written by Nudge"):
         file.wire("// theirs\n", "// theirs\n")
 
 

@@ -105,7 +105,7 @@ def test_what_somebody_changed_meanwhile_stays(client: Client) -> None:
 
 
 def test_a_file_of_ours_that_somebody_uses_stays(home: Path) -> None:
-    """Made by us, but not ours alone any more."""
+    """A file that Nudge created and its user has added to is kept."""
     gemini, settings = registry.get("gemini"), home / ".gemini" / "settings.json"
     connect(gemini)
     settings.write_text(settings.read_text().replace("{", '{"theme": "x",', 1))
@@ -114,7 +114,7 @@ def test_a_file_of_ours_that_somebody_uses_stays(home: Path) -> None:
 
 
 def test_a_file_of_ours_that_a_client_rewrote_goes(home: Path) -> None:
-    """In another layout it is still a file that nobody but us needed."""
+    """A file that Nudge created is removed also after a client rewrote it in another layout."""
     gemini, settings = registry.get("gemini"), home / ".gemini" / "settings.json"
     connect(gemini)
     settings.write_text(json.dumps(json.loads(settings.read_text())))
@@ -167,7 +167,7 @@ def test_a_link_in_dotfiles_survives_the_round_trip(home: Path) -> None:
 
 
 def test_the_difference_hides_the_keys_of_others() -> None:
-    """A diff shows lines around the change; some of them are nobody's business."""
+    """Credentials in the lines around a change are redacted in the diff."""
     key = "ghp_" + "a1B2" * 9
     plant(registry.get("gemini"), f'{{\n  "token": "{key}"\n}}\n')
     (change,) = plan.connect(registry.get("gemini"), Executable("/x/nudge"), ConnectedFiles())
@@ -255,11 +255,11 @@ def test_what_opencode_gets(home: Path) -> None:
 
 
 def test_a_plugin_of_somebody_else_is_not_overwritten(home: Path) -> None:
-    """Nor removed."""
+    """A plugin file that Nudge did not write is neither overwritten nor removed."""
     (home / ".config/opencode/plugin").mkdir(parents=True)
     (home / ".config/opencode/plugin/nudge.js").write_text("// theirs\n")
     before = tree(home)
-    with pytest.raises(Invalid, match="not ours"):
+    with pytest.raises(Invalid, match="not written by Nudge"):
         connect(registry.get("opencode"))
     disconnect(registry.get("opencode"))
     assert tree(home) == before

@@ -31,5 +31,5 @@ def test_the_steps_hold_nothing_of_another() -> None:
 
 
 def test_nothing_done_is_nothing_to_undo() -> None:
-    """A draft that nobody touched has no steps."""
+    """A text that was not changed has no undo steps."""
     assert EditBuffer("abc").undo() == []

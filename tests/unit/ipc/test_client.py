@@ -57,7 +57,7 @@ def client(directory: str, **env: str) -> Client:
 
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_key(directory: str) -> None:
-    """Whether the first was applied nobody knows; the key makes it the same call."""
+    """Whether the first call was applied is unknown; the same `once` key makes it one call."""
     with FakePrimary(directory, answering(HANG_UP, line(result="done"))) as primary:
         assert client(directory).call("nudge.bump", {"component": "a"}) == "done"
     first, second = primary.calls

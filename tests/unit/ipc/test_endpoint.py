@@ -22,7 +22,7 @@ def publish(directory: Path, state: str) -> None:
 
 
 def test_what_is_a_leftover(tmp_path: Path) -> None:
-    """Sockets and half-written files of ours by their exact names; nothing that a person might have put there."""
+    """Only sockets and unfinished files with Nudge's exact names are removed, never a user's file."""
     for name in (*LEFT, *KEPT):
         (tmp_path / name).touch()
     assert endpoint.leftovers(str(tmp_path)) == sorted(LEFT)
@@ -33,7 +33,7 @@ def test_what_is_a_leftover(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("state", "stale"), [("starting", True), ("ready", True), ("stopped", False)])
 def test_a_stale_endpoint_is_withdrawn(tmp_path: Path, state: str, stale: bool) -> None:
-    """One that names a server which nobody is; its port stays, for the next server to take."""
+    """An endpoint that names a dead server is marked as stopped; its port stays for the next server."""
     publish(tmp_path, state)
     assert endpoint.clear_leftovers(str(tmp_path)) == ([paths.ENDPOINT] if stale else [])
     current = endpoint.read(str(tmp_path))
@@ -41,7 +41,7 @@ def test_a_stale_endpoint_is_withdrawn(tmp_path: Path, state: str, stale: bool) 
 
 
 def test_a_servers_files_are_not_touched(tmp_path: Path) -> None:
-    """While somebody holds the lock, everything there is its own."""
+    """While a server holds the lock, its files are not touched."""
     (tmp_path / "s-0a1b2c.sock").touch()
     publish(tmp_path, "ready")
     held = Flock(str(tmp_path / paths.LOCK))

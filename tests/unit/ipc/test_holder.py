@@ -65,7 +65,7 @@ def naming(pid: int, started: str | None = None) -> Endpoint:
 
 
 def test_the_holder_is_ended(place: str, start: Start) -> None:
-    """A process of ours that holds the lock and was started as `nudge serve` is the server: it is ended."""
+    """A process of this user that holds the lock and was started as `nudge serve` is the server: it is killed."""
     pid = start(HOLD, lock_of(place))
     assert holder.doubt_about(place, naming(pid)) is None
     holder.kill(place, naming(pid))
@@ -124,7 +124,7 @@ def test_a_program_that_shares_the_lock_file_is_left_alone(place: str, start: St
     ],
 )
 def test_commands_that_are_the_server(line: str) -> None:
-    """A script of ours, or the package run as a module, with that verb; also as `ps` prints it."""
+    """The script, or the package run as a module, with the verb `serve`; also as `ps` prints it."""
     assert holder.is_server_command(line.split() if " project/" not in line else holder._split_command(line))
 
 
@@ -154,13 +154,13 @@ def test_another_users_process_is_left_alone(place: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, pytest.param(os.getpid(), id="own")])
 def test_numbers_that_mean_more_than_one_process(place: str, pid: int) -> None:
-    """0 and -1 would be everybody; 1 and ourselves are no server."""
+    """0 and -1 would kill every process; 1 and this process itself are not a server."""
     with pytest.raises(Conflict, match="cannot be a server"):
         holder.kill(place, naming(pid))
 
 
 def test_the_dead_are_not_alive(place: str) -> None:
-    """A process that is gone, or that only waits to be reaped, is nobody."""
+    """A process that has ended, or is a zombie, is not found."""
     child = subprocess.Popen([sys.executable, "-c", "pass", "nudge"])
     eventually(lambda: not is_alive(child.pid), "it ends")
     assert holder.find_process(child.pid) is None
@@ -177,7 +177,7 @@ def test_the_kernels_list_of_locks(place: str, start: Start) -> None:
 
 
 def test_a_lock_that_is_gone_is_held_by_nobody(place: str, start: Start) -> None:
-    """Somebody removed the file: who held it can no longer be told."""
+    """When the lock file was removed, no process counts as its holder."""
     pid = start(HOLD, lock_of(place))
     Path(lock_of(place)).unlink()
     assert holder.doubt_about(place, naming(pid)) == f"pid {pid} does not hold the server's lock"

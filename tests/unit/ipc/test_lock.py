@@ -78,7 +78,7 @@ def test_a_loser_stays_thin(path: str, other: list[subprocess.Popen[str]]) -> No
 
 
 def test_probes_do_not_cost_the_lock(path: str) -> None:
-    """A process that probes it holds a share for an instant; whoever takes it retries past that."""
+    """A probe holds a shared lock for an instant; `acquire` retries until it is gone."""
     share = Flock(path)
     assert share.acquire(shared=True)
     timer = threading.Timer(0.05, share.release)
@@ -89,7 +89,7 @@ def test_probes_do_not_cost_the_lock(path: str) -> None:
 
 
 def test_a_file_that_was_removed_is_noticed(path: str) -> None:
-    """Whoever makes a new one may lock that: the old descriptor proves nothing any more."""
+    """After the file was removed another process may lock a new one: the old descriptor no longer counts."""
     owner = OwnerLock(path)
     assert owner.acquire()
     os.unlink(path)
@@ -110,5 +110,5 @@ def test_shares(path: str) -> None:
 
 
 def test_a_directory_that_is_gone_has_no_owner(tmp_path: Path) -> None:
-    """Nobody can hold what cannot be opened."""
+    """A lock file that cannot be opened counts as free."""
     assert is_free(str(tmp_path / "gone" / "server.lock"))

@@ -146,7 +146,7 @@ Run = Callable[[Callable[[Wire], Awaitable[None]]], None]
 
 
 def test_the_socket_is_owner_only_from_the_first_moment(run: Run) -> None:
-    """Nobody else could connect in between."""
+    """The socket is owner-only before any other user could connect."""
 
     async def test(wire: Wire) -> None:
         assert os.stat(wire.path).st_mode & 0o777 == 0o600
@@ -213,7 +213,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_read(run: Run) -> None:
 
 
 def test_a_closed_connection_cancels_reads_and_finishes_writes(run: Run) -> None:
-    """Nobody waits for the one; the other was acknowledged to nobody, and may be asked for again."""
+    """When a connection closes, its reads are cancelled and its writes are finished."""
 
     async def test(wire: Wire) -> None:
         client = await wire.connect()
@@ -274,7 +274,8 @@ def test_members_are_connections(run: Run) -> None:
 
 
 def test_while_leaving_calls_are_paced_then_sent_away(run: Run) -> None:
-    """The successor gets the processor; then whoever calls goes to it. Nothing is applied that is answered so."""
+    """While leaving, calls are slowed down for the successor, then answered with `retry`; such a call is not
+    applied."""
 
     async def test(wire: Wire) -> None:
         client = await wire.connect()
@@ -305,7 +306,7 @@ def test_a_call_is_asked_for_its_environment_once(run: Run) -> None:
 
 
 def test_an_answer_that_is_no_json_is_an_error(run: Run) -> None:
-    """Of ours: the caller is told so, and the connection goes on."""
+    """An answer that is not JSON becomes an internal error, and the connection stays open."""
 
     async def test(wire: Wire) -> None:
         client = await wire.connect()
@@ -419,7 +420,7 @@ def test_connections_without_a_proof_are_few_and_short(run: Run, monkeypatch: py
 
 
 def test_an_unproven_connection_sends_little(run: Run) -> None:
-    """Whoever knows no token makes nobody hold megabytes."""
+    """Before the proof a line is limited to 1 KiB: a client without the token cannot fill the memory."""
 
     async def test(wire: Wire) -> None:
         port = await wire.server.listen_tcp()
@@ -433,7 +434,7 @@ def test_an_unproven_connection_sends_little(run: Run) -> None:
 def test_the_oldest_without_a_hello_goes_for_a_newcomer(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Silent connections shut nobody out, and are logged once; members and other callers stay."""
+    """Silent connections are closed for new ones, and that is logged once; members and other callers stay."""
     monkeypatch.setattr(limits, "MAX_WIRE_CONNECTIONS", 8)
 
     async def test(wire: Wire) -> None:
@@ -452,7 +453,7 @@ def test_the_oldest_without_a_hello_goes_for_a_newcomer(
 
 
 def test_beyond_the_cap_a_caller_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where everybody has said hello, nobody is closed for a newcomer."""
+    """When every connection has sent a hello, none is closed for a new one."""
     monkeypatch.setattr(limits, "MAX_WIRE_CONNECTIONS", 3)
 
     async def test(wire: Wire) -> None:
@@ -479,7 +480,7 @@ def test_the_cap_follows_the_descriptor_limit(run: Run, monkeypatch: pytest.Monk
 
 
 def test_a_connection_without_a_hello_ends(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever says nothing is cut off; with a hello a connection stays."""
+    """A connection without a hello is closed after a timeout; with a hello it stays."""
     monkeypatch.setattr(limits, "HELLO_TIMEOUT", 0.2)
 
     async def test(wire: Wire) -> None:

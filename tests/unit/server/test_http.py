@@ -481,7 +481,7 @@ def test_the_oldest_without_the_token_goes_for_a_newcomer(
 
 
 def test_where_all_have_shown_the_token_newcomers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody with the token is cut off for another."""
+    """A connection with the token is never closed for another one."""
     monkeypatch.setattr(limits, "MAX_CONNECTIONS", 3)
 
     async def session(one: Opened) -> Any:

@@ -64,7 +64,7 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
 
 
 def test_the_server_is_made_at_the_first_connection() -> None:
-    """Once, for whoever came first and for everybody after; nobody is refused meanwhile."""
+    """The server is loaded once; connections that arrive meanwhile wait and are answered."""
     made: list[Any] = []
 
     def count(http: Any) -> HttpServer:
@@ -93,7 +93,7 @@ def test_what_was_set_before_holds_for_the_server_that_is_made_later() -> None:
 def test_a_server_that_cannot_be_loaded_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever came is refused then, and not left to wait."""
+    """When the server cannot be loaded, waiting connections are refused instead of left waiting."""
 
     def fail() -> Any:
         raise ImportError("no aiohttp")
