@@ -91,6 +91,16 @@ def _parse_names(raw: Any) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _parse_globs(raw: Any) -> tuple[str, ...]:
+    """Each further `**` multiplies the time of a match by the number of names in the path, and every hook waits for
+    it."""
+    globs = _parse_names(raw)
+    for glob in globs:
+        if glob.rstrip("/").removesuffix("**").count("**") > limits.MAX_GLOBSTARS:
+            raise ValueError(f"must have at most {limits.MAX_GLOBSTARS} `**` before the end of a glob: {glob}")
+    return globs
+
+
 def _parse_tools(raw: Any) -> str:
     """PRIMARY checks the names; an empty list means the default ones."""
     return ",".join(_parse_names(raw)) or "default"
@@ -203,7 +213,7 @@ SETTINGS = (
     Setting("autostart", True, _parse_switch, "start a server when a command needs one and none runs", CALLER),
     Setting("log_level", "warn", _parse_level, "debug, info, warn or error"),
     Setting("off", False, _parse_switch, "record and inject nothing", HOOK),
-    Setting("ignore", (), _parse_names, "globs of paths and directories about which nothing is recorded", HOOK),
+    Setting("ignore", (), _parse_globs, "globs of paths and directories about which nothing is recorded", HOOK),
     Setting("cross_project", False, _parse_switch, "tell an agent that starts also about other projects"),
     Setting(
         "tell",

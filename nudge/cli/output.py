@@ -156,7 +156,7 @@ def report_error(error: NudgeError, *, verb: str, as_json: bool) -> int:
         console.json({"error": error.to_wire()})
     else:
         console.note(_error_sentence(error, verb))
-        for line in _error_details(error):
+        for line in (*_error_details(error), *_unused_settings(error)):
             console.note(line)
     return _EXIT_CODES.get(error.reason, EXIT_REFUSED)
 
@@ -165,6 +165,24 @@ def report_usage(message: str, advice: str, verb: str | None = None) -> int:
     """Print one line about a wrong command line and what to type instead."""
     Console(as_json=False).note(escape(f"{f'nudge {verb}' if verb else 'nudge'}: {message}; {advice}"))
     return EXIT_USAGE
+
+
+def _unused_settings(error: NudgeError) -> list[str]:
+    """Say that a variable of this process does not apply: the server goes by the settings of its session."""
+    variable = {"E_SECRET_REJECTED": "NUDGE_SECRET_GUARD", "E_QUOTA": "NUDGE_MAX_HINTS"}.get(error.reason)
+    if variable is None or variable not in os.environ:
+        return []
+    from nudge import config
+
+    try:
+        differences = config.differences(os.environ)
+    except NudgeError:  # another variable does not parse
+        return []
+    return [
+        f"  not applied: {escape(line)}. To apply it: nudge stop, then nudge serve --daemon"
+        for line in differences
+        if line.startswith(f"{variable}=")
+    ]
 
 
 def _error_sentence(error: NudgeError, verb: str) -> str:

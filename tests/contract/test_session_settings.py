@@ -180,7 +180,10 @@ def test_the_environment_of_a_command(machine: Machine) -> None:
     assert machine.cli("ls", NUDGE_MAX_HINTS="1", NUDGE_SECRET_GUARD="0").returncode == 0
     for key in ("one", "two"):
         machine.json("set", "c", key, "v", "--global")
-    assert "E_SECRET_REJECTED" in machine.cli("set", "c", "guard", SECRET, "--global").stderr
+    refused = machine.cli("set", "c", "guard", SECRET, "--global").stderr
+    assert "E_SECRET_REJECTED" in refused and refused.count("\n") == 1
+    told = machine.cli("set", "c", "guard", SECRET, "--global", NUDGE_SECRET_GUARD="0").stderr
+    assert "not applied: NUDGE_SECRET_GUARD=0 (the server has 1). To apply it: nudge stop" in told
 
 
 def test_private_projects_of_the_session(machine: Machine) -> None:

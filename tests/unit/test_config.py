@@ -70,6 +70,7 @@ def test_a_variable_that_does_not_parse_names_itself(tmp_path: Path, name: str, 
         ("retention", '{command = "x"}'),
         ("memories", "{short_ttl_secs = -1}"),
         ("ignore", "[1]"),
+        ("ignore", '["a/**/b/**/c/**/d"]'),
     ],
 )
 def test_a_key_that_does_not_parse_names_itself_and_its_file(tmp_path: Path, name: str, value: str) -> None:
