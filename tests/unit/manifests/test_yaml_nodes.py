@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from nudge import limits
-from nudge.manifests.formats import Node, parse_yaml
+from nudge.manifests.formats import parse_yaml
+from nudge.manifests.yaml_nodes import Node
 
 
 def plain(node: Node) -> object:
