@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, BinaryIO, NoReturn
 
-    from nudge.clients.client import Client
+    from nudge.clients.client import AgentClient
     from nudge.context import Context
 
 DONE, FAILED, BROKEN = 0, 1, 2
@@ -143,7 +143,7 @@ def _check_beginning(payload: dict[str, Any], environ: Mapping[str, str]) -> Non
         payload["prompt"] = cut_unclosed_block(payload["prompt"])
 
 
-def _record(client: Client, payload: dict[str, Any], environ: Mapping[str, str]) -> int:
+def _record(client: AgentClient, payload: dict[str, Any], environ: Mapping[str, str]) -> int:
     event = extract(payload, now=time.time())
     if event is None:
         return DONE
@@ -181,7 +181,7 @@ class _Recording:
     __slots__ = ("_client", "_context", "_directory", "_environ", "_event", "_primary")
 
     def __init__(
-        self, client: Client, event: dict[str, Any], context: Context, directory: str, environ: Mapping[str, str]
+        self, client: AgentClient, event: dict[str, Any], context: Context, directory: str, environ: Mapping[str, str]
     ) -> None:
         self._client, self._event, self._context = client, event, context
         self._directory, self._environ = directory, environ
@@ -304,7 +304,7 @@ class _Primary:
 
     __slots__ = ("_client", "_directory", "_environ", "_link", "answers")
 
-    def __init__(self, directory: str, client: Client, environ: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, client: AgentClient, environ: Mapping[str, str]) -> None:
         self._directory, self._client, self._environ = directory, client, environ
         self._link: Connection | None = None
         self.answers = True

@@ -29,7 +29,7 @@ _NEGATIVE_NUMBER = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 _SETTINGS = {"help_option_names": ["-h", "--help"], "allow_extra_args": True, "max_content_width": 110}
 
 
-_COMMANDS: dict[str, Command] = {}  # filled by the modules of verbs as they are imported
+_COMMANDS: dict[str, VerbCommand] = {}  # filled by the modules of verbs as they are imported
 
 
 def _entry(name: str) -> Verb:
@@ -38,13 +38,13 @@ def _entry(name: str) -> Verb:
     return entry
 
 
-def load_command(entry: Verb) -> Command:
+def load_command(entry: Verb) -> VerbCommand:
     """Import the module of a verb, and return its command."""
     import_module(f"nudge.cli.{entry.module}")
     return _COMMANDS[entry.name]
 
 
-class Command(click.Command):
+class VerbCommand(click.Command):
     """A command whose help lists options in sections, then the global options and examples."""
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
@@ -89,17 +89,17 @@ class Command(click.Command):
                 formatter.write(f"  {example}\n")
 
 
-def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
+def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], VerbCommand]:
     """Make a function the command of a verb in the table. It gets the `Invocation` first, then its parameters.
 
     The help is the summary in the table, then the docstring."""
     entry = _entry(name)
     summary = entry.summary[0].upper() + entry.summary[1:] + "."
 
-    def decorate(function: Callable[..., int]) -> Command:
+    def decorate(function: Callable[..., int]) -> VerbCommand:
         help = f"{summary}\n\n{cleandoc(function.__doc__)}" if function.__doc__ else summary
         command = click.command(
-            entry.word, cls=Command, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
+            entry.word, cls=VerbCommand, help=help, examples=examples, hidden=entry.hidden, context_settings=_SETTINGS
         )
         _COMMANDS[name] = command(click.pass_obj(function))
         return _COMMANDS[name]
@@ -209,7 +209,7 @@ def _help_words(entry: Verb, rest: Sequence[str]) -> list[str]:
     return list(rest) if rest and find_verb(entry.name, rest[0]) else ["--help"]
 
 
-class CommandGroup(Command, VerbGroup):
+class CommandGroup(VerbCommand, VerbGroup):
     """A verb that has verbs of its own: `nudge memory`."""
 
     def __init__(self, path: str, alone: str | None = None, **kwargs: Any) -> None:
@@ -228,7 +228,7 @@ class CommandGroup(Command, VerbGroup):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(entry.word, entry.summary) for entry in VERBS if entry.parent == self.path])
-        Command.format_options(self, ctx, formatter)
+        VerbCommand.format_options(self, ctx, formatter)
 
 
 class Root(VerbGroup):

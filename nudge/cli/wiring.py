@@ -19,7 +19,7 @@ from nudge.cli.params import option
 from nudge.cli.plain import Invocation
 from nudge.cli.prompts import ask, yes_option
 from nudge.clients import config_files, executable, plan, registry
-from nudge.clients.client import NAME, Client, Home
+from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.entries import ConfigEntry, is_our_plugin
 from nudge.clients.executable import Executable
 from nudge.clients.plan import ConnectedFiles, FileChange
@@ -66,7 +66,7 @@ def connect(invocation: Invocation, name: str | None, print_only: bool, yes: boo
     return _connect(invocation.console, client, yes=yes)
 
 
-def _connect(console: Console, client: Client, *, yes: bool) -> int:
+def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
     program, connected_files = executable.find(), ConnectedFiles()
     if (plugin := _our_plugin(client)) is not None:
         result = {"client": client.name, "changed": [], "executable": program.path, "plugin": plugin.name}
@@ -88,18 +88,18 @@ def _connect(console: Console, client: Client, *, yes: bool) -> int:
     return EXIT_OK if yes or console.as_json else _offer_next()
 
 
-def _install_guard(client: Client, program: Executable) -> None:
+def _install_guard(client: AgentClient, program: Executable) -> None:
     """Write the script that hooks run, before any hook can run it; also when the user writes the hooks, or deleted
     it."""
     if client.wired_events:
         executable.install_guard(program)
 
 
-def _our_plugin(client: Client) -> ConfigEntry | None:
+def _our_plugin(client: AgentClient) -> ConfigEntry | None:
     return next(filter(is_our_plugin, client.entries(Home(), os.getcwd())), None)
 
 
-def _plugin_lines(pen: Pen, client: Client, plugin: ConfigEntry) -> Iterator[str]:
+def _plugin_lines(pen: Pen, client: AgentClient, plugin: ConfigEntry) -> Iterator[str]:
     """Yield why nothing is added beside our plugin: a second set of hooks would record every event twice."""
     name = escape(plugin.name)
     yield pen.done(f"{client.title} is already connected by the plugin {name}; nothing was changed")
@@ -124,7 +124,7 @@ def _change_lines(pen: Pen, change: FileChange) -> Iterator[str]:
         yield f"by running: {escape(' '.join(command))}"
 
 
-def _connected_lines(pen: Pen, client: Client, changes: Sequence[FileChange]) -> Iterator[str]:
+def _connected_lines(pen: Pen, client: AgentClient, changes: Sequence[FileChange]) -> Iterator[str]:
     for change in changes:
         path = escape(config_files.shown(change.path))
         yield pen.done(f"{client.title}: {' and '.join(change.file.parts)} in {path}")
@@ -142,7 +142,7 @@ def _offer_next() -> int:
     return EXIT_OK
 
 
-def _print_configuration(console: Console, client: Client) -> int:
+def _print_configuration(console: Console, client: AgentClient) -> int:
     program = executable.find()
     files = client.config_files(Home(), program)
     _install_guard(client, program)
@@ -177,7 +177,7 @@ def _list_clients(invocation: Invocation) -> int:
     return EXIT_OK
 
 
-def _client_row(client: Client, events: Mapping[str, int] | None) -> dict[str, Any]:
+def _client_row(client: AgentClient, events: Mapping[str, int] | None) -> dict[str, Any]:
     home = Home()
     files = client.config_files(home, Executable(NAME))
     parts = plan.connected_parts(files)
@@ -248,7 +248,7 @@ def disconnect(invocation: Invocation, name: str | None, everything: bool, delet
     return EXIT_OK
 
 
-def _disconnect(console: Console, chosen: Sequence[Client]) -> list[FileChange]:
+def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileChange]:
     connected_files = ConnectedFiles()
     files = plan.files_of(chosen, connected_files)
     changes = plan.disconnect(files, connected_files)
@@ -268,7 +268,7 @@ def _disconnected_lines(pen: Pen, changes: Sequence[FileChange]) -> Iterator[str
         yield pen.done("nothing was connected")
 
 
-def _delete_everything(console: Console, chosen: Sequence[Client], *, yes: bool) -> int:
+def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: bool) -> int:
     owned = owned_files.find()
     if not console.as_json:
         console.show(_inventory_lines(owned))

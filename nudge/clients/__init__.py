@@ -2,7 +2,7 @@
 (the format of Claude Code's transcripts in `claude_transcripts`).
 
 `registry`      which clients there are, and which of them sent a hook event
-`client`        `Client`, the description that each module fills in, and `Home`, where a user's files are
+`client`        `AgentClient`, the description that each module fills in, and `Home`, where a user's files are
 `executable`    the installed `nudge`, as clients start it
 `plan`          what connecting and disconnecting change in a client's files, and how that is undone
 `config_files`  the kinds of files that are changed; `json_edit`, `toml_edit` and `text_edit` change their text

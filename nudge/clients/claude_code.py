@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from nudge import paths
-from nudge.clients.client import NAME, Client, Home, text_of
+from nudge.clients.client import NAME, AgentClient, Home, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _USER_SCOPE = ("--scope", "user")
 
 
-class ClaudeCode(Client):
+class ClaudeCode(AgentClient):
     name = "claude-code"
     title = "Claude Code"
     command = "claude"

@@ -60,7 +60,7 @@ class Home:
 _PLAIN_OUTPUT = frozenset(("SessionStart", "UserPromptSubmit"))  # for which plain text reaches the model
 
 
-class Client:
+class AgentClient:
     """One client. A subclass sets what differs from Claude Code, whose names for hook events are used everywhere."""
 
     name = "unknown"

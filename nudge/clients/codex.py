@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from nudge import thin_json
-from nudge.clients.client import NAME, TOOLS, Client, Home, text_of, transcript_end
+from nudge.clients.client import NAME, TOOLS, AgentClient, Home, text_of, transcript_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nudge.clients.executable import Executable
 
 
-class Codex(Client):
+class Codex(AgentClient):
     name = "codex"
     title = "Codex"
     command = "codex"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from nudge import files, paths
 from nudge.clients import json_edit, toml_edit
 from nudge.clients.executable import is_our_hook
-from nudge.clients.json_edit import ARRAY, OBJECT, Node
+from nudge.clients.json_edit import ARRAY, OBJECT, JsonNode
 from nudge.clients.text_edit import EditBuffer, Malformed
 from nudge.errors import Invalid, StorageFailed
 from nudge.limits import MAX_CONFIG_BYTES
@@ -205,7 +205,7 @@ def _has_all_hooks(text: str, handlers: Handlers) -> bool:
     )
 
 
-def _our_hooks(text: str) -> Iterator[tuple[str, str, Node, int]]:
+def _our_hooks(text: str) -> Iterator[tuple[str, str, JsonNode, int]]:
     """Yield event and command of each of our hooks, and the array and index to remove: the whole group if it has no
     other handler."""
     for event, array in _arrays(json_edit.find(text, (_HOOKS_KEY,))):
@@ -222,12 +222,12 @@ def _our_hooks(text: str) -> Iterator[tuple[str, str, Node, int]]:
                     )
 
 
-def _arrays(hooks: Node | None) -> Iterator[tuple[str, Node]]:
+def _arrays(hooks: JsonNode | None) -> Iterator[tuple[str, JsonNode]]:
     if hooks is not None and hooks.kind == OBJECT:
         yield from ((str(entry.key), entry.node) for entry in hooks.entries if entry.node.kind == ARRAY)
 
 
-def _command(handler: Node) -> Iterator[str]:
+def _command(handler: JsonNode) -> Iterator[str]:
     """Yield the command line of a handler if it is a hook of ours."""
     command, arguments = handler.member("command"), handler.member("args")
     words = [command, *(entry.node for entry in arguments.entries)] if arguments is not None else [command]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 
-from nudge.clients.client import NAME, TOOLS, Client, Home, text_of
+from nudge.clients.client import NAME, TOOLS, AgentClient, Home, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MCP_TOOL = "MCP:"  # how the name of a server's tool begins
 
 
-class Cursor(Client):
+class Cursor(AgentClient):
     name = "cursor"
     title = "Cursor"
     command = "cursor"

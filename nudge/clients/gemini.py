@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 
-from nudge.clients.client import NAME, Client, Home, text_of
+from nudge.clients.client import NAME, AgentClient, Home, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _OUTPUT = "Output: "
 _SHELL_FIELDS = ("Process Group PGID", "Background PIDs", "Signal", "Exit Code")  # below the output, the last one first
 
 
-class Gemini(Client):
+class Gemini(AgentClient):
     name = "gemini"
     title = "Gemini CLI"
     command = "gemini"

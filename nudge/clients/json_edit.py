@@ -35,12 +35,12 @@ class JsonEntry:
     start: int
     end: int
     key: str | None
-    node: Node
+    node: JsonNode
     comma: int | None = None  # where the one after it is
 
 
 @dataclass(slots=True)
-class Node:
+class JsonNode:
     kind: str
     start: int
     end: int
@@ -62,7 +62,7 @@ class Node:
         """The last one of that name, as every reader of JSON has it."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
-    def member(self, key: str) -> Node | None:
+    def member(self, key: str) -> JsonNode | None:
         entry = self.entry(key)
         return None if entry is None else entry.node
 
@@ -74,7 +74,7 @@ class Node:
 
 @dataclass(slots=True)
 class Document:
-    root: Node | None  # None: nothing but space and comments
+    root: JsonNode | None  # None: nothing but space and comments
     tail: int  # end of the last thing that is no space
 
 
@@ -104,7 +104,7 @@ class _Parser:
             raise self._error("something follows the end of the document")
         return Document(root, self._tail)
 
-    def _value(self, depth: int) -> Node:
+    def _value(self, depth: int) -> JsonNode:
         if depth > MAX_JSON_DEPTH:
             raise self._error("nested too deep")
         opening = self._text[self._at : self._at + 1]
@@ -112,10 +112,10 @@ class _Parser:
             return self._container(OBJECT if opening == "{" else ARRAY, depth)
         start = self._at
         scalar = self._string() if opening == '"' else self._literal()
-        return Node(SCALAR, start, self._at, scalar)
+        return JsonNode(SCALAR, start, self._at, scalar)
 
-    def _container(self, kind: str, depth: int) -> Node:
-        node = Node(kind, self._at, 0)
+    def _container(self, kind: str, depth: int) -> JsonNode:
+        node = JsonNode(kind, self._at, 0)
         self._take(1)
         self._skip()
         while not self._text.startswith(_CLOSES[kind], self._at):
@@ -208,7 +208,7 @@ def add_item(buffer: EditBuffer, path: Path, item: Any) -> None:
         _insert(buffer, _expect(buffer, array, ARRAY, path[-1]), None, item)
 
 
-def find(text: str, path: Path) -> Node | None:
+def find(text: str, path: Path) -> JsonNode | None:
     node = parse(text).root
     for name in path:
         node = None if node is None else node.member(name)
@@ -225,7 +225,7 @@ def remove_member(buffer: EditBuffer, path: Path) -> None:
     remove_if_empty(buffer, path[:-1])
 
 
-def remove_item(buffer: EditBuffer, array: Node, index: int) -> None:
+def remove_item(buffer: EditBuffer, array: JsonNode, index: int) -> None:
     _remove(buffer, array, array.entries[index])
 
 
@@ -238,7 +238,7 @@ def remove_if_empty(buffer: EditBuffer, path: Path) -> None:
 # Adding
 
 
-def _root(buffer: EditBuffer) -> Node:
+def _root(buffer: EditBuffer) -> JsonNode:
     """The document's object; added first when there is nothing, or nothing but comments."""
     document = parse(buffer.text)
     if document.root is None:
@@ -256,13 +256,13 @@ def _nested(names: Path, value: Any) -> Any:
     return value
 
 
-def _expect(buffer: EditBuffer, node: Node, kind: str, name: str) -> Node:
+def _expect(buffer: EditBuffer, node: JsonNode, kind: str, name: str) -> JsonNode:
     if node.kind != kind:
         raise Malformed(f"{name} is not an {kind}", line_at(buffer.text, node.start))
     return node
 
 
-def _insert(buffer: EditBuffer, parent: Node, key: str | None, value: Any) -> None:
+def _insert(buffer: EditBuffer, parent: JsonNode, key: str | None, value: Any) -> None:
     layout = _Layout.of(buffer.text)
     spread = layout.is_spread(parent)
     indent = layout.indent_in(parent)
@@ -296,7 +296,7 @@ class _Layout:
     newline: str
     unit: str
     many_lines: bool
-    root: Node | None
+    root: JsonNode | None
 
     @classmethod
     def of(cls, text: str) -> _Layout:
@@ -307,13 +307,13 @@ class _Layout:
             return layout
         return cls(text, newline, layout.indent_at(root.entries[0].start) or _INDENT, layout.many_lines, root)
 
-    def is_spread(self, parent: Node) -> bool:
+    def is_spread(self, parent: JsonNode) -> bool:
         """Whether its entries have lines of their own."""
         if parent.entries:
             return "\n" in self.text[parent.start : parent.entries[0].start]
         return self.many_lines or (self.root is not None and parent.start == self.root.start)
 
-    def indent_in(self, parent: Node) -> str:
+    def indent_in(self, parent: JsonNode) -> str:
         if parent.entries and self.is_spread(parent):
             return self.indent_at(parent.entries[0].start)
         return self.indent_at(parent.start) + self.unit
@@ -328,7 +328,7 @@ class _Layout:
 # Removing
 
 
-def _remove(buffer: EditBuffer, parent: Node, entry: JsonEntry) -> None:
+def _remove(buffer: EditBuffer, parent: JsonNode, entry: JsonEntry) -> None:
     end = entry.end if entry.comma is None else entry.comma + 1
     if (entry.lead, end) == (parent.start + 1, parent.tail):  # alone in there, without a comment
         buffer.delete(parent.start + 1, parent.close)

@@ -8,7 +8,7 @@ import json
 import os
 
 from nudge import limits
-from nudge.clients.client import NAME, TOOLS, Client, Home
+from nudge.clients.client import NAME, TOOLS, AgentClient, Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ export const Nudge = async ({ directory }) => {
 )
 
 
-class OpenCode(Client):
+class OpenCode(AgentClient):
     name = "opencode"
     title = "OpenCode"
     command = "opencode"

@@ -18,7 +18,7 @@ from typing import Any
 
 from nudge import paths
 from nudge.clients import config_files, text_edit
-from nudge.clients.client import NAME, Client, Home
+from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.config_files import ConfigFile
 from nudge.clients.executable import Executable
 from nudge.clients.text_edit import Malformed, Undo
@@ -126,7 +126,7 @@ class FileChange:
 
 
 def connect(
-    client: Client, executable: Executable, connected_files: ConnectedFiles, home: Home | None = None
+    client: AgentClient, executable: Executable, connected_files: ConnectedFiles, home: Home | None = None
 ) -> list[FileChange]:
     """Return the changes that connect the client; empty when it is connected."""
     home = home or Home()
@@ -147,7 +147,7 @@ def disconnect(files: Sequence[ConfigFile], connected_files: ConnectedFiles) -> 
     return [change for change in changes if change is not None]
 
 
-def files_of(clients: Sequence[Client], connected_files: ConnectedFiles) -> list[ConfigFile]:
+def files_of(clients: Sequence[AgentClient], connected_files: ConnectedFiles) -> list[ConfigFile]:
     """Return the configuration files of the clients: where they are now, and where they were when connected."""
     executable = Executable(NAME)
     here = {file.path: file for client in clients for file in client.config_files(Home(), executable)}

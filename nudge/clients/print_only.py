@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from nudge.clients.client import NAME, Client, Home
+from nudge.clients.client import NAME, AgentClient, Home
 from nudge.clients.config_files import ConfigFile, JsonFile
 from nudge.clients.executable import Executable
 
@@ -13,7 +13,7 @@ from nudge.clients.executable import Executable
 _APPLICATIONS = "Library/Application Support" if sys.platform == "darwin" else ".config"
 
 
-class PrintOnly(Client):
+class PrintOnly(AgentClient):
     """A client for which `nudge connect` only prints what to write where."""
 
     by_hand = True
@@ -40,4 +40,4 @@ _CLIENTS = (
         "mcpServers",
     ),
 )
-CLIENTS: dict[str, Client] = {client.name: client for client in _CLIENTS}
+CLIENTS: dict[str, AgentClient] = {client.name: client for client in _CLIENTS}

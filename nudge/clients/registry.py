@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nudge.clients.client import Client
+from nudge.clients.client import AgentClient
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ _MODULES = {
 }
 
 
-def get(name: str) -> Client:
+def get(name: str) -> AgentClient:
     """Return the client of that name. Raises KeyError when there is none."""
     return _load(name) if name in _MODULES else _without_hooks()[name]
 
 
-def all_clients() -> tuple[Client, ...]:
+def all_clients() -> tuple[AgentClient, ...]:
     return (*map(_load, _MODULES), *_without_hooks().values())
 
 
@@ -33,7 +33,7 @@ def names() -> tuple[str, ...]:
     return (*_MODULES, *_without_hooks())
 
 
-def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> Client:
+def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> AgentClient:
     """Return the client that sent a hook's payload. When that cannot be told, the client is called `unknown` and
     understands the names of all clients."""
     name = payload.get("client")
@@ -46,19 +46,19 @@ def detect(payload: Mapping[str, Any], environ: Mapping[str, str]) -> Client:
 
 
 def translate(payload: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return a hook's payload in the terms that `history` understands (see `Client.translate`)."""
+    """Return a hook's payload in the terms that `history` understands (see `AgentClient.translate`)."""
     return detect(payload, environ).translate(payload)
 
 
-def _load(name: str) -> Client:
+def _load(name: str) -> AgentClient:
     # Not `importlib.import_module`: a hook would load importlib's package for it.
     client = __import__(f"nudge.clients.{_MODULES[name]}", None, None, ["CLIENT"]).CLIENT
-    assert isinstance(client, Client)
+    assert isinstance(client, AgentClient)
     return client
 
 
-def _unknown() -> Client:
-    client = Client()
+def _unknown() -> AgentClient:
+    client = AgentClient()
     client.tools, client.arguments = {}, {}
     for other in map(_load, _MODULES):
         client.tools = {**client.tools, **other.tools}
@@ -66,7 +66,7 @@ def _unknown() -> Client:
     return client
 
 
-def _without_hooks() -> dict[str, Client]:
+def _without_hooks() -> dict[str, AgentClient]:
     from nudge.clients import print_only
 
     return print_only.CLIENTS

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from nudge.clients import executable, registry
-from nudge.clients.client import Client, Home
+from nudge.clients.client import AgentClient, Home
 from nudge.clients.entries import HOOK, OUR_NAMES, ConfigEntry, is_our_plugin
 from nudge.clients.executable import GUARD
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
@@ -52,7 +52,7 @@ def check_wiring(snapshot: Snapshot) -> Iterator[Finding]:
 
 def check_hook_script(snapshot: Snapshot) -> Iterator[Finding]:
     """Hooks run a script of ours. Without it nothing is recorded, and some clients report no error."""
-    scripts: dict[str, Client] = {}
+    scripts: dict[str, AgentClient] = {}
     for client, entry in _entries(snapshot):
         if entry.kind == HOOK and (match := _SCRIPT.match(entry.command)) is not None:
             scripts.setdefault(match.group(1), client)
@@ -71,7 +71,7 @@ def _install_script() -> str:
     return f"wrote {executable.guard_path()}"
 
 
-def _entries(snapshot: Snapshot) -> Iterator[tuple[Client, ConfigEntry]]:
+def _entries(snapshot: Snapshot) -> Iterator[tuple[AgentClient, ConfigEntry]]:
     home = Home(snapshot.home, snapshot.environ)
     for client in registry.all_clients():
         yield from ((client, entry) for entry in client.entries(home, snapshot.cwd))

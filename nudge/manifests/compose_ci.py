@@ -13,7 +13,7 @@ from nudge.manifests.tree import Directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nudge.manifests.yaml_nodes import Node
+    from nudge.manifests.yaml_nodes import YamlNode
 
 _COMPOSE_FILES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")  # in compose's own order
 _COMPOSE_VARIANT = re.compile(r"(?:docker-)?compose[.-][\w-]+\.ya?ml")
@@ -32,7 +32,7 @@ _SHELLS = ("", "bash", "sh")
 
 def read_compose(directory: Directory) -> Iterator[Claim]:
     file = directory.first_file(*_COMPOSE_FILES) or _only_compose_variant(directory)
-    document: Node | None = directory.parse(file, parse_yaml) if file else None
+    document: YamlNode | None = directory.parse(file, parse_yaml) if file else None
     if file is None or document is None or not document.get("services").fields:
         return
     path, services = directory.path(file), document.get("services")
@@ -62,12 +62,12 @@ def read_workflows(directory: Directory) -> Iterator[Claim]:
         return
     names = [name for name in folder.files if _WORKFLOW_FILE.fullmatch(name) and not _SHIPPING_WORKFLOW.search(name)]
     for name in sorted(names, key=lambda name: (_CHECKING_WORKFLOW.match(name) is None, name)):
-        document: Node | None = folder.parse(name, parse_yaml)
+        document: YamlNode | None = folder.parse(name, parse_yaml)
         if document is not None:
             yield from _workflow_claims(directory, document, folder.path(name))
 
 
-def _workflow_claims(root: Directory, document: Node, file: str) -> Iterator[Claim]:
+def _workflow_claims(root: Directory, document: YamlNode, file: str) -> Iterator[Claim]:
     default_directory = document.get(*_DEFAULT_DIRECTORY).text
     for job in document.get("jobs").fields.values():
         job_directory = job.get(*_DEFAULT_DIRECTORY).text or default_directory
@@ -83,7 +83,7 @@ def _workflow_claims(root: Directory, document: Node, file: str) -> Iterator[Cla
                         yield Claim(purpose, run_in(rel, cmd), rank, rel, file, step.get("run").line)
 
 
-def _is_typeable(step: Node) -> bool:
+def _is_typeable(step: YamlNode) -> bool:
     if step.get("run").text.count("\n") >= limits.MAX_WORKFLOW_LINES or step.get("shell").text not in _SHELLS:
         return False
     return not any("secrets." in text for text in step.texts())

@@ -11,7 +11,7 @@ from nudge import limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nudge.manifests.yaml_nodes import Node
+    from nudge.manifests.yaml_nodes import YamlNode
 
 _TOML_KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
 _DEEP_TOML_KEY = re.compile(rf"(?<![\w-])(?:{_TOML_KEY_PART}){{{limits.MAX_TOML_KEY_PARTS}}}")
@@ -93,7 +93,7 @@ def parse_ini(text: str) -> dict[str, Section]:
     return sections
 
 
-def parse_yaml(text: str) -> Node:
+def parse_yaml(text: str) -> YamlNode:
     """Parse the first document of a YAML file, or raise ValueError when it is malformed or exceeds the limits."""
     from nudge.manifests import yaml_nodes  # late: most repositories have no such file
 

@@ -11,7 +11,7 @@ from nudge.manifests.tree import Directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nudge.manifests.yaml_nodes import Node
+    from nudge.manifests.yaml_nodes import YamlNode
 
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")  # in make's own order
 _MAKE_ASSIGNMENT = re.compile(r"\s*(?:(?:export|override|private)\s+)*[\w.-]+\s*(?::{0,3}|[?+!])=")
@@ -53,7 +53,7 @@ def read_justfile(directory: Directory) -> Iterator[Claim]:
 
 def read_taskfile(directory: Directory) -> Iterator[Claim]:
     file = directory.first_file(*_TASKFILES)
-    document: Node | None = directory.parse(file, parse_yaml) if file else None
+    document: YamlNode | None = directory.parse(file, parse_yaml) if file else None
     if file is not None and document is not None:
         program = f"task -d {quote_path(directory.rel)} " if directory.rel else "task "
         tasks = document.get("tasks").fields.items()

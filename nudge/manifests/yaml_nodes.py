@@ -18,13 +18,13 @@ _TAG_DIRECTIVE = re.compile(r"^%TAG\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class YamlNode:
     """A part of a YAML document; every scalar is text. `line` is the line of its key, or its own in a list.
 
     Aliases share nodes. `size` and `height` count as if each alias were a copy, so walking a node is bounded.
     """
 
-    value: str | list[Node] | dict[str, Node]
+    value: str | list[YamlNode] | dict[str, YamlNode]
     line: int
     size: int = 1
     height: int = 0
@@ -35,14 +35,14 @@ class Node:
         return self.value if isinstance(self.value, str) else ""
 
     @property
-    def items(self) -> list[Node]:
+    def items(self) -> list[YamlNode]:
         return self.value if isinstance(self.value, list) else []
 
     @property
-    def fields(self) -> dict[str, Node]:
+    def fields(self) -> dict[str, YamlNode]:
         return self.value if isinstance(self.value, dict) else {}
 
-    def get(self, *path: str) -> Node:
+    def get(self, *path: str) -> YamlNode:
         """Return the node at `path` below this one, or an empty scalar."""
         node = self
         for name in path:
@@ -57,10 +57,10 @@ class Node:
             yield from child.texts()
 
 
-_ABSENT = Node("", 0)
+_ABSENT = YamlNode("", 0)
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> YamlNode:
     """Parse the first document of a YAML file, or raise ValueError when it is malformed or exceeds the limits."""
     # libyaml compares each %TAG directive with all before it: 20,000 of them take 0.65 s.
     if _TAG_DIRECTIVE.search(text):
@@ -77,16 +77,16 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, YamlNode] = {}
         self._size = 0
 
-    def read(self) -> Node:
+    def read(self) -> YamlNode:
         for event in self._events:
             if isinstance(event, yaml.NodeEvent):
                 return self._node(event, 0)
         return _ABSENT
 
-    def _node(self, event: Any, depth: int) -> Node:
+    def _node(self, event: Any, depth: int) -> YamlNode:
         line = event.start_mark.line + 1
         if isinstance(event, yaml.AliasEvent):
             # An anchor is stored when its node is complete: an alias inside its own node is unknown here.
@@ -99,7 +99,7 @@ class _Reader:
         if isinstance(event, yaml.CollectionStartEvent):
             node = self._collection(event, line, depth)
         else:
-            node = Node(event.value.strip(), line)
+            node = YamlNode(event.value.strip(), line)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
@@ -111,29 +111,29 @@ class _Reader:
         if depth > limits.MAX_YAML_DEPTH:
             raise ValueError("nested too deep")
 
-    def _collection(self, event: Any, line: int, depth: int) -> Node:
+    def _collection(self, event: Any, line: int, depth: int) -> YamlNode:
         is_mapping = isinstance(event, yaml.MappingStartEvent)
         value = self._mapping(depth + 1) if is_mapping else self._sequence(depth + 1)
         children = list(value.values()) if isinstance(value, dict) else value
         height = 1 + max((child.height for child in children), default=0)
-        return Node(value, line, 1 + sum(child.size for child in children), height)
+        return YamlNode(value, line, 1 + sum(child.size for child in children), height)
 
-    def _sequence(self, depth: int) -> list[Node]:
+    def _sequence(self, depth: int) -> list[YamlNode]:
         items = []
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
             items.append(self._node(event, depth))
         return items
 
-    def _mapping(self, depth: int) -> dict[str, Node]:
-        fields: dict[str, Node] = {}
-        merged: list[Node] = []
+    def _mapping(self, depth: int) -> dict[str, YamlNode]:
+        fields: dict[str, YamlNode] = {}
+        merged: list[YamlNode] = []
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._node(event, depth)
             node = self._node(next(self._events), depth)
             if key.value == "<<":
                 merged += node.items or [node]
             elif isinstance(key.value, str):
-                fields[key.value] = Node(node.value, key.line, node.size, node.height)
+                fields[key.value] = YamlNode(node.value, key.line, node.size, node.height)
         for source in merged:  # explicit keys win, then the first source
             for name, node in source.fields.items():
                 fields.setdefault(name, node)

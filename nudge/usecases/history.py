@@ -359,7 +359,7 @@ def _hidden(connection: sqlite3.Connection, private: frozenset[str], params: One
 # Writing
 
 
-async def record(app: App, params: Record, call: Call) -> Any:
+async def store_event(app: App, params: Record, call: Call) -> Any:
     """Store one event, at most once by its id. The sender should have redacted it; it is redacted again here."""
     return {"id": await app.write(call, lambda connection: store.record(connection, redact_event(params.event)))}
 

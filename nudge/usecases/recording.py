@@ -36,7 +36,7 @@ class RecordedMany(Result):
 async def record(app: App, params: history.Record, call: Call) -> Any:
     """Store one event, credit a command's outcome to the hints with the same command, and answer with what is known."""
     context = credit.context_of(app, params.event, call)
-    result = await history.record(app, params, call)
+    result = await history.store_event(app, params, call)
     session = str(params.event["session_id"])
     if params.event["type"] == "session_end":
         app.activity.forget(session)
@@ -66,7 +66,7 @@ async def record_many(app: App, params: RecordMany, call: Call) -> Any:
 async def _record_old(app: App, event: dict[str, Any], call: Call) -> bool | str:
     """Whether it was new; an error message when it is not an event."""
     try:
-        return (await history.record(app, history.Record(event=event), call))["id"] is not None
+        return (await history.store_event(app, history.Record(event=event), call))["id"] is not None
     except Invalid as error:
         return error.message
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nudge.clients import config_files, plan, registry
-from nudge.clients.client import Client, Home
+from nudge.clients.client import AgentClient, Home
 from nudge.clients.executable import Executable
 from nudge.clients.plan import ConnectedFiles, FileChange, Mark
 from nudge.errors import Invalid, StorageFailed
@@ -21,21 +21,21 @@ from .homes import tree
 EVERY_CLIENT = pytest.mark.parametrize("client", registry.all_clients(), ids=lambda client: client.name)
 
 
-def connect(client: Client, executable: str = "/opt/nudge") -> list[FileChange]:
+def connect(client: AgentClient, executable: str = "/opt/nudge") -> list[FileChange]:
     ledger = ConnectedFiles()
     changes = plan.connect(client, Executable(executable), ledger)
     plan.apply(changes, ledger)
     return changes
 
 
-def disconnect(client: Client) -> list[FileChange]:
+def disconnect(client: AgentClient) -> list[FileChange]:
     ledger = ConnectedFiles()
     changes = plan.disconnect(client.config_files(Home(), Executable("nudge")), ledger)
     plan.apply(changes, ledger)
     return changes
 
 
-def plant(client: Client, text: str) -> list[Path]:
+def plant(client: AgentClient, text: str) -> list[Path]:
     """The same text in each file of a client that is JSON."""
     paths = [
         Path(file.path)
@@ -49,14 +49,14 @@ def plant(client: Client, text: str) -> list[Path]:
 
 
 @EVERY_CLIENT
-def test_nothing_is_left_where_nothing_was(client: Client, home: Path) -> None:
+def test_nothing_is_left_where_nothing_was(client: AgentClient, home: Path) -> None:
     """Files and directories that had to be made go again."""
     assert connect(client) and tree(home)
     assert disconnect(client) and tree(home) == {}
 
 
 @EVERY_CLIENT
-def test_real_files_come_back_to_the_byte(client: Client, home: Path) -> None:
+def test_real_files_come_back_to_the_byte(client: AgentClient, home: Path) -> None:
     """Whatever is in them, for every client."""
     for name, text in corpus.JSON.items():
         plant(client, text)
@@ -80,7 +80,7 @@ def test_real_toml_comes_back_to_the_byte(text: str, home: Path) -> None:
 
 
 @EVERY_CLIENT
-def test_a_move_of_the_executable_is_undone_to_the_first_byte(client: Client, home: Path) -> None:
+def test_a_move_of_the_executable_is_undone_to_the_first_byte(client: AgentClient, home: Path) -> None:
     """Connected twice with different paths, there is one entry, and disconnecting still leads to the original."""
     plant(client, '{"hooks": {}, "a": 1}\n')
     before = tree(home)
@@ -93,7 +93,7 @@ def test_a_move_of_the_executable_is_undone_to_the_first_byte(client: Client, ho
 
 
 @EVERY_CLIENT
-def test_what_somebody_changed_meanwhile_stays(client: Client) -> None:
+def test_what_somebody_changed_meanwhile_stays(client: AgentClient) -> None:
     """Then our entries are found by what they say."""
     paths = plant(client, '{\n  "a": 1\n}\n')
     connect(client)
@@ -123,7 +123,7 @@ def test_a_file_of_ours_that_a_client_rewrote_goes(home: Path) -> None:
 
 
 @EVERY_CLIENT
-def test_malformed_files_are_refused_by_line(client: Client, home: Path) -> None:
+def test_malformed_files_are_refused_by_line(client: AgentClient, home: Path) -> None:
     """And no file is changed, not even the ones that could be."""
     plant(client, '{\n  "a": 1\n  "b": 2\n}\n')
     before = tree(home)

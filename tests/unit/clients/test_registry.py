@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nudge.clients import claude_code, opencode, registry
-from nudge.clients.client import Client
+from nudge.clients.client import AgentClient
 from nudge.clients.executable import Executable
 from tests.unit.history.payloads import CODEX, FIXTURES, GEMINI, OPENCODE, extract, payload
 
@@ -179,7 +179,7 @@ def test_the_end_of_a_session_has_the_last_words_of_claude_code(tmp_path: Path) 
     ids=["claude-code", "codex", "gemini"],
 )
 def test_an_answer_to_thanks_is_not_the_last_word(
-    client: Client, action: dict[str, Any], words: Callable[[str], dict[str, Any]], tmp_path: Path
+    client: AgentClient, action: dict[str, Any], words: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
     """What was said after the last thing that was done; what was said last where nothing was done."""
     end = {"hook_event_name": "SessionEnd", "session_id": "s", "transcript_path": str(tmp_path / "t.jsonl")}

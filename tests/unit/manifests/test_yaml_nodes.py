@@ -9,10 +9,10 @@ import yaml
 
 from nudge import limits
 from nudge.manifests.formats import parse_yaml
-from nudge.manifests.yaml_nodes import Node
+from nudge.manifests.yaml_nodes import YamlNode
 
 
-def plain(node: Node) -> object:
+def plain(node: YamlNode) -> object:
     """The node as plain values, as a YAML loader that keeps every scalar a string gives them."""
     if isinstance(node.value, list):
         return [plain(item) for item in node.value]
@@ -21,7 +21,7 @@ def plain(node: Node) -> object:
     return node.value
 
 
-def count_nodes(node: Node) -> int:
+def count_nodes(node: YamlNode) -> int:
     return 1 + sum(map(count_nodes, node.items or node.fields.values()))
 
 
