@@ -305,7 +305,8 @@ def _print_endpoint(directory: str, headline: str, settings: Settings) -> None:
     if published is None:
         return
     access = f"token: {_command()} token" if settings.auth else "no token needed: --no-auth"
-    socket = published.socket
+    # Without a Unix socket (the directory's path is too long for one) the private wire is a loopback port.
+    socket = published.socket or f"none, 127.0.0.1:{published.wire_port} instead"
     sys.stderr.write(f"{headline} (pid {published.pid}, version {published.version})\n")
     sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {socket}\n")
 

@@ -427,6 +427,15 @@ def test_a_daemon_without_authentication_says_so(machine: Machine) -> None:
     machine.cli("stop")
 
 
+def test_without_a_unix_socket_the_port_of_the_private_wire_is_printed(machine: Machine) -> None:
+    """In a runtime directory whose path is too long for a socket, `serve` names the loopback port instead."""
+    machine.runtime = machine.environ["NUDGE_RUNTIME_DIR"] = str(machine.base / ("long-" * 24))
+    started = machine.cli("serve", "--daemon")
+    published = machine.ready()
+    assert published.socket is None and f"  socket: none, 127.0.0.1:{published.wire_port} instead\n" in started.stderr
+    machine.cli("stop")
+
+
 # Ports and flags
 
 
