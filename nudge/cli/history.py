@@ -467,7 +467,7 @@ def stats(invocation: Invocation, project: str | None, all_projects: bool) -> in
     that were not."""
     console = invocation.console
     result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
-    console.result(result, history_lines.stats_lines(result))
+    console.result(result, history_lines.stats_lines(console.pen, result))
     if not result["weeks"] and not console.as_json:
         console.note("no agent was told anything here yet")
     return EXIT_OK

@@ -260,6 +260,11 @@ def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 # Told lines and their use
 
+_STATS_LEGEND = (
+    "told: lines that agents read; used: followed up by the agent; repeated: known failures met again; "
+    "spared: failures told at the start and not met"
+)
+
 
 def told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield two lines for each line that was told: when, why and whether it was used; then its text."""
@@ -271,9 +276,12 @@ def told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"  {escape(line['text'])}"
 
 
-def stats_lines(result: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each week; then, if some sessions were told nothing, a comparison with those that were told."""
+def stats_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each week and what its counts mean; then, if some sessions were told nothing, a comparison with
+    those that were told."""
     yield from _week_lines(result["weeks"])
+    if result["weeks"]:
+        yield pen.paint("dim", _STATS_LEGEND)
     yield from _comparison_lines(result["comparison"])
 
 

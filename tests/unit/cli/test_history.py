@@ -632,6 +632,21 @@ def test_learned_forgets_one(nudge: Nudge, server: Server) -> None:
     assert nudge("learned", "--all-projects", "--forget", "x").code == 2
 
 
+# stats
+
+
+def test_stats_explain_their_counts(nudge: Nudge, server: Server) -> None:
+    """Below the weeks one line says what each count means; without a week there is nothing to explain."""
+    week = {"week": 0, "told": 4, "used": 2, "repeated": 1, "spared": 1}
+    server.answers["nudge.stats"] = {"weeks": [week], "comparison": None}
+    counts, legend = nudge("stats", "--all-projects").out.splitlines()
+    assert counts.endswith("told 4, used 2, repeated 1, spared 1")
+    assert all(f"{name}: " in legend for name in ("told", "used", "repeated", "spared"))
+    assert "\x1b[2mtold: " in nudge.on(Terminal(), "stats", "--all-projects").out
+    server.answers["nudge.stats"] = {"weeks": [], "comparison": None}
+    assert nudge("stats", "--all-projects").out == ""
+
+
 # All of them
 
 LEARNED = {
