@@ -415,7 +415,7 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
         result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
         console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
         return EXIT_OK
-    result = invocation.client().call("nudge.learned", project_params(chosen))
+    result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
     console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
     if not result["facts"]:
         console.note("nothing was learned here yet: a command must fail and another work in its place")

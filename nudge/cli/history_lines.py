@@ -248,12 +248,14 @@ def inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
 
 
 def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield two lines for each fact: what fails and why, and what works."""
+    """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
     several = len({fact["project"] for fact in facts}) > 1
     for fact in facts:
         project = f"  [{escape(fact['project'])}]" if several else ""
         yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
         support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
+        if reason := fact.get("not_at_start"):
+            support += f"; not told at a start: {escape(reason)}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
         yield f"  {answer}  {pen.paint('dim', support)}"
 

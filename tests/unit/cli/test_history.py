@@ -624,6 +624,15 @@ def test_learned_lists_what_fails_and_what_works(nudge: Nudge, server: Server) -
     assert lines[3].startswith("  -> a\\x1b[2J  ")
 
 
+def test_learned_says_why_a_start_is_not_told(nudge: Nudge, server: Server) -> None:
+    """The reason ends the line of a fact that has one; the server gets the caller's directory, where an answer may not
+    run."""
+    server.answers["nudge.learned"] = {"facts": [{**LEARNED, "not_at_start": "needs 2 sessions"}, LEARNED]}
+    lines = nudge("learned", "--all-projects").out.splitlines()
+    assert lines[1].endswith(", #7; not told at a start: needs 2 sessions") and lines[3].endswith(", #7")
+    assert server.context["cwd"] == str(Path.cwd())
+
+
 def test_learned_forgets_one(nudge: Nudge, server: Server) -> None:
     """By the words that the list shows, in one project."""
     server.answers["nudge.forget_learned"] = {"forgotten": 1}
