@@ -8,6 +8,10 @@ import sys
 
 from nudge.errors import StorageFailed
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import BufferedWriter
+
 # O_NONBLOCK: opening a named pipe would wait for a writer.
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -42,10 +46,45 @@ def read_regular(path: str, limit: int) -> bytes:
         return file.read(limit)
 
 
+class Replacement:
+    """A new version of the file at `path`: a temporary file beside it, open for writing bytes. At the end of `with` it
+    is renamed over `path`; after an exception, also Ctrl-C, it is removed. Raises OSError.
+
+    `suffix` ends the name of the temporary file. With `preserve` the mode and owner of the old file stay, and the
+    content is on the disk before the rename."""
+
+    __slots__ = ("_file", "_mode", "_path", "_preserve", "_temporary")
+
+    def __init__(self, path: str, *, mode: int = 0o600, preserve: bool = False, suffix: str = "") -> None:
+        self._path, self._mode, self._preserve = path, mode, preserve
+        self._temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}{suffix}"
+
+    def __enter__(self) -> BufferedWriter:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        self._file = open(os.open(self._temporary, flags, self._mode), "wb")
+        return self._file
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            with self._file as file:
+                if kind is None and self._preserve:
+                    _copy_attributes(self._path, file.fileno())
+                    file.flush()
+                    os.fsync(file.fileno())
+            if kind is None:
+                os.replace(self._temporary, self._path)
+        except OSError:
+            if kind is None:  # otherwise the first exception is the one to report
+                raise
+        finally:
+            _discard(self._temporary)
+
+
 def replace(path: str, content: bytes, *, mode: int = 0o600) -> None:
     """Replace `path` atomically (temporary file and rename). Raises StorageFailed."""
     try:
-        _write_and_rename(path, content, mode=mode)
+        with Replacement(path, mode=mode) as file:
+            file.write(content)
     except OSError as error:
         raise StorageFailed(f"cannot write {os.path.basename(path)}: {error.strerror}") from None
 
@@ -56,23 +95,8 @@ def replace_in_place(path: str, content: bytes) -> None:
     A symbolic link is kept and the file behind it replaced, mode and owner stay, and the content is on the disk before
     the rename, so that a power cut leaves the old file or the new one.
     """
-    _write_and_rename(os.path.realpath(path), content, preserve=True)
-
-
-def _write_and_rename(path: str, content: bytes, *, mode: int = 0o600, preserve: bool = False) -> None:
-    temporary = f"{path}.{os.getpid()}.{os.urandom(4).hex()}"
-    try:
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
-        with open(fd, "wb") as file:
-            file.write(content)
-            if preserve:
-                _copy_attributes(path, fd)
-                file.flush()
-                os.fsync(fd)
-        os.replace(temporary, path)
-    except OSError:
-        _discard(temporary)
-        raise
+    with Replacement(os.path.realpath(path), preserve=True) as file:
+        file.write(content)
 
 
 def _copy_attributes(path: str, fd: int) -> None:

@@ -243,8 +243,8 @@ SETTINGS = (
         "tools",
         "default",
         _parse_tools,
-        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `memories`, `admin`) and names separated "
-        "by commas; the others stay callable",
+        "MCP tools to list: `default`, `all`, or groups (`hints`, `history`, `memories`, `journal`, `admin`) and names "
+        "separated by commas; the others stay callable",
         CALLER,
     ),
 )

@@ -69,8 +69,14 @@ class VerbCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
-            raise Usage(f"unexpected argument {' '.join(rest)!a}", "quote a value that contains spaces")
+            raise Usage(f"unexpected argument {' '.join(rest)!a}", self._advice_for(rest))
         return rest
+
+    def _advice_for(self, rest: list[str]) -> str:
+        """What to type instead of arguments that the verb does not take: `nudge bump api build -1` means --delta."""
+        if _NEGATIVE_NUMBER.match(rest[0]) and any(param.name == "delta" for param in self.params):
+            return f"give it as: --delta {rest[0]}"
+        return "quote a value that contains spaces"
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}

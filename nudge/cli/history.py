@@ -397,7 +397,7 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
         result = invocation.client().call("nudge.forget_learned", {"project": chosen, "subject": forget})
         console.result(result, [console.pen.done(f"forgot what was learned about {escape(forget)}")])
         return EXIT_OK
-    result = invocation.client().call("nudge.learned", project_params(chosen))
+    result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
     console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
     if not result["facts"]:
         console.note(
@@ -451,7 +451,7 @@ def stats(invocation: Invocation, project: str | None, all_projects: bool) -> in
     that were not."""
     console = invocation.console
     result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
-    console.result(result, history_lines.stats_lines(result))
+    console.result(result, history_lines.stats_lines(console.pen, result))
     if not result["weeks"] and not console.as_json:
         console.note("no agent was told anything here yet")
     return EXIT_OK

@@ -248,17 +248,24 @@ def inject_lines(console: Console, result: dict[str, Any]) -> Iterator[str]:
 
 
 def learned_lines(pen: Pen, facts: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield two lines for each fact: what fails and why, and what works."""
+    """Yield two lines for each fact: what fails and why; what works, and why a session is not told at its start."""
     several = len({fact["project"] for fact in facts}) > 1
     for fact in facts:
         project = f"  [{escape(fact['project'])}]" if several else ""
         yield f"{escape(fact['subject'])}  {pen.paint('dim', escape(fact['error'].splitlines()[0]) + project)}"
         support = f"{output.count(fact['sessions'], 'session')}, {last_time(time.time() - fact['last'])}, #{fact['id']}"
+        if reason := fact.get("not_at_start"):
+            support += f"; not told at a start: {escape(reason)}"
         answer = "no answer is known" if fact["answer"] is None else f"-> {escape(fact['answer'])}"
         yield f"  {answer}  {pen.paint('dim', support)}"
 
 
 # Told lines and their use
+
+_STATS_LEGEND = (
+    "told: lines that agents read; used: followed up by the agent; repeated: known failures met again; "
+    "spared: failures told at the start and not met"
+)
 
 
 def told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -271,9 +278,12 @@ def told_lines(pen: Pen, lines: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"  {escape(line['text'])}"
 
 
-def stats_lines(result: dict[str, Any]) -> Iterator[str]:
-    """Yield a line for each week; then, if some sessions were told nothing, a comparison with those that were told."""
+def stats_lines(pen: Pen, result: dict[str, Any]) -> Iterator[str]:
+    """Yield a line for each week and what its counts mean; then, if some sessions were told nothing, a comparison with
+    those that were told."""
     yield from _week_lines(result["weeks"])
+    if result["weeks"]:
+        yield pen.paint("dim", _STATS_LEGEND)
     yield from _comparison_lines(result["comparison"])
 
 

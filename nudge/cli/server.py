@@ -384,7 +384,7 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
 
 # token
 
-_TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token was removed
+_TOKEN_TIMEOUT = 2.0  # seconds in which a server notices that its token is gone
 
 
 @verb("token", "nudge token", 'curl -H "Authorization: Bearer $(nudge token)" ...')
@@ -393,7 +393,7 @@ def token(invocation: Invocation) -> int:
     if invocation.observer().status() is None:
         raise Unavailable("no server is running; start one with: nudge serve")
     directory, until = paths.runtime_dir(), time.monotonic() + _TOKEN_TIMEOUT
-    while (value := endpoint.read_token(directory)) is None:  # removed: the server makes a new one
+    while (value := endpoint.read_token(directory)) is None:  # the server makes a new one
         if time.monotonic() > until:
             raise Unavailable("the server is running, but its token cannot be read; see: nudge doctor")
         time.sleep(0.05)

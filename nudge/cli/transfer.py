@@ -4,12 +4,11 @@ sync and mine for notes."""
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -60,19 +59,23 @@ def _read_document(path: str, writer: str, *, name: str | None = None) -> Any:
         raise Invalid(f"{name} is not JSON: {error}; it must be the output of {writer}") from None
 
 
-def _write_file(path: str, text: str) -> None:
-    """Replace a regular file atomically; write to a device or a pipe as it is."""
-    target = os.path.realpath(path)
+@contextmanager
+def _open_output(path: str | None) -> Iterator[Callable[[str], object]]:
+    """Give the function that writes text to `path`, or to stdout. A regular file is replaced when all is written, and
+    stays as it was after an error or Ctrl-C; a device or a pipe is written to as it is."""
+    if path in (None, "-"):
+        yield sys.stdout.write
+        return
+    target = os.path.realpath(str(path))
     try:
-        if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+        if os.path.exists(target) and not os.path.isfile(target):
             with open(target, "w", encoding="utf-8") as device:
-                device.write(text)
+                yield device.write
         else:
-            files.replace(target, text.encode())
+            with files.Replacement(target) as file:
+                yield lambda text: file.write(text.encode())
     except OSError as error:
         raise _cannot_write(path, error.strerror) from None
-    except StorageFailed as error:
-        raise _cannot_write(path, error.message.rpartition(": ")[2]) from None
 
 
 def _cannot_write(path: str | None, reason: str | None) -> StorageFailed:
@@ -125,7 +128,8 @@ def export_hints(
     hints = list(_payload_hints(result["payload"]))
     text = output.encode_json(result["payload"], indent=2)
     if target not in (None, "-"):
-        _write_file(str(target), text + "\n")
+        with _open_output(target) as write:
+            write(text + "\n")
         line = f"exported {output.count(len(hints), 'hint')} to {escape(str(target))}"
         console.result(result, [console.pen.done(line)])
     else:
@@ -145,24 +149,14 @@ def _export_history(invocation: Invocation, target: str | None) -> int:
     """Write the history page by page: neither the server nor this process holds all of it."""
     client = invocation.client()
     total = 0 if target in (None, "-") and invocation.console.is_terminal else None  # no bar between the rows
-    with _open_output(target) as file, progress(invocation.console, "exporting the history", total) as advance:
+    with _open_output(target) as write, progress(invocation.console, "exporting the history", total) as advance:
         page: dict[str, Any] = {"next": ""}
         while page["next"] is not None:
             page = client.call("nudge.export_all", {"after": page["next"]} if page["next"] else {})
             for row in page["rows"]:
-                file.write(output.encode_json(row, indent=None) + "\n")
+                write(output.encode_json(row, indent=None) + "\n")
             advance(len(page["rows"]))
     return EXIT_OK
-
-
-def _open_output(path: str | None) -> AbstractContextManager[IO[str]]:
-    if path in (None, "-"):
-        return nullcontext(sys.stdout)
-    try:
-        descriptor = os.open(os.path.realpath(path or ""), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    except OSError as error:
-        raise _cannot_write(path, error.strerror) from None
-    return open(descriptor, "w", encoding="utf-8")
 
 
 @verb(
@@ -247,7 +241,8 @@ def export_notes(invocation: Invocation, target: str | None, namespace: str | No
                 document[name] += page[name]
             advance(len(page["memories"]))
     if target is not None and to_file:
-        _write_file(target, output.encode_json(document, indent=2) + "\n")
+        with _open_output(target) as write:
+            write(output.encode_json(document, indent=2) + "\n")
         notes = output.count(len(document["memories"]), "note")
         links = output.count(len(document["links"]), "link")
         console.result(document, [console.pen.done(f"exported {notes} and {links} to {escape(target)}")])

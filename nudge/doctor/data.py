@@ -12,7 +12,7 @@ from shlex import quote
 from nudge import config, limits, paths
 from nudge.clock import boot_id, boot_seconds
 from nudge.doctor.files import remove_command
-from nudge.doctor.model import OK, Finding, Repair, Snapshot, fail, ok, warn
+from nudge.doctor.model import OK, Finding, Repair, Snapshot, edit_command, fail, ok, warn
 from nudge.errors import StorageFailed
 from nudge.ipc.lock import OwnerLock, is_free
 from nudge.storage import spool
@@ -100,6 +100,9 @@ def _clock_step(snapshot: Snapshot) -> float:
 
 def check_history(snapshot: Snapshot) -> Iterator[Finding]:
     path = config.database_file(snapshot.environ)
+    if os.path.islink(path):
+        yield _linked(snapshot, path)
+        return
     if not os.path.exists(path):
         yield ok(_HISTORY, "none yet: nothing was recorded")
         return
@@ -110,6 +113,19 @@ def check_history(snapshot: Snapshot) -> Iterator[Finding]:
         return
     yield integrity
     yield _write_ahead_log(path)
+
+
+def _linked(snapshot: Snapshot, path: str) -> Finding:
+    """The finding for a link in place of the database. The server does not follow one: it would create a file wherever
+    the link points."""
+    target = os.path.realpath(path)
+    message = f"nothing can be recorded: {path} is a symbolic link, which is not followed"
+    if not os.path.exists(target):
+        return fail(_HISTORY, f"{message}; {target} does not exist", f"nudge stop; rm {quote(path)}")
+    if "NUDGE_DB" in snapshot.environ:
+        return fail(_HISTORY, message, f"nudge stop; export NUDGE_DB={quote(target)}")
+    message = f"{message}; name the file itself in config.toml (db = {target!r}), then run: nudge stop"
+    return fail(_HISTORY, message, edit_command(paths.config_file(snapshot.environ)))
 
 
 def _integrity(path: str) -> Finding:

@@ -103,10 +103,11 @@ def check_token(snapshot: Snapshot) -> Iterator[Finding]:
     problem = _file("token", path)
     if problem is not None:
         yield _bad_token(snapshot, path, problem)
-    elif os.path.lexists(path):
+    elif endpoint.read_token(snapshot.directory) is not None:
         yield ok("token", f"{path} is accessible to you only")
     elif snapshot.status is not None:
-        yield warn("token", "the file is gone; the server makes a new token within a second", "nudge token")
+        state = "holds no token" if os.path.lexists(path) else "is gone"
+        yield warn("token", f"the file {state}; the server makes a new token within a second", "nudge token")
     else:
         yield ok("token", "none yet; the first server creates one")
 

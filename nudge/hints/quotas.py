@@ -99,6 +99,8 @@ class Admission:
         if new > 0 and index.component_count() + new > limits.MAX_COMPONENTS:
             return _quota("components", limits.MAX_COMPONENTS, "delete the hints of one that is no longer needed")
         if growth.total() > 0 and len(index) + growth.total() > self.max_hints:
+            if (count := len({hint.identity for hint in change.puts})) > self.max_hints:
+                return _too_many_at_once(count, self.max_hints)
             return _quota("hints", self.max_hints, "delete some, or raise NUDGE_MAX_HINTS")
         if _asks_for_too_many(index, change):
             return _quota("environment variables in scopes", limits.MAX_ENV_NAMES, "delete hints that ask for others")
@@ -131,3 +133,9 @@ def _removed(index: HintIndex, change: Change) -> set[Identity]:
 
 def _quota(what: str, most: int, advice: str) -> QuotaExceeded:
     return QuotaExceeded(f"the limit of {most} {what} is reached: {advice}", limit=what, max=most)
+
+
+def _too_many_at_once(count: int, most: int) -> QuotaExceeded:
+    """The refusal of an import that would not fit into an empty store either: deleting hints does not help."""
+    advice = f"raise the limit with: nudge stop; NUDGE_MAX_HINTS={count} nudge serve --daemon"
+    return QuotaExceeded(f"{count} hints at once are more than the limit of {most}: {advice}", limit="hints", max=most)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from nudge import limits
 from nudge.history.broken_tests import TEST, BrokenTest, BrokenTests, edited_files
 from nudge.history.lessons import LessonFinder, call_of, invocation
-from nudge.history.offers import INVOCATIONS, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
+from nudge.history.offers import INVOCATIONS, RARE, TEST_RUNNERS, Fact, Key, Offer, Support, is_usable
 from nudge.history.problems import (
     CALL,
     MODULE,
@@ -267,6 +267,25 @@ class Facts:
                 groups[group] = groups[group].joined(offer) if group in groups else offer
         offers = [offer for offer in groups.values() if not offer.is_rarely_met(count_told)]
         return sorted(offers, key=lambda offer: -len(offer.support.sessions))[: limits.MAX_START_FACTS]
+
+    def why_not_at_start(
+        self, project: str, now: float, cwd: str | None, count_told: Callable[[str], int]
+    ) -> dict[Key, str]:
+        """Return for each fact that `at_start` leaves out the reason; a fact that only gives way to others has none."""
+        included = self.at_start(project, now, cwd, count_told)
+        subjects = {subject for offer in included for subject in (offer.fact.subject, *offer.also)}
+        reasons = {}
+        for _, offer in self.list_offers(project, now):
+            least = _LEAST_SESSIONS.get(offer.fact.kind, 2)
+            if offer.fact.subject in subjects:
+                continue
+            if len(offer.support.sessions) < least:
+                reasons[offer.fact.key] = f"needs {least} sessions"
+            elif not is_usable(offer, cwd, now):
+                reasons[offer.fact.key] = "the answer does not run here, or what failed works here now"
+            elif offer.is_rarely_met(count_told):
+                reasons[offer.fact.key] = f"fewer than 1 session in {RARE} tries it"
+        return reasons
 
     def invocations(self, project: str, now: float) -> list[Offer]:
         """Return what to run in place of commands that do not work, those of most sessions first."""

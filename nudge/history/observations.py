@@ -45,9 +45,10 @@ PATH_NAMES = ("file_path", "notebook_path", "path")
 
 class ObservationType:
     """`days`: how long it is kept by default. `recent`: its weight in recent context. `changes_file`: whether session
-    summaries list its file. `is_action`: whether the agent did it. `of_session`: whether it belongs to no prompt."""
+    summaries list its file. `is_command`: whether its content is a command line. `is_action`: whether the agent did it.
+    `of_session`: whether it belongs to no prompt."""
 
-    __slots__ = ("changes_file", "days", "is_action", "of_session", "recent")
+    __slots__ = ("changes_file", "days", "is_action", "is_command", "of_session", "recent")
 
     def __init__(
         self,
@@ -55,10 +56,11 @@ class ObservationType:
         *,
         recent: float = 0.17,
         changes_file: bool = False,
+        is_command: bool = False,
         is_action: bool = True,
         of_session: bool = False,
     ) -> None:
-        self.days, self.recent, self.changes_file = days, recent, changes_file
+        self.days, self.recent, self.changes_file, self.is_command = days, recent, changes_file, is_command
         self.is_action, self.of_session = is_action and not of_session, of_session
 
 
@@ -66,8 +68,8 @@ TYPES = {
     "file_read": ObservationType(),
     "file_write": ObservationType(365, changes_file=True),
     "file_edit": ObservationType(365, recent=1.0, changes_file=True),
-    "command": ObservationType(180, recent=0.67),
-    "command_error": ObservationType(180),
+    "command": ObservationType(180, recent=0.67, is_command=True),
+    "command_error": ObservationType(180, is_command=True),
     "search": ObservationType(),
     "user_prompt": ObservationType(is_action=False),
     "session_start": ObservationType(365, of_session=True),
@@ -75,16 +77,17 @@ TYPES = {
     "session_stop": ObservationType(365, of_session=True),
     "session_compact": ObservationType(365, recent=0.5, of_session=True),
     "mcp_call": ObservationType(recent=0.33),
-    "git_commit": ObservationType(730),
-    "git_push": ObservationType(730),
+    "git_commit": ObservationType(730, is_command=True),
+    "git_push": ObservationType(730, is_command=True),
     "task_spawn": ObservationType(),
     "web_fetch": ObservationType(),
     "web_search": ObservationType(),
     "tool_other": ObservationType(),
 }
 FAILURE = "command_error"
-COMMAND_TYPES = ("command", FAILURE, "git_commit", "git_push")
-"""Types whose content is a command line."""
+COMMAND_TYPES = tuple(name for name, kind in TYPES.items() if kind.is_command)
+UNFAILED_COMMANDS = tuple(name for name in COMMAND_TYPES if name != FAILURE)
+"""Commands that passed, or whose exit code is not known."""
 FILE_CHANGES = tuple(name for name, kind in TYPES.items() if kind.changes_file)
 SESSION_TYPES = tuple(name for name, kind in TYPES.items() if kind.of_session)
 NOT_ACTIONS = tuple(name for name, kind in TYPES.items() if not kind.is_action)

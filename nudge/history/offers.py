@@ -24,7 +24,7 @@ Key = tuple[str, str]
 INVOCATIONS = (PROGRAM, MODULE, TARGET, CALL)
 """Kinds of facts about a whole command."""
 
-_RARE = 12  # sessions in which the answer ran, for each session with the failure
+RARE = 12  # sessions in which the answer ran, for each session with the failure
 TEST_RUNNERS = frozenset((PYTEST, JEST, VITEST, MOCHA, RSPEC))
 
 
@@ -100,7 +100,7 @@ class Offer:
     def is_rarely_met(self, count_told: Callable[[str], int]) -> bool:
         """Whether nearly every session runs the answer without being told. `count_told` returns how many sessions were
         told about a subject."""
-        most = _RARE * len(self.support.sessions)
+        most = RARE * len(self.support.sessions)
         return self.ran[0] > most and self.ran[0] - count_told(self.fact.subject) > most
 
     @property

@@ -10,7 +10,7 @@ import re
 from nudge import limits
 from nudge.context import is_below
 from nudge.history.event import placeholders
-from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS
+from nudge.history.observations import COMMAND_TYPES, FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 from nudge.history.problems import error_line, find_problem, has_findings, outcome_of
 from nudge.history.shell import split_commands
 from nudge.history.summary import last_words
@@ -208,8 +208,8 @@ class _PassedJobs:
         rows = self._connection.execute(
             "SELECT timestamp, content, obs_type, metadata FROM (SELECT timestamp, content, obs_type, metadata FROM"
             " observations WHERE project = ? ORDER BY timestamp DESC, id DESC LIMIT ?)"
-            " WHERE obs_type IN ('command', 'git_commit', 'git_push')",
-            (project, limits.TOLD_ROWS_READ),
+            f" WHERE obs_type IN ({placeholders(UNFAILED_COMMANDS)})",
+            (project, limits.TOLD_ROWS_READ, *UNFAILED_COMMANDS),
         )
         return [(timestamp, content) for timestamp, content, *outcome in rows if _has_passed(*outcome)]
 

@@ -7,7 +7,7 @@ import json
 
 from nudge import limits
 from nudge.history.event import placeholders
-from nudge.history.observations import FILE_CHANGES, NOT_ACTIONS
+from nudge.history.observations import FAILURE, FILE_CHANGES, NOT_ACTIONS, UNFAILED_COMMANDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from nudge.history.event import Connection
 
-_RUNNING = ("command", "git_commit", "git_push")
 # `+obs_type` makes SQLite use the index over sessions: by the one over types it would read the whole history.
 
 
@@ -111,9 +110,9 @@ def _files(connection: Connection, session_id: str) -> list[str]:
 def _failures(connection: Connection, session_id: str) -> list[dict[str, Any]]:
     """Each command that failed, once, with the id of the observation in which it passed afterwards, if any."""
     rows = connection.execute(
-        "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = 'command_error'"
+        "SELECT content, max(id), max(timestamp) FROM observations WHERE session_id = ? AND +obs_type = ?"
         " GROUP BY content ORDER BY min(timestamp), min(id) LIMIT ?",
-        (session_id, limits.MAX_SUMMARY_ITEMS),
+        (session_id, FAILURE, limits.MAX_SUMMARY_ITEMS),
     ).fetchall()
     return [
         {"command": command, "id": failed_id, "passed": _passed(connection, session_id, command, timestamp, failed_id)}
@@ -125,9 +124,9 @@ def _passed(connection: Connection, session_id: str, command: str, timestamp: in
     """The id of the same command later with exit code 0. Without an exit code it does not count as a success."""
     row = connection.execute(
         "SELECT id FROM observations WHERE session_id = ? AND (timestamp, id) > (?, ?) AND +obs_type IN"
-        f" ({placeholders(_RUNNING)})"
+        f" ({placeholders(UNFAILED_COMMANDS)})"
         " AND content = ? AND json_extract(metadata, '$.exit_code') = 0 ORDER BY timestamp, id LIMIT 1",
-        (session_id, timestamp, failed_id, *_RUNNING, command),
+        (session_id, timestamp, failed_id, *UNFAILED_COMMANDS, command),
     ).fetchone()
     return int(row[0]) if row else None
 

@@ -23,6 +23,7 @@ STARTING, READY, STOPPED = "starting", "ready", "stopped"
 _SOCKET = r"s-[0-9a-f]+\.sock"
 _REPLACED = (paths.ENDPOINT, paths.TOKEN, paths.PREVIOUS, paths.SETTINGS, paths.DIRECTORIES)
 _TOKEN_CACHED = 0.05  # seconds
+_SHORTEST_TOKEN = 32  # characters: a shorter one could be guessed
 _TEMPORARY = r"\.\d+\.[0-9a-f]{8}"
 
 
@@ -113,21 +114,26 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def read_token(directory: str) -> str | None:
+    """Return the bearer token on disk; None when there is no file, others could have written it, or it holds no token
+    (a full disk or a power cut leaves an empty or shortened one)."""
     raw = files.read_owned(os.path.join(directory, paths.TOKEN))
-    return raw.decode("ascii", "replace").strip() if raw else None
+    token = raw.decode("ascii", "replace").strip() if raw else ""
+    is_valid = len(token) >= _SHORTEST_TOKEN and token.isascii() and token.isprintable() and " " not in token
+    return token if is_valid else None
 
 
 def ensure_token(directory: str) -> str:
     """Return the bearer token on disk, and create one when there is none. It outlives a PRIMARY."""
     token = read_token(directory)
-    if not token:
+    if token is None:
         token = os.urandom(32).hex()
         files.replace(os.path.join(directory, paths.TOKEN), token.encode())
     return token
 
 
 class TokenFile:
-    """The current token: calling it returns the one on disk, and creates a new one when the file was removed."""
+    """The current token: calling it returns the one on disk, and creates a new one when the file was removed or
+    holds none."""
 
     __slots__ = ("_directory", "_last", "_looked_at", "_path", "_signature", "_token")
 
@@ -153,7 +159,8 @@ class TokenFile:
             self._signature = signature
             try:
                 # A file that others could have written is not used and not replaced: `nudge doctor` names it.
-                token = ensure_token(self._directory) if signature is None else read_token(self._directory)
+                is_ours = signature is None or files.read_owned(self._path) is not None
+                token = ensure_token(self._directory) if is_ours else None
             except (OSError, StorageFailed):
                 token = None
             self._token, self._last = token or "", token or self._last

@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from nudge import __version__, limits
-from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, INVALID_REQUEST, protocol_error
+from nudge.errors import INTERNAL_ERROR, INTERNAL_MESSAGE, INVALID_REQUEST, Unavailable, protocol_error
 from nudge.ipc import protocol
 from nudge.ipc.accept_loop import AcceptLoop, descriptor_limit
 from nudge.strict_json import JsonError, decode, encode
@@ -196,7 +196,7 @@ class _Connection(asyncio.Protocol):
         elif not self._tcp and not _is_same_user(transport):
             self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: this socket belongs to another user"))
         elif not server.make_room():
-            self._refuse(protocol_error(INVALID_REQUEST, "Invalid request: too many connections"))
+            self._refuse(Unavailable("the server has too many connections; try again in a moment").to_wire())
         else:
             server.ungreeted[self] = None
             self._reaper = self._loop.call_later(

@@ -90,7 +90,10 @@ def _start_in_background(directory: str, sources: config.Sources, options: Serve
     link = spawn.ensure_primary(directory, arguments=config.as_flags(sources.overrides), wait_for_upgrade=True)
     link.close()
     _report_differences(link.endpoint, options.flags)
-    _print_endpoint(directory, "A Nudge server is already running" if was_running else "Nudge serves in the background")
+    settings = config.load()
+    _warn_without_auth(settings)  # the detached server has written it to a file only
+    headline = "A Nudge server is already running" if was_running else "Nudge serves in the background"
+    _print_endpoint(directory, headline, settings)
     return 0
 
 
@@ -104,7 +107,7 @@ def _join_primary(link: Connection, directory: str, options: ServeOptions) -> in
     if options.detach:
         return 0
     if _at_terminal(options):
-        _print_endpoint(directory, "A Nudge server is already running")
+        _print_endpoint(directory, "A Nudge server is already running", config.load())
         return 0
     return Proxy(take_over(), config.load(flags=options.flags), directory, flags=options.flags).run(link)
 
@@ -121,7 +124,7 @@ def _wait_for_primary(directory: str, options: ServeOptions, reader: EarlyReader
             raise
         sys.stderr.write(f"nudge: {error.message}\n")
     if reader is None:
-        _print_endpoint(directory, "A Nudge server is already running")
+        _print_endpoint(directory, "A Nudge server is already running", config.load())
         return 0
     reader.stop()
     return Proxy(reader.pipe, settings, directory, client=reader.client, flags=options.flags).run(link)
@@ -217,6 +220,10 @@ def _configure(settings: Settings) -> None:
     from nudge.server import logs
 
     logs.configure(settings.log_level)
+    _warn_without_auth(settings)
+
+
+def _warn_without_auth(settings: Settings) -> None:
     if not settings.auth:
         sys.stderr.write("nudge: --no-auth: every program on this machine can read and write hints over TCP\n")
 
@@ -288,18 +295,21 @@ def _at_terminal(options: ServeOptions) -> bool:
 
 
 def _greet(directory: str, settings: Settings) -> None:
-    _print_endpoint(directory, "Nudge is serving", None if settings.auth else "no token needed: --no-auth")
+    _print_endpoint(directory, "Nudge is serving", settings)
     nudge = _command()
     sys.stderr.write(f"  try:    {nudge} set demo hello world && {nudge} get demo hello\n  stop:   Ctrl-C\n")
 
 
-def _print_endpoint(directory: str, headline: str, access: str | None = None) -> None:
+def _print_endpoint(directory: str, headline: str, settings: Settings) -> None:
+    """Print to stderr where the running server is; `settings` are those in force there."""
     published = endpoint.read(directory)
     if published is None:
         return
-    access = access or f"token: {_command()} token"
+    access = f"token: {_command()} token" if settings.auth else "no token needed: --no-auth"
+    # Without a Unix socket (the directory's path is too long for one) the private wire is a loopback port.
+    socket = published.socket or f"none, 127.0.0.1:{published.wire_port} instead"
     sys.stderr.write(f"{headline} (pid {published.pid}, version {published.version})\n")
-    sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {published.socket}\n")
+    sys.stderr.write(f"  http:   http://127.0.0.1:{published.port} ({access})\n  socket: {socket}\n")
 
 
 def _command() -> str:

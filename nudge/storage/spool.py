@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from nudge import limits, thin_json
+from nudge import files, limits, thin_json
 from nudge.errors import StorageFailed
 
 TYPE_CHECKING = False
@@ -37,7 +37,9 @@ def write(directory: str, event: Mapping[str, Any]) -> None:
     try:
         os.makedirs(folder_path, mode=0o700, exist_ok=True)
         _check_room(directory, len(body))
-        _write_file(os.path.join(folder_path, f"{time.time_ns():020d}-{event['event_id']}{_SUFFIX}"), body)
+        name = f"{time.time_ns():020d}-{event['event_id']}{_SUFFIX}"
+        with files.Replacement(os.path.join(folder_path, name), suffix=_UNFINISHED) as file:
+            file.write(body)
     except OSError as error:
         raise StorageFailed(f"cannot write to the spool: {error.strerror}") from None
 
@@ -130,17 +132,6 @@ def _check_room(directory: str, size: int) -> None:
 
 def _counter(directory: str) -> str:
     return os.path.join(folder(directory), DROPPED)
-
-
-def _write_file(path: str, body: bytes) -> None:
-    temporary = f"{path}.{os.getpid()}{_UNFINISHED}"
-    try:
-        with open(os.open(temporary, _CREATE | os.O_EXCL, 0o600), "wb", buffering=0) as file:
-            file.write(body)
-        os.replace(temporary, path)
-    except OSError:
-        remove(temporary)
-        raise
 
 
 def _waiting(folder_path: str) -> list[str]:

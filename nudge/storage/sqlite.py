@@ -6,6 +6,7 @@ No thread and no event loop: a hook opens the database with it too.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import sys
@@ -52,8 +53,11 @@ def open_backup(path: str) -> sqlite3.Connection:
 
 
 def open_writable(path: str) -> sqlite3.Connection:
-    """Open the one writer's connection. A new file is created owner-only before anything is in it."""
+    """Open the one writer's connection. A new file is created owner-only before anything is in it; a symbolic link is
+    refused with OSError."""
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+    if os.path.islink(path):  # O_NOFOLLOW refuses it too, as "Too many levels of symbolic links"
+        raise OSError(errno.ELOOP, f"{path} is a symbolic link")
     os.close(os.open(path, _CREATE, 0o600))
     connection = sqlite3.connect(
         _uri(path, "rw"),

@@ -11,12 +11,11 @@ from nudge.context import Context, this_system
 from nudge.errors import Invalid
 from nudge.hints.model import Hint
 from nudge.history import store
+from nudge.history.observations import COMMAND_TYPES
 from nudge.storage.database import Database
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
 from nudge.usecases.freshness import digest_files
-
-_COMMANDS = ("command", "command_error", "git_commit", "git_push")
 
 
 def context_of(app: App, event: Mapping[str, Any], call: Call) -> Context:
@@ -75,7 +74,7 @@ def exit_code_of(event: Mapping[str, Any]) -> int | None:
     """The exit code of the command that an event reports. None for other events, and for clients that report none."""
     metadata = event.get("metadata")
     code = metadata.get("exit_code") if isinstance(metadata, dict) else None
-    return code if event.get("type") in _COMMANDS and type(code) is int else None
+    return code if event.get("type") in COMMAND_TYPES and type(code) is int else None
 
 
 def _hints_with_command(app: App, event: Mapping[str, Any]) -> list[Hint]:

@@ -25,8 +25,9 @@ from nudge.hints.sync import LEARNED_BY, is_guess
 from nudge.history import facts, problems, projects
 from nudge.history.availability import names_clone
 from nudge.history.broken_tests import TEST, BrokenTest
+from nudge.history.digest_lines import fact_name
 from nudge.history.facts import FactChanges, Facts
-from nudge.history.ledger import COMMAND, IDENTITY, Line
+from nudge.history.ledger import COMMAND, IDENTITY, Line, count_told_sessions
 from nudge.history.observations import FILE_CHANGES
 from nudge.history.offers import Offer
 from nudge.storage.database import Database
@@ -121,9 +122,11 @@ async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     def read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         project = projects.find(connection, params.project)
         names = projects.Names(connection)
-        hidden = visible_to(call, app.session.settings).hidden_from(project or params.caller_project(call))
+        here, cwd = params.caller_project(call), params.caller_context(call).cwd
+        hidden = visible_to(call, app.session.settings).hidden_from(project or here)
         all_facts = facts.load(connection, project)
-        rows = [(name, _fact_row(offer)) for name, offer in all_facts.list_offers(project, app.now())]
+        is_here = project is not None and here is not None and is_project(project, here)
+        rows = _fact_rows(connection, all_facts, project, cwd if is_here else None, app.now())
         rows += [(name, _test_row(test)) for name, test in all_facts.tests.list_frequent()]
         return [
             {"project": names.name(name), **row}
@@ -134,7 +137,22 @@ async def list_facts(app: App, params: ListFacts, call: Call) -> Any:
     return {"facts": await app.read(read)}
 
 
-def _fact_row(offer: Offer) -> dict[str, Any]:
+def _fact_rows(
+    connection: sqlite3.Connection, all_facts: Facts, project: str | None, cwd: str | None, now: float
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the facts with their projects; with one project also why a session that starts in `cwd` is not told a
+    fact."""
+    reasons = {}
+    if project is not None:
+        reasons = all_facts.why_not_at_start(
+            project, now, cwd, lambda subject: count_told_sessions(connection, project, fact_name(subject))
+        )
+    return [
+        (name, _fact_row(offer, reasons.get(offer.fact.key))) for name, offer in all_facts.list_offers(project, now)
+    ]
+
+
+def _fact_row(offer: Offer, not_at_start: str | None) -> dict[str, Any]:
     return {
         "kind": offer.fact.kind,
         "subject": offer.fact.subject,
@@ -143,6 +161,7 @@ def _fact_row(offer: Offer) -> dict[str, Any]:
         "sessions": len(offer.support.sessions),
         "last": int(offer.support.timestamp),
         "id": offer.support.success_id,
+        **({} if not_at_start is None else {"not_at_start": not_at_start}),
     }
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 from nudge import limits
 from nudge.errors import NotFound
 from nudge.history import ledger, projects
+from nudge.history.observations import COMMAND_TYPES
 from nudge.history.purge import DAY
 from nudge.usecases.app import App
 from nudge.usecases.call import Call
@@ -125,7 +126,7 @@ async def stats(app: App, params: Stats, call: Call) -> Any:
 def _compared_days(app: App) -> int:
     """The days in which retention has deleted no command, at most STATS_WEEKS."""
     days = retention_days(app.session.settings.retention)
-    return min(limits.STATS_WEEKS * 7, days["command"], days["command_error"])
+    return min(limits.STATS_WEEKS * 7, *(days[name] for name in COMMAND_TYPES))
 
 
 def _scope(

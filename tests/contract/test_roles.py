@@ -415,6 +415,27 @@ def test_a_daemon_serves_in_the_background(machine: Machine) -> None:
     assert machine.cli("stop").returncode == 0
 
 
+def test_a_daemon_without_authentication_says_so(machine: Machine) -> None:
+    """`serve --daemon --no-auth`: its caller reads that no token is needed, and the warning; so does the next one."""
+    for headline in ("Nudge serves in the background", "A Nudge server is already running"):
+        shown = machine.cli("serve", "--daemon", "--no-auth").stderr
+        assert headline in shown and "(no token needed: --no-auth)" in shown and "token: " not in shown
+        assert "every program on this machine can read and write hints over TCP" in shown
+    assert "(no token needed: --no-auth)" in machine.cli("serve", "--http-only").stderr
+    machine.cli("stop")
+    assert "nudge token)" in machine.cli("serve", "--daemon").stderr
+    machine.cli("stop")
+
+
+def test_without_a_unix_socket_the_port_of_the_private_wire_is_printed(machine: Machine) -> None:
+    """In a runtime directory whose path is too long for a socket, `serve` names the loopback port instead."""
+    machine.runtime = machine.environ["NUDGE_RUNTIME_DIR"] = str(machine.base / ("long-" * 24))
+    started = machine.cli("serve", "--daemon")
+    published = machine.ready()
+    assert published.socket is None and f"  socket: none, 127.0.0.1:{published.wire_port} instead\n" in started.stderr
+    machine.cli("stop")
+
+
 # Ports and flags
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 
+import pytest
+
 from tests.harness import Machine
 from tests.security.served import Raw, post, rpc
 
@@ -25,6 +27,23 @@ def test_a_removed_token_file_is_made_again(machine: Machine) -> None:
     with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
         statuses = [door.ask(post("/", rpc("nudge.list_components", {}), token=token)).status for token in (new, old)]
     assert statuses == [200, 401]
+
+
+@pytest.mark.parametrize("kept", [0, 10], ids=["empty", "truncated"])
+def test_a_token_file_without_a_token_counts_as_removed(machine: Machine, kept: int) -> None:
+    """Under a running server and before one starts, a file that holds no whole token gets a new one, which HTTP
+    accepts."""
+    port = machine.prepared_server().port or 0
+    path = os.path.join(machine.runtime, "token")
+    os.truncate(path, kept)
+    done = machine.cli("token")
+    assert done.returncode == 0 and len(done.stdout.strip()) == 64
+    with Raw(socket.create_connection(("127.0.0.1", port), 60)) as door:
+        assert door.ask(post("/", rpc("nudge.list_components", {}), token=done.stdout.strip())).status == 200
+    machine.cli("stop", "--force")
+    os.truncate(path, kept)
+    machine.prepared_server()
+    assert len(machine.cli("token").stdout.strip()) == 64
 
 
 def test_a_token_that_cannot_be_read_is_not_called_a_missing_server(machine: Machine) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from nudge import config
 from nudge.errors import SettingInvalid
+from nudge.server.operations import GROUPS
 from nudge.setting_table import SETTINGS
 
 
@@ -123,3 +124,9 @@ def test_a_path_that_depends_on_where_one_stands_is_refused(variable: str, path:
     environ: dict[str, Any] = {variable: path}
     with pytest.raises(SettingInvalid, match=f"^{variable}: must be an absolute path"):
         config.load(environ)
+
+
+def test_the_help_of_tools_names_every_group() -> None:
+    """What `--tools` may choose by is in its description: the groups of the operation table, in its order."""
+    (tools,) = (setting for setting in SETTINGS if setting.name == "tools")
+    assert f"groups ({', '.join(f'`{group}`' for group in GROUPS)})" in tools.description

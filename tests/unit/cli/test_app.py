@@ -103,6 +103,8 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
         (["get", "a", "--value-only"], "nudge get: missing KEY; try: nudge get http-proxy build"),
         (["get"], "nudge get: missing COMPONENT; try: nudge get http-proxy build"),
         (["get", "a", "b", "c"], "nudge get: unexpected argument 'c'; quote a value that contains spaces"),
+        (["bump", "a", "b", "-1"], "nudge bump: unexpected argument '-1'; give it as: --delta -1"),
+        (["get", "a", "b", "-1"], "nudge get: unexpected argument '-1'; quote a value that contains spaces"),
         (["get", "a", "b", "--valueonly"], "nudge get: unknown option '--valueonly'; did you mean: --value-only"),
         (["get", "a", "b", "--value"], "nudge get: unknown option '--value'; did you mean: --value-only"),
         (

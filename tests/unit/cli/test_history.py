@@ -624,12 +624,36 @@ def test_learned_lists_what_fails_and_what_works(nudge: Nudge, server: Server) -
     assert lines[3].startswith("  -> a\\x1b[2J  ")
 
 
+def test_learned_says_why_a_start_is_not_told(nudge: Nudge, server: Server) -> None:
+    """The reason ends the line of a fact that has one; the server gets the caller's directory, where an answer may not
+    run."""
+    server.answers["nudge.learned"] = {"facts": [{**LEARNED, "not_at_start": "needs 2 sessions"}, LEARNED]}
+    lines = nudge("learned", "--all-projects").out.splitlines()
+    assert lines[1].endswith(", #7; not told at a start: needs 2 sessions") and lines[3].endswith(", #7")
+    assert server.context["cwd"] == str(Path.cwd())
+
+
 def test_learned_forgets_one(nudge: Nudge, server: Server) -> None:
     """By the words that the list shows, in one project."""
     server.answers["nudge.forget_learned"] = {"forgotten": 1}
     assert nudge("learned", "--project", "api", "--forget", "python3 -m pytest").code == 0
     assert server.calls[-1] == ("nudge.forget_learned", {"project": "api", "subject": "python3 -m pytest"})
     assert nudge("learned", "--all-projects", "--forget", "x").code == 2
+
+
+# stats
+
+
+def test_stats_explain_their_counts(nudge: Nudge, server: Server) -> None:
+    """Below the weeks one line says what each count means; without a week there is nothing to explain."""
+    week = {"week": 0, "told": 4, "used": 2, "repeated": 1, "spared": 1}
+    server.answers["nudge.stats"] = {"weeks": [week], "comparison": None}
+    counts, legend = nudge("stats", "--all-projects").out.splitlines()
+    assert counts.endswith("told 4, used 2, repeated 1, spared 1")
+    assert all(f"{name}: " in legend for name in ("told", "used", "repeated", "spared"))
+    assert "\x1b[2mtold: " in nudge.on(Terminal(), "stats", "--all-projects").out
+    server.answers["nudge.stats"] = {"weeks": [], "comparison": None}
+    assert nudge("stats", "--all-projects").out == ""
 
 
 # All of them

@@ -15,6 +15,7 @@ from nudge.storage import spool
 
 from .conftest import Nudge, Server
 
+TOKEN = "t0k3n" * 8
 STATUS = {
     "role": "PRIMARY",
     "pid": 41,
@@ -238,7 +239,7 @@ def test_looking_needs_no_settings(nudge: Nudge, server: Server, somewhere: Path
     """A broken `config.toml` hides no running server, and keeps none alive."""
     (somewhere.parent / "config.toml").write_text("port = ")
     (somewhere.parent / "runtime").mkdir()
-    (somewhere.parent / "runtime" / "token").write_text("t0k3n\n")
+    (somewhere.parent / "runtime" / "token").write_text(f"{TOKEN}\n")
     server.answers = {"nudge.status": STATUS, "nudge.stop": {"stopping": True, "pid": 41}}
     assert nudge(verb).code == 0
     assert nudge("ls").code == 3
@@ -280,10 +281,10 @@ def test_token(nudge: Nudge, server: Server, somewhere: Path) -> None:
     """The bare token, fit for `$(nudge token)`."""
     runtime = somewhere.parent / "runtime"
     runtime.mkdir()
-    (runtime / "token").write_text("t0k3n\n")
+    (runtime / "token").write_text(f"{TOKEN}\n")
     server.answers["nudge.status"] = STATUS
-    assert nudge("token").out == "t0k3n\n"
-    assert json.loads(nudge("token", "--json").out) == {"token": "t0k3n"}
+    assert nudge("token").out == f"{TOKEN}\n"
+    assert json.loads(nudge("token", "--json").out) == {"token": TOKEN}
 
 
 def test_token_without_a_server(nudge: Nudge, server: Server) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from nudge import limits
+from nudge.errors import Unavailable
 
 from .conftest import HINT, NOTE, Nudge, Server, Terminal
 
@@ -45,6 +46,8 @@ class PagedServer(Server):
     """Answers an export in two pages, and gives a transfer its name."""
 
     def call(self, method: str, params: Mapping[str, Any], **options: Any) -> Any:
+        if method == "nudge.export_all" and "after" not in params:
+            return {"rows": [{"id": 1}], "next": "1"}
         answer = super().call(method, dict(params), **options)
         if method == "nudge.memory_export":
             place = 1 if params["after"] else 0
@@ -123,6 +126,19 @@ def test_export_to_a_device(nudge: Nudge) -> None:
     """A device is written to, never renamed over."""
     assert nudge("export", "-o", os.devnull).code == 0
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_an_export_of_the_history_that_is_interrupted(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """The file is replaced when all pages are written; after Ctrl-C or an error the old one stays, and nothing else."""
+    target = somewhere / "history.jsonl"
+    target.write_text("old")
+    for code, end in ((130, KeyboardInterrupt()), (4, Unavailable("gone"))):
+        server.answers["nudge.export_all"] = end
+        assert nudge("export", "--all", "-o", "history.jsonl").code == code
+        assert target.read_text() == "old" and os.listdir(somewhere) == ["history.jsonl"]
+    server.answers["nudge.export_all"] = {"rows": [{"id": 2}], "next": None}
+    assert nudge("export", "--all", "-o", "history.jsonl").code == 0
+    assert target.read_text() == '{"id":1}\n{"id":2}\n' and os.listdir(somewhere) == ["history.jsonl"]
 
 
 def test_export_to_nowhere(nudge: Nudge) -> None:

@@ -111,6 +111,24 @@ def test_history_is_checked(tmp_path: Path, make: Make) -> None:
     assert "fail" in levels(data.check_history(here))
 
 
+def test_a_database_that_is_a_symbolic_link_is_named(tmp_path: Path, make: Make) -> None:
+    """The server records nothing through a link, whether or not there is a file behind it: doctor says that it is a
+    link and what to do, and the server's own reason names the link too."""
+    path, target = tmp_path / "nudge.db", tmp_path / "elsewhere.db"
+    path.symlink_to(target)
+    here = make(environ={"NUDGE_DB": str(path)})
+    dangling = only(data.check_history(here))
+    assert (dangling.level, dangling.fix) == ("fail", f"nudge stop; rm {path}")
+    assert f"{path} is a symbolic link" in dangling.message and f"{target} does not exist" in dangling.message
+    Database.open(str(target)).close()
+    live = only(data.check_history(here))
+    assert (live.level, live.fix) == ("fail", f"nudge stop; export NUDGE_DB={target}")
+    assert f"{path} is a symbolic link" in live.message
+    database = Database.open(str(path))
+    assert database.reason == f"the database cannot be opened: {path} is a symbolic link"
+    database.close()
+
+
 def test_a_damaged_database_names_restore(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest backup that can be used is named; `--fix` restores it only after asking, and keeps the damaged one."""
     path = tmp_path / "nudge.db"

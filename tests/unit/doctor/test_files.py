@@ -93,6 +93,14 @@ def test_no_token(make: Make) -> None:
     assert only(files.check_token(make(status={"pid": 1}))).level == "warn"
 
 
+def test_a_file_without_a_token(make: Make, run: Path) -> None:
+    """An empty or shortened file counts as a missing token: the next server, or the running one, makes a new one."""
+    (run / "token").touch(mode=0o600)
+    assert only(files.check_token(make())).message == "none yet; the first server creates one"
+    found = only(files.check_token(make(status={"pid": 1})))
+    assert found.level == "warn" and found.message.startswith("the file holds no token; ")
+
+
 def test_leftovers(make: Make, run: Path, held: Flock) -> None:
     """Leftover files are reported only while no server holds the lock."""
     (run / "s-0a.sock").touch()

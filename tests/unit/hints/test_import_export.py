@@ -342,6 +342,18 @@ def test_quota_refuses_the_whole_import() -> None:
     assert load(store, payload, "replace")["imported"] == 2
 
 
+@pytest.mark.parametrize("mode", ["merge", "replace"])
+def test_an_import_that_is_larger_than_the_store_names_both_numbers(mode: str) -> None:
+    """Deleting hints cannot make room for it: the message has the number of its hints, the limit, and the setting."""
+    store = new_store(max_hints=2)
+    put(store, "c", "old", "x")
+    many = payload_with({f"k{number}": {"value": "x"} for number in range(4)})
+    with pytest.raises(QuotaExceeded, match=r"^4 hints at once are more than the limit of 2: .*NUDGE_MAX_HINTS=4 "):
+        load(store, many, mode)
+    with pytest.raises(QuotaExceeded, match="delete some, or raise NUDGE_MAX_HINTS"):
+        load(store, payload_with({"a": {"value": "x"}, "b": {"value": "x"}}))
+
+
 def test_expired_place_is_not_counted_twice() -> None:
     """A hint that takes the place of an expired one fills that place: the sweep frees no second one."""
     store = new_store(max_hints=3)

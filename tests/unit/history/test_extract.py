@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from nudge import limits
 from nudge.context import Context
 from nudge.errors import Invalid
+from nudge.history import observations
 from nudge.history.event import Event
 from nudge.history.extract import locate
 from nudge.history.observations import TYPES
@@ -766,3 +769,20 @@ def test_no_field_has_to_be_what_it_should(name: str, junk: object) -> None:
         event = extract(payload(name, **told), now=NOW)
         assert event is None or Event(event).type in TYPES
         assert json.dumps(event, ensure_ascii=False).encode()
+
+
+def test_which_types_are_commands_is_said_once() -> None:
+    """The table of types says whose content is a command line; no other module lists them, so that a new type touches
+    one file."""
+    assert tuple(name for name, kind in TYPES.items() if kind.is_command) == observations.COMMAND_TYPES
+    assert set(observations.UNFAILED_COMMANDS) == set(observations.COMMAND_TYPES) - {observations.FAILURE}
+    package = Path(observations.__file__).parents[1]
+    listed = [
+        (path.name, node.lineno)
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Tuple | ast.List | ast.Set)
+        and len(node.elts) > 1
+        and all(isinstance(one, ast.Constant) and one.value in observations.COMMAND_TYPES for one in node.elts)
+    ]
+    assert listed == []

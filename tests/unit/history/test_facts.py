@@ -84,6 +84,30 @@ def test_at_the_start_a_path_needs_two_sessions() -> None:
     assert len(known.at_start(PROJECT, NOW, None)) <= limits.MAX_START_FACTS
 
 
+def test_why_a_start_is_not_told_a_fact(tmp_path: Path) -> None:
+    """Too few sessions, an answer that cannot run there, or a failure that hardly any session meets; a fact that is
+    told, alone or joined with another, has no reason."""
+    known = Facts()
+
+    def reasons(cwd: str | None = None) -> dict[str, str]:
+        found = known.why_not_at_start(PROJECT, NOW, cwd, lambda _subject: 0)
+        return {subject: reason for (_, subject), reason in found.items()}
+
+    observe(known, "s1", BROKEN, WORKING, NO_FILE, FILE)
+    assert list(reasons().values()) == ["needs 2 sessions"]
+    observe(known, "s2", NO_FILE, FILE)
+    assert reasons() == {}
+    (reason,) = reasons(str(tmp_path)).values()
+    assert reason == "the answer does not run here, or what failed works here now"
+    for number in range(3, 20):
+        observe(known, f"s{number}", WORKING)
+    assert reasons() == {"/usr/bin/python3 -m pytest": "fewer than 1 session in 12 tries it"}
+    joined = Facts()
+    missing = Outcome("pytest", "bash: pytest: command not found", 2)
+    observe(joined, "s1", BROKEN, missing, Outcome(".venv/bin/pytest"))
+    assert joined.why_not_at_start(PROJECT, NOW, None, lambda _subject: 0) == {}
+
+
 def test_facts_with_the_same_answer_are_one_line() -> None:
     """So that another fact has its place."""
     known = Facts()

@@ -453,13 +453,15 @@ def test_the_oldest_without_a_hello_goes_for_a_newcomer(
 
 
 def test_beyond_the_cap_a_caller_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When every connection has sent a hello, none is closed for a new one."""
+    """When every connection has sent a hello, none is closed for a new one, whose caller may try again."""
     monkeypatch.setattr(limits, "MAX_WIRE_CONNECTIONS", 3)
 
     async def test(wire: Wire) -> None:
         members = [await wire.connect() for _ in range(3)]
         late = await wire.knock()
-        assert "too many connections" in (await late.receive())["error"]["message"]
+        error = (await late.receive())["error"]
+        assert (error["code"], error["data"]) == (50301, {"reason": "E_UNAVAILABLE", "retryable": True})
+        assert "too many connections" in error["message"]
         for client in members:
             assert await client.ask({"id": 1, "op": "echo"}) == {"id": 1, "result": None}
 
