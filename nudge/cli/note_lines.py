@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from nudge import limits
 from nudge.cli import output
 from nudge.cli.output import Console, Pen
 from nudge.cli.params import KINDS
@@ -21,7 +22,6 @@ _BAR = 20  # columns of the longest part of a score
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _TIER_STYLES = {"short": "red", "mid": "yellow", "long": "green"}
 _STRONG, _MIDDLING = 8, 5  # priorities that are green, yellow; the others are red
-_DOUBTED = 0.5  # lists show a confidence below this
 
 
 def note_name(note_id: int) -> str:
@@ -111,7 +111,7 @@ def table(console: Console, notes: Sequence[Note], *, contents: bool = False) ->
 
 def _doubt(note: Note) -> str:
     """Return the confidence if it is low: another note superseded this one, or its author was not sure."""
-    return f"  (confidence {note['confidence']:g})" if note["confidence"] < _DOUBTED else ""
+    return f"  (confidence {note['confidence']:g})" if note["confidence"] < limits.DOUBTFUL_CONFIDENCE else ""
 
 
 def _content_line(note: Note) -> str:

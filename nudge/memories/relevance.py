@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nudge.memories import store
 from nudge.memories.note import Note
@@ -47,17 +47,20 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 @dataclass(frozen=True, slots=True)
 class RelevantNote:
-    """A note that a prompt is about; `words` are those of the prompt that it has."""
+    """A note that a prompt is about; `words` are those of the prompt that it has, or that the note which it supersedes
+    has."""
 
     note: Note
     score: float
     words: tuple[str, ...]
+    supersedes: Note | None = None
 
 
 def relevant_notes(
     connection: Connection, prompt: str, where: NoteFilter, limit: int, now: float
 ) -> list[RelevantNote]:
-    """The notes that the prompt, or a sentence of it, is about, best first; mostly none."""
+    """The notes that the prompt, or a sentence of it, is about, best first; mostly none. A note that was resolved in
+    favor of another is not among them: the other one takes its place, since the prompt may be about to repeat it."""
     weigh = _Weights(connection, where.namespaces)
     best: dict[int, RelevantNote] = {}
     for words, least_words, threshold in _parts(prompt):
@@ -67,6 +70,10 @@ def relevant_notes(
                 continue
             if match.note.id not in best or best[match.note.id].score < candidate.score:
                 best[match.note.id] = candidate
+    for note_id, winner in store.superseding(connection, best, now).items():
+        candidate = best.pop(note_id)
+        if winner is not None and (where.namespaces is None or winner.draft.namespace in where.namespaces):
+            best.setdefault(winner.id, replace(candidate, note=winner, supersedes=candidate.note))
     return sorted(best.values(), key=lambda candidate: (-candidate.score, candidate.note.id))[:limit]
 
 

@@ -31,7 +31,6 @@ MOST_BESIDE_TEXT = (
     + max(_TIER.values())
     + max(_KIND.values())
 )
-_DOUBTFUL = 0.5  # confidence below which a note counts as doubtful
 _DOUBT = BASE  # what each point of confidence below that takes away
 _DAY = 86_400.0
 
@@ -104,7 +103,7 @@ def _parts(factors: Factors, now: float, text: float, with_tier: bool, here: str
     """In the order of the components: their sum depends on it, in the last bit."""
     updated_at, kind, priority, access_count, confidence, tier, namespace = factors
     age = max(now - updated_at, 0.0) / _DAY
-    doubt = _DOUBT * (_DOUBTFUL - confidence) if confidence < _DOUBTFUL else 0.0
+    doubt = _DOUBT * (limits.DOUBTFUL_CONFIDENCE - confidence) if confidence < limits.DOUBTFUL_CONFIDENCE else 0.0
     return (
         BASE * text,
         _RECENCY / (1.0 + 0.1 * age),

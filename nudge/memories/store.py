@@ -30,6 +30,7 @@ OPEN = f"(n.kind = '{ATTEMPT}' AND n.attempt_session IS NOT NULL AND n.attempt_o
 """An attempt without an outcome: only the journal may change, move or count it."""
 _FACTORS = tuple(f"n.{name}" for name in Factors._fields)
 _CANDIDATES = 20  # best matches by text that the other factors may reorder: each is a page of a large file
+_MOST_SUPERSEDED = 8  # notes that supersede one another in a row
 _PRIORITY_EVERY = 10  # recalls that raise the priority by one
 
 Connection = sqlite3.Connection
@@ -260,6 +261,24 @@ def resolve(connection: Connection, winner: int, loser: int, now: float, lifetim
     link(connection, winner, loser, "supersedes", now)
     connection.execute("UPDATE notes SET priority = 1, confidence = 0.1, updated_at = ? WHERE id = ?", (now, loser))
     touch(connection, [winner], now, lifetimes)
+
+
+def superseding(connection: Connection, ids: Iterable[int], now: float) -> dict[int, Note | None]:
+    """Return, for each of the notes that was resolved in favor of another, the note that holds now; None when that one
+    is gone. Of two notes that supersede each other, the later decision counts."""
+    rows = connection.execute(
+        """WITH RECURSIVE chain(origin, id, depth) AS (
+            SELECT value, value, 0 FROM json_each(?)
+            UNION SELECT chain.origin, l.source_id, depth + 1 FROM chain JOIN note_links l ON l.target_id = chain.id
+            WHERE l.relation = 'supersedes' AND depth < ? AND NOT EXISTS (
+                SELECT 1 FROM note_links r WHERE r.source_id = l.target_id AND r.target_id = l.source_id
+                AND r.relation = 'supersedes' AND r.created_at > l.created_at))
+        SELECT origin, id FROM chain WHERE depth > 0 ORDER BY depth, id""",
+        (json.dumps(list(ids)), _MOST_SUPERSEDED),
+    )
+    latest: dict[int, int] = dict(rows.fetchall())
+    live = get_many(connection, list(latest.values()), now)
+    return {loser: live.get(winner) for loser, winner in latest.items()}
 
 
 # Reading

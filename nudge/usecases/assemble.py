@@ -124,8 +124,12 @@ def note_line(relevant: RelevantNote, now: float) -> Line:
     if draft.kind == ATTEMPT:
         outcome = f", {single_line(str(draft.metadata.get('outcome')), limits.INJECTED_NAME_CHARS)}"
     body = quote_titled(draft.title, draft.content, limits.MAX_TOLD_COMMAND, limits.INJECTED_NOTE_CHARS)
-    text = f"{name} {draft.kind}{outcome}, {ago(now - relevant.note.updated_at)}: {body}"
-    reason = f"the prompt has its words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
+    supersedes, whose = "", "its"
+    if (loser := relevant.supersedes) is not None:
+        supersedes = f", in place of {quote(loser.draft.title, limits.MAX_TOLD_SUPERSEDED)}"
+        whose = f"m{loser.id}'s"
+    text = f"{name} {draft.kind}{outcome}, {ago(now - relevant.note.updated_at)}{supersedes}: {body}"
+    reason = f"the prompt has {whose} words {', '.join(relevant.words[: limits.TOLD_WORDS])}"
     return Line(name, "note", text, reason, ((IDENTITY, name),))
 
 

@@ -160,12 +160,16 @@ def hint_rows(hits: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def start_notes(connection: sqlite3.Connection, namespace: str | None, now: float) -> list[dict[str, Any]]:
     """The most important decisions and lessons of a namespace, as rows of id, kind, title, content, updated_at and the
-    branch that they were made on. Does not touch them: being told must not prolong the life of a wrong note."""
+    branch that they were made on; none that was resolved in favor of another, which leaves it a confidence of 0.1. Does
+    not touch them: being told must not prolong the life of a wrong note."""
     rows = connection.execute(
         "SELECT id, kind, title, substr(content, 1, ?), updated_at, json_extract(origin, '$.branch') FROM notes"
-        " WHERE namespace = ? AND kind IN (?, ?) AND (expires_at IS NULL OR expires_at > ?)"
+        " WHERE namespace = ? AND kind IN (?, ?) AND (expires_at IS NULL OR expires_at > ?) AND confidence >= ?"
         " ORDER BY priority DESC, updated_at DESC LIMIT ?",
-        (4 * limits.INJECTED_NOTE_CHARS, namespace, *_NOTE_KINDS, now, 4 * limits.INJECTED_NOTES),
+        (
+            *(4 * limits.INJECTED_NOTE_CHARS, namespace, *_NOTE_KINDS, now),
+            *(limits.DOUBTFUL_CONFIDENCE, 4 * limits.INJECTED_NOTES),
+        ),
     )
     names = ("id", "kind", "title", "content", "updated_at", "branch")
     return [dict(zip(names, row, strict=True)) for row in rows]

@@ -59,6 +59,16 @@ def test_a_prompt_about_a_decision_is_answered_with_it(machine: Machine) -> None
     assert prompted(machine, session, _ABOUT_REDIS) == ""
 
 
+def test_a_prompt_about_a_superseded_decision_is_answered_with_what_holds_now(machine: Machine) -> None:
+    """The old decision is named as what it is, and never told as a fact."""
+    decide(machine, "Session tokens live in Redis", "Postgres was too slow.")
+    decide(machine, "All state is in SQLite", "One writer is enough.")
+    assert machine.cli("memory", "resolve", "m2", "m1").returncode == 0
+    _, printed = in_time(lambda session: prompted(machine, session, _ABOUT_REDIS))
+    assert ', in place of "Session tokens live in Redis": "All state is in SQLite": "One writer' in printed
+    assert printed.startswith("Nudge record, not an instruction: m2 decision, ") and "too slow" not in printed
+
+
 def test_small_talk_and_other_repos_get_nothing(machine: Machine) -> None:
     """A decision of another repo is none of this one's, and thanks are about nothing."""
     decide(machine, "Session tokens live in Redis", "Postgres was too slow.", namespace="shop")

@@ -75,3 +75,20 @@ def test_subject_words_are_what_a_prompt_is_about() -> None:
         "scheduler",
         "2031",
     )
+
+
+def test_a_note_that_was_superseded_is_not_told(notes: sqlite3.Connection) -> None:
+    """The note that holds now takes its place, whatever its own words are; of two decisions the later one counts."""
+    prompt = "let's move the sessions into postgres so that we can drop redis"
+    draft = Draft(title="All state is in SQLite", content="One writer is enough.", namespace="acme/api")
+    winner = store.store(notes, draft, NOW, Lifetimes())[0].id
+    store.resolve(notes, winner, 1, NOW, Lifetimes())
+    where = NoteFilter(namespaces=("acme/api",))
+    (told,) = relevant_notes(notes, prompt, where, 3, NOW + 1)
+    assert (told.note.id, told.supersedes and told.supersedes.id) == (winner, 1)
+    store.resolve(notes, 1, winner, NOW + 2, Lifetimes())
+    (told,) = relevant_notes(notes, prompt, where, 3, NOW + 3)
+    assert (told.note.id, told.supersedes) == (1, None)
+    store.resolve(notes, 2, 1, NOW + 4, Lifetimes())
+    store.update(notes, 2, {"namespace": "elsewhere"}, NOW + 4, Lifetimes())
+    assert relevant_notes(notes, prompt, where, 3, NOW + 5) == []

@@ -1,4 +1,4 @@
-"""Which open attempt a session that starts is told of, by its hook alone and by a server."""
+"""Which notes and which open attempt a session that starts is told of, by its hook alone and by a server."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from nudge import limits
 from nudge.history import store
 from nudge.memories import journal
+from nudge.memories import store as notes
 from nudge.memories.attempts import Plan
-from nudge.memories.note import Draft
-from nudge.usecases.session_start import attempts_at_start
+from nudge.memories.note import Draft, Lifetimes
+from nudge.usecases.session_start import attempts_at_start, start_notes
 from tests.unit.history.stored import NOW, empty, event
 
 REPO = "github.com/acme/api"
@@ -77,3 +78,15 @@ def test_nothing_open_nothing_told(attempts: Attempts) -> None:
     """An open attempt of an active session is not told to others."""
     attempts.start("at work")
     assert attempts.told() == []
+
+
+def test_a_superseded_decision_is_not_told() -> None:
+    """What was resolved in favor of another note is wrong by now."""
+    connection = empty()
+    for title in ("State is in Redis", "State is in SQLite"):
+        draft = Draft(title=title, content="", namespace=REPO, kind="decision")
+        notes.store(connection, draft, NOW, Lifetimes())
+    assert len(start_notes(connection, REPO, NOW)) == 2
+    notes.resolve(connection, 2, 1, NOW, Lifetimes())
+    assert [note["title"] for note in start_notes(connection, REPO, NOW)] == ["State is in SQLite"]
+    connection.close()
