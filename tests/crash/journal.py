@@ -4,9 +4,7 @@ resolved twice, and a lesson is there exactly when its attempt has its outcome."
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import threading
 import time
 from collections import Counter
@@ -15,13 +13,12 @@ from statistics import median
 from typing import Any
 
 from tests.contract.ways import Http
-from tests.crash.memories import check_file, post_and_kill, rows, wait_for_rounds
-from tests.crash.writers import Figures, start
+from tests.crash.memories import check_file, post_and_kill, rows
+from tests.crash.writers import Figures, rounds_under_kills
 from tests.harness import Machine, Stdio
 from tests.unit.history.stored import event
 
 _SEED = 20_261_117
-_ROUND = 0.15  # seconds; it takes less on an idle machine
 _LATEST = 1.3  # of the time that a call takes: some kills come after it
 _PLAN = {"hypothesis": "the cache is cold", "action": "warm it", "prediction": "make bench exits 0"}
 _ATTEMPTS = "SELECT id, attempt_session, attempt_outcome, metadata FROM notes WHERE kind = 'attempt'"
@@ -30,29 +27,10 @@ _ATTEMPTS = "SELECT id, attempt_session, attempt_outcome, metadata FROM notes WH
 def killed_while_agents_keep_the_journal(kills: int = 15, agents: int = 3) -> Figures:
     """Agents behind PROXYs start an attempt in a session that ends, adopt it, update it and resolve it, in a loop, and
     a rival tries to adopt each. No call fails, and every attempt went through each step once."""
-    chance = random.Random(_SEED)
     machine = Machine()
     try:
-        _, clients = start(machine, agents)
-        stop = threading.Event()
-        rounds: list[list[int]] = [[] for _ in clients]
-        failures: list[Any] = []
-        threads = [
-            threading.Thread(target=_keep_journal, args=(number, client, rounds[number], failures, stop))
-            for number, client in enumerate(clients)
-        ]
-        for thread in threads:
-            thread.start()
-        for _ in range(kills):
-            wait_for_rounds(rounds, 1)
-            time.sleep(chance.random() * _ROUND)  # a random point of a call: the fault itself
-            os.kill(machine.ready().pid, signal.SIGKILL)
-        wait_for_rounds(rounds, 1)
-        stop.set()
-        for thread in threads:
-            thread.join(120)
-        assert failures == [], failures[:2]
-        return {"kills": kills, **_check_attempts(machine, [one for done in rounds for one in done])}
+        rounds = rounds_under_kills(machine, _keep_journal, agents=agents, kills=kills, seed=_SEED)
+        return {"kills": kills, **_check_attempts(machine, rounds)}
     finally:
         machine.close()
 

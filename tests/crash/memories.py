@@ -16,41 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract.ways import Http
-from tests.crash.writers import Figures, start
-from tests.harness import Machine, Stdio, eventually
+from tests.crash.writers import Figures, rounds_under_kills
+from tests.harness import Machine, Stdio
 
 _SEED = 20_261_116
 _TOGETHER = 100  # notes of one bulk, and of one consolidation
-_ROUND, _TRANSFER = 0.15, 0.8  # seconds; they take less on an idle machine
+_TRANSFER = 0.8  # seconds; it takes less on an idle machine
 _LATEST = 1.3  # of the time that a call takes: some kills come after it
 
 
 def killed_while_agents_take_notes(kills: int = 15, agents: int = 3) -> Figures:
     """Agents behind PROXYs store, resolve and consolidate in a loop. No call fails, each is applied once, and every
     round of calls has left exactly what it should."""
-    chance = random.Random(_SEED)
     machine = Machine()
     try:
-        _, clients = start(machine, agents)
-        stop = threading.Event()
-        rounds: list[list[tuple[int, int, int, int]]] = [[] for _ in clients]
-        failures: list[Any] = []
-        threads = [
-            threading.Thread(target=_take_notes, args=(number, client, rounds[number], failures, stop))
-            for number, client in enumerate(clients)
-        ]
-        for thread in threads:
-            thread.start()
-        for _ in range(kills):
-            wait_for_rounds(rounds, 1)
-            time.sleep(chance.random() * _ROUND)  # a random point of a call: the fault itself
-            os.kill(machine.ready().pid, signal.SIGKILL)
-        wait_for_rounds(rounds, 1)
-        stop.set()
-        for thread in threads:
-            thread.join(120)
-        assert failures == [], failures[:2]
-        return {"kills": kills, **_check_rounds(machine, [one for done in rounds for one in done])}
+        rounds = rounds_under_kills(machine, _take_notes, agents=agents, kills=kills, seed=_SEED)
+        return {"kills": kills, **_check_rounds(machine, rounds)}
     finally:
         machine.close()
 
@@ -71,13 +52,6 @@ def _take_notes(
         call("memory_resolve", winner_id=ids[0], loser_id=ids[1])
         whole = call("memory_consolidate", ids=ids[1:], title=f"agent {number} round {len(done)}", summary="both")
         done.append((*ids, whole["id"]))
-
-
-def wait_for_rounds(rounds: list[list[Any]], more: int) -> None:
-    targets = [len(done) + more for done in rounds]
-    eventually(
-        lambda: all(len(done) >= target for done, target in zip(rounds, targets, strict=True)), "agents go on", 60
-    )
 
 
 def _check_rounds(machine: Machine, rounds: list[tuple[int, int, int, int]]) -> Figures:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 from tests.harness import Machine, Stdio, eventually
 
 Figures = dict[str, Any]
+
+_ROUND = 0.15  # seconds; a round of an agent takes less on an idle machine
 
 
 @dataclass
@@ -90,3 +95,42 @@ def start(machine: Machine, proxies: int) -> tuple[Stdio, list[Stdio]]:
     for client in clients:
         client.initialize()
     return primary, clients
+
+
+Work = Callable[[int, Stdio, list[Any], list[Any], threading.Event], None]
+"""What an agent does in rounds until the event is set: its number, its client, the rounds it completed, failures."""
+
+
+def rounds_under_kills(machine: Machine, work: Work, *, agents: int, kills: int, seed: int) -> list[Any]:
+    """Let agents behind PROXYs work while PRIMARY is killed at random points. Return every completed round; no call may
+    fail."""
+    chance = random.Random(seed)
+    _, clients = start(machine, agents)
+    stop = threading.Event()
+    rounds: list[list[Any]] = [[] for _ in clients]
+    failures: list[Any] = []
+    threads = [
+        threading.Thread(target=work, args=(number, client, rounds[number], failures, stop))
+        for number, client in enumerate(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in range(kills):
+        _wait_for_a_round(rounds)
+        time.sleep(chance.random() * _ROUND)  # a random point of a call: the fault itself
+        os.kill(machine.ready().pid, signal.SIGKILL)
+    _wait_for_a_round(rounds)
+    stop.set()
+    for thread in threads:
+        thread.join(120)
+    assert failures == [], failures[:2]
+    return [one for completed in rounds for one in completed]
+
+
+def _wait_for_a_round(rounds: list[list[Any]]) -> None:
+    targets = [len(completed) + 1 for completed in rounds]
+    eventually(
+        lambda: all(len(completed) >= target for completed, target in zip(rounds, targets, strict=True)),
+        "agents go on",
+        60,
+    )
