@@ -52,6 +52,10 @@ class Usage(Exception):
         self.message, self.advice = message, advice
 
 
+class OutputFailed(Exception):
+    """Standard output cannot be written, for another reason than a closed pipe: the disk is full."""
+
+
 class Pen:
     """What the terminal can show: colors, symbols or their ASCII substitutes, the number of columns."""
 
@@ -100,7 +104,7 @@ class Console:
 
     def show(self, lines: Iterable[str]) -> None:
         for line in lines:
-            print(line)
+            print_line(line)
 
     def note(self, line: str) -> None:
         print(line, file=sys.stderr)
@@ -113,7 +117,17 @@ class Console:
             self.show(lines)
 
     def json(self, result: Any) -> None:
-        print(encode_json(result, indent=2 if self.is_terminal else None))
+        print_line(encode_json(result, indent=2 if self.is_terminal else None))
+
+
+def print_line(line: str) -> None:
+    """Print a line to stdout. Raise BrokenPipeError when its reader is gone, OutputFailed when it cannot be written."""
+    try:
+        print(line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error.strerror or str(error)) from None
 
 
 def encode_json(result: Any, indent: int | None) -> str:
@@ -216,8 +230,14 @@ def _error_details(error: NudgeError) -> Iterator[str]:
 
 def flush_stdout() -> None:
     """Flush now, while a closed pipe can still be told from a crash."""
-    if sys.stdout is not None and not sys.stdout.closed:
+    if sys.stdout is None or sys.stdout.closed:
+        return
+    try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error.strerror or str(error)) from None
 
 
 def silence_stdout() -> int:
@@ -225,6 +245,13 @@ def silence_stdout() -> int:
     Return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_BROKEN_PIPE
+
+
+def report_output_failed(error: OutputFailed) -> int:
+    """Print why stdout cannot be written, drop what is still buffered, and return the exit code."""
+    silence_stdout()
+    Console(as_json=False).note(f"nudge: cannot write the output: {error}")
+    return EXIT_REFUSED
 
 
 # Columns and counts
