@@ -187,7 +187,9 @@ def query(
     if result["hints"] and "partial" in result["hints"][0] and not console.as_json:
         console.note("no hint that applies here has all of these words; the ones above have some")
     if result.get("more") and not console.as_json:
-        console.note(output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT))
+        console.note(
+            output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT, "hints", has_words=True)
+        )
     if not result["hints"] and not console.as_json:
         why_not = result.get("why_not") or ()
         reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"

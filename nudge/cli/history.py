@@ -76,13 +76,13 @@ def _fetch(client: Client, ids: Sequence[int], project: str | None = None) -> li
 
 
 def _call_page(
-    client: Client, operation: str, fields: dict[str, Any], default: int, most: int
+    client: Client, operation: str, fields: dict[str, Any], default: int, most: int, noun: str = "observations"
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Ask for one row more than the limit. Return the rows up to it, and what to say when there are more."""
     limit = min(fields.get("limit", default), most)
     rows = client.call(operation, {**fields, "limit": min(limit + 1, most)})
     is_cut = len(rows) > limit or len(rows) == most
-    return rows[:limit], output.more_note(limit, most) if is_cut else None
+    return rows[:limit], output.more_note(limit, most, noun, has_words="query" in fields) if is_cut else None
 
 
 # search
@@ -235,7 +235,9 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
     if result.get("more"):
-        console.note(output.more_note(window.get("limit", limits.DEFAULT_HISTORY_LIMIT), limits.MAX_HISTORY_LIMIT))
+        console.note(
+            output.more_note(window.get("limit", limits.DEFAULT_HISTORY_LIMIT), limits.MAX_HISTORY_LIMIT, "touches")
+        )
     return EXIT_OK
 
 
@@ -250,7 +252,12 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     and intent."""
     fields = {**project_params(project), **params.drop_none(limit=limit)}
     rows, more = _call_page(
-        invocation.client(), "nudge.sessions", fields, limits.DEFAULT_SESSIONS_LIMIT, limits.MAX_SESSIONS_LIMIT
+        invocation.client(),
+        "nudge.sessions",
+        fields,
+        limits.DEFAULT_SESSIONS_LIMIT,
+        limits.MAX_SESSIONS_LIMIT,
+        "sessions",
     )
     console = invocation.console
     console.result(rows, history_lines.session_lines(console.pen, rows))
@@ -310,7 +317,7 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         result = invocation.client().call("nudge.timeline", fields)
     except RemoteError as error:
         if error.reason == NotFound.reason:
-            raise NotFound(f"{error.message}; find one with: nudge search") from None
+            raise NotFound(f"there is no observation #{anchor}; find one with: nudge search") from None
         raise
     invocation.console.result(result, history_lines.timeline_lines(invocation.console.pen, result))
     return EXIT_OK
@@ -364,7 +371,7 @@ def inject(
     off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(where["cwd"]))
     if off is not None:
         console.result({"text": "", "items": []}, [])
-        console.note(escape(f"recording and injection are off here because {off.reason}; turn them on with: {off.fix}"))
+        console.note(escape(f"recording and telling are off {off.where}; turn them on with: {off.fix}"))
         return EXIT_OK
     if prompt is not None:
         about = {"query": prompt, "context": plain.context_params(**where)}

@@ -40,7 +40,9 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
     """Return the option for a setting. Its value is the text as given, in the form of the variable; a text that does
     not parse is a usage error."""
     section = {"section": "Settings (each is also an environment variable, such as NUDGE_MAX_HINTS)"}
-    help = setting.description[0].upper() + setting.description[1:] + "."
+    # The description of a level is the list of its values, which are lower case.
+    is_list = setting.name == "log_level"
+    help = (setting.description if is_list else setting.description[0].upper() + setting.description[1:]) + "."
     if setting.is_switch:
         help = f"Do not {setting.description}." if setting.default else help
         explicit = option(setting.default_flag, setting.name, flag_value=str(int(setting.default)), hidden=True)
@@ -87,7 +89,7 @@ def status(invocation: Invocation) -> int:
     when no server is running."""
     console = invocation.console
     answer, off = _ask_status(invocation.observer()), _why_off()
-    recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.fix}"
+    recording = "on here" if off is None else f"off {off.where}; turn it on with: {off.fix}"
     if answer is not None:
         differences = _differences(answer)
         all_differences = [*differences, *_member_differences(answer)]

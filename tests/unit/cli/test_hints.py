@@ -44,7 +44,7 @@ def test_query_text(nudge: Nudge, server: Server) -> None:
 def test_query_says_when_there_are_more(nudge: Nudge, server: Server) -> None:
     """On stderr: stdout is for the results."""
     server.answers["nudge.query"] = {"hints": [hit("build", "a")], "more": True}
-    assert "there are more" in nudge("query", "x").err
+    assert nudge("query", "x").err == "more hints match; add words or use --limit 20\n"
 
 
 STORED = {

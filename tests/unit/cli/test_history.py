@@ -138,7 +138,7 @@ def test_search_full(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.get_observations"] = [FULL]
     outcome = nudge("search", "x", "--full", "--limit", "60", "--json")
     assert json.loads(outcome.out) == [FULL, FULL]
-    assert "there are more: narrow it down, or --limit 100" in outcome.err
+    assert "more observations match; add words or use --limit 100" in outcome.err
     assert [params["ids"] for op, params in server.calls if op == "nudge.get_observations"] == [
         list(range(1, 51)),
         list(range(51, 61)),
@@ -250,7 +250,7 @@ def test_timeline_of_nothing(nudge: Nudge, server: Server) -> None:
     outcome = nudge("timeline", "9")
     assert (
         outcome.code == 1
-        and outcome.err == "nudge: E_NOT_FOUND (40401): anchor observation not found; find one with: nudge search\n"
+        and outcome.err == "nudge: E_NOT_FOUND (40401): there is no observation #9; find one with: nudge search\n"
     )
     assert json.loads(nudge("timeline", "9", "--json").out)["error"]["code"] == 40401
 
@@ -312,7 +312,7 @@ def test_sessions(nudge: Nudge, server: Server, somewhere: Path) -> None:
         f"ffffffff  {when}  open  -    codex  1 obs",
     ]
     assert server.params == {"project": None, "context": {"project": str(somewhere).casefold()}, "limit": 21}
-    assert "there are more: narrow it down, or --limit 2" in nudge("sessions", "--limit", "1").err
+    assert "there are more sessions; use --limit 2" in nudge("sessions", "--limit", "1").err
     nudge("sessions", "--project", "api", "--limit", "3")
     assert server.params == {"project": "api", "limit": 4}
     server.answers["nudge.sessions"] = []
@@ -604,9 +604,9 @@ def test_nothing_to_inject(nudge: Nudge, server: Server) -> None:
 def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that is named helps: `nudge on` would not, against what is off everywhere, or for this run."""
     nudge("off")
-    assert "because it is off for this project; turn them on with: nudge on\n" in nudge("inject").err
+    assert "recording and telling are off in this project; turn them on with: nudge on\n" in nudge("inject").err
     nudge("off", "--all")
-    assert "because it is off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
+    assert "recording and telling are off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
     monkeypatch.setenv("NUDGE_OFF", "1")
     assert "because NUDGE_OFF is set; turn them on with: unset NUDGE_OFF\n" in nudge("inject").err
     assert server.calls == []
