@@ -394,8 +394,20 @@ def _usage_sentence(error: click.UsageError, name: str | None) -> tuple[str, str
         return f"{error.option_name} {'needs a value' if is_missing else 'takes no value'}", help_advice
     if isinstance(error, click.BadParameter) and error.param is not None:
         opts = error.param.opts if isinstance(error.param, click.Option) else [error.param.human_readable_name]
-        return f"{'/'.join(opts)}: {error.message.rstrip('.')}", help_advice
+        return f"{'/'.join(opts)}: {error.message.rstrip('.')}", _near_choice(error) or help_advice
     return error.format_message().rstrip("."), help_advice
+
+
+def _near_choice(error: click.BadParameter) -> str | None:
+    """Return the advice that names the choice that is spelled most like the value that was given."""
+    from difflib import get_close_matches
+
+    param = error.param
+    if param is None or not isinstance(param.type, click.Choice):
+        return None
+    given = error.message[1:].partition("'")[0]  # click: 'x' is not one of 'a', 'b'
+    near = get_close_matches(given, param.type.choices, n=1)
+    return f"did you mean: {near[0]}" if near else None
 
 
 def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
@@ -403,7 +415,8 @@ def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
         return f"unknown option {error.option_name!a} before the command", "try: nudge --help"
     if error.possibilities:
         return f"unknown option {error.option_name!a}", f"did you mean: {error.possibilities[0]}"
-    return (
-        f"unknown option {error.option_name!a}",
-        f"see: nudge {name} --help; a value that starts with - goes after --",
+    takes_values = error.ctx is not None and any(
+        isinstance(param, click.Argument) for param in error.ctx.command.params
     )
+    dash = "; a value that starts with - goes after --" if takes_values else ""
+    return f"unknown option {error.option_name!a}", f"see: nudge {name} --help{dash}"

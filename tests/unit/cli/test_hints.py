@@ -204,11 +204,14 @@ def test_ls_component(nudge: Nudge, server: Server) -> None:
 
 
 def test_ls_of_nothing(nudge: Nudge, server: Server) -> None:
-    """An empty store says how to fill it."""
+    """An empty store says how to fill it; a component that does not exist is not found."""
     server.answers["nudge.list_components"] = {"components": [], "hints": []}
     assert "nudge set" in nudge("ls").err
     outcome = nudge("ls", "api")
-    assert outcome.code == 0 and outcome.err.startswith("api has no hints")
+    assert outcome.code == 1 and outcome.err == nudge("get", "api").err
+    assert outcome.err == "nudge: E_NOT_FOUND (40401): component api is not known; list all with: nudge ls\n"
+    server.answers["nudge.list_components"]["note"] = "the hints of the last session are gone"
+    assert nudge("ls", "api").err.endswith("nudge ls; the hints of the last session are gone\n")
 
 
 def test_an_end_of_options_with_nothing_behind_it(nudge: Nudge, server: Server) -> None:

@@ -148,7 +148,7 @@ def test_search_full(nudge: Nudge, server: Server) -> None:
 def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -> None:
     """Every project is searched, unless one is named; the server is told where we are. Every filter has its flag."""
     del repo
-    server.answers["nudge.search"] = []
+    server.answers |= {"nudge.search": FOUND}
     nudge("search", "q")
     assert server.params == {"query": "q", "project": None, "context": {"project": "github.com/org/x"}, "limit": 21}
     flags = (
@@ -707,3 +707,29 @@ def test_stored_text_is_escaped(nudge: Nudge, server: Server, monkeypatch: pytes
     server.answers[operation] = {**answer, "anchor": evil} if isinstance(answer, dict) else [evil]
     outcome = on_terminal(nudge, monkeypatch, *words)
     assert "\x1b" not in outcome.out and "a\\x1b[2Jb" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "operation", "empty"),
+    [
+        (["search", "x"], "search", []),
+        (["recent"], "recent_context", []),
+        (["recent"], "recent_context", FOUND),
+        (["learned"], "learned", {"facts": []}),
+        (["told"], "told", {"lines": [], "never": []}),
+        (["stats"], "stats", {"weeks": [], "comparison": None}),
+        (["trace", "last"], "sessions", []),
+    ],
+)
+def test_a_project_that_does_not_exist(
+    nudge: Nudge, server: Server, words: list[str], operation: str, empty: Any
+) -> None:
+    """An empty result says that no project has this name, not that nothing happened in this one."""
+    server.answers |= {"nudge.sessions": [], f"nudge.{operation}": empty}
+    message = "no project is called nope here; list them with: nudge sessions\n"
+    outcome = nudge(*words, "--project", "nope")
+    assert outcome.err.endswith(message) and outcome.code == (1 if words[0] == "trace" else 0)
+    assert message not in nudge(*words).err
+    if words[0] != "trace":
+        server.answers["nudge.sessions"] = [{"session_id": "s1"}]
+        assert message not in nudge(*words, "--project", "nope").err
