@@ -61,8 +61,8 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
 
 @verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
 @option("--http-only", "--http", is_flag=True, help="Serve only HTTP, until Ctrl-C.")
-@option("--daemon", is_flag=True, help="Start the server in the background and return when it answers.")
-@option("--detach", is_flag=True, help="Serve without a client, and end when no client needs it.")
+@option("--daemon", is_flag=True, help="Start a server in the background, and return when it answers.")
+@option("--detach", is_flag=True, help="Be such a server, in the foreground: end when no client needs it.")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(
     *(_setting_option(setting) for setting in SETTINGS if setting.used_by != HOOK and setting.name != "port")

@@ -232,7 +232,7 @@ def _yes_no(value: bool) -> str:
 @_client_argument
 @option("--all", "everything", is_flag=True, help="Disconnect all clients.")
 @option("--delete-data", is_flag=True, help="With --all: also delete hints, notes, history, settings and logs.")
-@yes_option
+@option("--yes", is_flag=True, help="With --delete-data: go ahead without asking for confirmation.")
 def disconnect(invocation: Invocation, name: str | None, everything: bool, delete_data: bool, yes: bool) -> int:
     """Removes only what `nudge connect` added; the rest of the files stays as it is. Prints what was removed."""
     if delete_data and not everything:
