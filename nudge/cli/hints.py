@@ -243,7 +243,8 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         if key is not None and not result["hints"]:
             result = _fetch_component(client, {**fields, "component": parent})
             result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
-        if not result["components"] or (key is not None and not result["hints"]):
+        is_unknown = not result["components"] or (key is not None and not result["hints"])
+        if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
             raise _unknown_component(component, result.get("note"))
         console.result(result, _hint_lines(console.pen, result["hints"]))
     if (note := result.get("note")) and not console.as_json:

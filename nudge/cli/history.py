@@ -329,7 +329,7 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         fields = {"anchor": anchor, **caller_params(project), **params.drop_none(before=before, after=after)}
         result = invocation.client().call("nudge.timeline", fields)
     except RemoteError as error:
-        if error.reason == NotFound.reason:
+        if error.reason == NotFound.reason and not invocation.as_json:
             raise NotFound(f"there is no observation #{anchor}; find one with: nudge search") from None
         raise
     invocation.console.result(result, history_lines.timeline_lines(invocation.console.pen, result))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -204,12 +205,15 @@ def test_ls_component(nudge: Nudge, server: Server) -> None:
 
 
 def test_ls_of_nothing(nudge: Nudge, server: Server) -> None:
-    """An empty store says how to fill it; a component that does not exist is not found."""
+    """An empty store says how to fill it; a component that does not exist is not found, or with --json an
+    empty list."""
     server.answers["nudge.list_components"] = {"components": [], "hints": []}
     assert "nudge set" in nudge("ls").err
     outcome = nudge("ls", "api")
     assert outcome.code == 1 and outcome.err == nudge("get", "api").err
     assert outcome.err == "nudge: E_NOT_FOUND (40401): component api is not known; list all with: nudge ls\n"
+    as_json = nudge("ls", "api", "--json")
+    assert as_json.code == 0 and json.loads(as_json.out) == {"components": [], "hints": []}
     server.answers["nudge.list_components"]["note"] = "the hints of the last session are gone"
     assert nudge("ls", "api").err.endswith("nudge ls; the hints of the last session are gone\n")
 
