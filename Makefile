@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CANDIDATES := python3 python3.14 python3.13 python3.12 python3.11 python
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
-# An environment outlives the Python it was made with (an upgrade removes it): then its stamps say nothing.
-ifneq ($(shell test -x $(BIN)/python && echo usable),usable)
+# An environment outlives the Python it was made with (an upgrade removes it), and Nudge may be uninstalled from it: then
+# its stamps say nothing.
+ifneq ($(shell test -x $(BIN)/python && test -x $(BIN)/nudge && echo usable),usable)
 $(shell rm -f $(INSTALLED) $(INSTALLED_DEV))
 endif
 

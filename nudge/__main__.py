@@ -121,36 +121,46 @@ def parse_plain(words: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _run_plain(verb: str, values: dict[str, Any]) -> int:
-    from nudge.errors import NudgeError
+    if verb == "serve":
+        return _run_serve(values)
+    from nudge.cli import output
 
-    as_json = bool(values.pop("json", False))
     try:
-        if verb == "serve":
-            from nudge.server import role
+        code = _run_hint_verb(verb, bool(values.pop("json", False)), values)
+        output.flush_stdout()
+    except BrokenPipeError:
+        return output.silence_stdout()
+    except output.OutputFailed as error:
+        return output.report_output_failed(error)
+    return code
 
-            return role.serve(role.ServeOptions(**values))
-        return _run_hint_verb(verb, as_json, values)
+
+def _run_serve(values: dict[str, Any]) -> int:
+    from nudge.errors import NudgeError
+    from nudge.server import role
+
+    try:
+        return role.serve(role.ServeOptions(**values))
     except NudgeError as error:
         from nudge.cli import output
 
-        return output.report_error(error, verb=verb, as_json=as_json)
+        return output.report_error(error, verb="serve", as_json=False)
 
 
 def _run_hint_verb(verb: str, as_json: bool, values: dict[str, Any]) -> int:
     from nudge.cli import output, plain
+    from nudge.errors import NudgeError
 
     runs: dict[str, Callable[..., int]] = {"get": plain.get, "set": plain.set_hint, "bump": plain.bump}
     invocation = plain.Invocation(as_json=as_json)
     try:
-        code = runs[verb](invocation, **values)
-        output.flush_stdout()
-    except BrokenPipeError:
-        return output.silence_stdout()
+        return runs[verb](invocation, **values)
+    except NudgeError as error:
+        return output.report_error(error, verb=verb, as_json=as_json)
     except output.Usage as error:
         from nudge.cli import app
 
         return output.report_usage(error.message, error.advice or app.example_advice(verb), verb)
-    return code
 
 
 def _run_hook() -> int:

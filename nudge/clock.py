@@ -66,7 +66,7 @@ def iso(seconds: float) -> str:
 
 SESSION = "session"
 
-_NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+_NUMBER = r"([0-9]{1,99}(?:\.[0-9]{1,9})?)"
 _DURATION = rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?"
 _UNIT_SECONDS = (7 * 86_400, 86_400, 3_600, 60, 1)
 

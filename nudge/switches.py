@@ -20,12 +20,14 @@ _TRUE = ("1", "true", "yes", "on")
 
 
 class Off:
-    """Why nothing is recorded (as the clause after "since"), and the command that turns recording on."""
+    """Why nothing is recorded (as the clause after "since"), where (as the words after "off"), and the command that
+    turns recording on."""
 
-    __slots__ = ("fix", "reason")
+    __slots__ = ("fix", "reason", "where")
 
-    def __init__(self, reason: str, fix: str) -> None:
+    def __init__(self, reason: str, fix: str, where: str | None = None) -> None:
         self.reason, self.fix = reason, fix
+        self.where = where or f"here because {reason}"
 
 
 class Switches:
@@ -43,15 +45,16 @@ class Switches:
     def why(self, context: Context) -> Off | None:
         """Return the reason why recording is off in a context, and the command that turns it on; None when it is on."""
         if self.all:
-            return Off("it is off everywhere", "nudge on --all")
+            return Off("it is off everywhere", "nudge on --all", "everywhere")
         covering = [key for key in self.projects if _covers(key, context)]
         above = sorted(key for key in covering if not _is_own(key, context))
         own = ["nudge on"] if len(covering) > len(above) else []
         if not above:
-            return Off("it is off for this project", *own) if own else None
+            return Off("it is off for this project", own[0], "in this project") if own else None
         return Off(
             f"it is off for all of {above[0]}",
             " && ".join([*(f"(cd {_quoted(directory)} && nudge on)" for directory in above), *own]),
+            f"in all of {above[0]}",
         )
 
     def without(self, context: Context) -> Switches:

@@ -66,6 +66,13 @@ class VerbCommand(click.Command):
         parser._process_opts = process  # type: ignore[method-assign]
         return parser
 
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the help option, which prints as every verb does: click's own does not report a full disk."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
@@ -93,6 +100,12 @@ class VerbCommand(click.Command):
         with formatter.section("Examples"):
             for example in self.examples:
                 formatter.write(f"  {example}\n")
+
+
+def _show_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        output.print_line(ctx.get_help())
+        ctx.exit()
 
 
 def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], VerbCommand]:
@@ -135,7 +148,7 @@ def _global_options() -> list[click.Parameter]:
 
     def show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
-            click.echo(f"nudge {__version__}")
+            output.print_line(f"nudge {__version__}")
             ctx.exit()
 
     common: dict[str, Any] = {"expose_value": False, "section": GLOBAL_SECTION}
@@ -300,7 +313,7 @@ def _summary(entry: Verb) -> str:
 def _show_root_help(ctx: click.Context, help: bool) -> int:
     del help
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        output.print_line(ctx.get_help())
     return EXIT_OK
 
 
@@ -310,7 +323,7 @@ def _run_group(ctx: click.Context) -> int:
         return EXIT_OK
     assert isinstance(ctx.command, CommandGroup)
     if ctx.command.alone is None:
-        click.echo(ctx.get_help())
+        output.print_line(ctx.get_help())
         return EXIT_OK
     return int(ctx.invoke(load_command(_entry(f"{ctx.command.path} {ctx.command.alone}"))))
 
@@ -330,6 +343,17 @@ def main(words: Sequence[str], *, run_hook: Callable[[], int] | None = None) -> 
     invocation = Invocation(run_hook=run_hook)
     if completion.COMPLETE_VARIABLE in os.environ:
         return completion.answer(Root(), invocation)
+    try:
+        code = _run_reported(words, invocation)
+        output.flush_stdout()
+    except BrokenPipeError:
+        return output.silence_stdout()
+    except output.OutputFailed as error:
+        return output.report_output_failed(error)
+    return code
+
+
+def _run_reported(words: Sequence[str], invocation: Invocation) -> int:
     try:
         return _run(words, invocation)
     except click.Abort:
@@ -370,8 +394,20 @@ def _usage_sentence(error: click.UsageError, name: str | None) -> tuple[str, str
         return f"{error.option_name} {'needs a value' if is_missing else 'takes no value'}", help_advice
     if isinstance(error, click.BadParameter) and error.param is not None:
         opts = error.param.opts if isinstance(error.param, click.Option) else [error.param.human_readable_name]
-        return f"{'/'.join(opts)}: {error.message.rstrip('.')}", help_advice
+        return f"{'/'.join(opts)}: {error.message.rstrip('.')}", _near_choice(error) or help_advice
     return error.format_message().rstrip("."), help_advice
+
+
+def _near_choice(error: click.BadParameter) -> str | None:
+    """Return the advice that names the choice that is spelled most like the value that was given."""
+    from difflib import get_close_matches
+
+    param = error.param
+    if param is None or not isinstance(param.type, click.Choice):
+        return None
+    given = error.message[1:].partition("'")[0]  # click: 'x' is not one of 'a', 'b'
+    near = get_close_matches(given, param.type.choices, n=1)
+    return f"did you mean: {near[0]}" if near else None
 
 
 def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
@@ -379,7 +415,8 @@ def _unknown_option(error: NoSuchOption, name: str | None) -> tuple[str, str]:
         return f"unknown option {error.option_name!a} before the command", "try: nudge --help"
     if error.possibilities:
         return f"unknown option {error.option_name!a}", f"did you mean: {error.possibilities[0]}"
-    return (
-        f"unknown option {error.option_name!a}",
-        f"see: nudge {name} --help; a value that starts with - goes after --",
+    takes_values = error.ctx is not None and any(
+        isinstance(param, click.Argument) for param in error.ctx.command.params
     )
+    dash = "; a value that starts with - goes after --" if takes_values else ""
+    return f"unknown option {error.option_name!a}", f"see: nudge {name} --help{dash}"

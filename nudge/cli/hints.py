@@ -126,7 +126,7 @@ def _list_component(
     fields = {"component": component, "context": plain.context_params(**where)}
     result = _fetch_component(invocation.client(env), fields)
     if not result.get("hints"):
-        raise _unknown_component(component)
+        raise _unknown_component(component, result.get("note"))
     console = invocation.console
     console.result(result, _hint_lines(console.pen, result["hints"]))
     return EXIT_OK
@@ -187,7 +187,9 @@ def query(
     if result["hints"] and "partial" in result["hints"][0] and not console.as_json:
         console.note("no hint that applies here has all of these words; the ones above have some")
     if result.get("more") and not console.as_json:
-        console.note(output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT))
+        console.note(
+            output.more_note(limit or limits.DEFAULT_QUERY_LIMIT, limits.MAX_QUERY_LIMIT, "hints", has_words=True)
+        )
     if not result["hints"] and not console.as_json:
         why_not = result.get("why_not") or ()
         reason = "the hints that match do not apply here" if why_not else "no hint that applies here matches"
@@ -232,7 +234,8 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         marks = not console.as_json or any(where.values())
         result = client.call("nudge.list_components", {"context": plain.context_params(**where)} if marks else {})
         console.result(result, _component_lines(console.pen, result["components"]))
-        advice = "no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan"
+        if not result["components"] and not console.as_json:
+            console.note("no hints yet; set one with: nudge set COMPONENT KEY VALUE, or run: nudge scan")
     else:
         fields = {"component": component, "context": plain.context_params(**where)}
         result = _fetch_component(client, fields)
@@ -240,18 +243,19 @@ def ls(invocation: Invocation, component: str | None, env: tuple[tuple[str, str]
         if key is not None and not result["hints"]:
             result = _fetch_component(client, {**fields, "component": parent})
             result["hints"] = [entry for entry in result["hints"] if entry["key"] == key]
+        is_unknown = not result["components"] or (key is not None and not result["hints"])
+        if is_unknown and not console.as_json:  # with --json, an empty list as through every other interface
+            raise _unknown_component(component, result.get("note"))
         console.result(result, _hint_lines(console.pen, result["hints"]))
-        advice = f"{escape(component)} has no hints; list the components with: nudge ls"
-    if not console.as_json:
-        if not result["components"]:
-            console.note(advice)
-        if note := result.get("note"):
-            console.note(escape(note))
+    if (note := result.get("note")) and not console.as_json:
+        console.note(escape(note))
     return EXIT_OK
 
 
-def _unknown_component(component: str) -> NotFound:
-    return NotFound(f"component {component} is not known; list all with: nudge ls", component=component)
+def _unknown_component(component: str, note: str | None = None) -> NotFound:
+    """Return the error for a component without hints. `note` is what the server says about an empty store."""
+    suffix = f"; {note}" if note else ""
+    return NotFound(f"component {component} is not known; list all with: nudge ls{suffix}", component=component)
 
 
 def _fetch_component(client: Client, fields: dict[str, Any]) -> dict[str, Any]:

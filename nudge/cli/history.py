@@ -22,6 +22,7 @@ from nudge.ipc.client import Client
 from nudge.text import escape
 from nudge.usecases.visibility import visible_here
 
+_NOTHING_TOLD = "no agent was told anything here yet"
 MAX_IDS = 50  # observations in one request
 
 _type_option = option(
@@ -49,6 +50,13 @@ def _private_note() -> str | None:
     return f"private projects were left out; name one with --project: {', '.join(sorted(private))}" if private else None
 
 
+def _empty_note(client: Client, project: str | None, note: str = "") -> str:
+    """Return what to say about an empty result: that no project has the name that --project gives, else `note`."""
+    if project is None or client.call("nudge.sessions", {"project": project.casefold(), "limit": 1}):
+        return note
+    return escape(f"no project is called {project} here; list them with: nudge sessions")
+
+
 def find_session(client: Client, word: str, project: str | None = None) -> str:
     """Return the id of a session. `word` is `last` (the last one of this project that is not empty), an id, or a unique
     beginning of one."""
@@ -60,7 +68,8 @@ def find_session(client: Client, word: str, project: str | None = None) -> str:
     if word in ids or (word and len(ids) == 1):
         return word if word in ids else ids[0]
     if not ids and is_last:
-        raise NotFound("no session of this project is recorded yet; list all sessions with: nudge sessions")
+        note = "no session of this project is recorded yet; list all sessions with: nudge sessions"
+        raise NotFound(_empty_note(client, project, note))
     if not ids:
         raise NotFound(f"session not found: {word}; list them with: nudge sessions")
     raise Usage(f"several sessions begin with {word!a}", f"one is {ids[0]}; list them with: nudge sessions")
@@ -76,13 +85,13 @@ def _fetch(client: Client, ids: Sequence[int], project: str | None = None) -> li
 
 
 def _call_page(
-    client: Client, operation: str, fields: dict[str, Any], default: int, most: int
+    client: Client, operation: str, fields: dict[str, Any], default: int, most: int, noun: str = "observations"
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Ask for one row more than the limit. Return the rows up to it, and what to say when there are more."""
     limit = min(fields.get("limit", default), most)
     rows = client.call(operation, {**fields, "limit": min(limit + 1, most)})
     is_cut = len(rows) > limit or len(rows) == most
-    return rows[:limit], output.more_note(limit, most) if is_cut else None
+    return rows[:limit], output.more_note(limit, most, noun, has_words="query" in fields) if is_cut else None
 
 
 # search
@@ -142,6 +151,8 @@ def search(
     console.note(f'nudge: {output.count(len(rows), "result")}{some} for "{escape(query)}"{suffix}')
     if project is None and console.is_terminal and (note := _private_note()):
         console.note(escape(note))
+    if not rows and not console.as_json and (note := _empty_note(client, project)):
+        console.note(note)
     return EXIT_OK
 
 
@@ -155,17 +166,19 @@ def search(
 def recent(invocation: Invocation, project: str | None, all_projects: bool, limit: int | None) -> int:
     """Prints one line for each observation: id, age, type and text. Edits rank above commands, and commands above
     everything else; new above old; this project above the others."""
-    chosen = resolve_project(project, all_projects)
+    chosen, client = resolve_project(project, all_projects), invocation.client()
     fields = {**project_params(chosen), **params.drop_none(limit=limit)}
     rows, more = _call_page(
-        invocation.client(), "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
+        client, "nudge.recent_context", fields, limits.DEFAULT_RECENT_LIMIT, limits.MAX_RECENT_LIMIT
     )
     console = invocation.console
     console.result(rows, history_lines.table(console.pen, rows, project=chosen, show_projects=True))
     if more:
         console.note(more)
-    if not rows and not console.as_json:
-        console.note("nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects")
+    if not console.as_json and not any(history_lines.is_of(row, chosen) for row in rows):
+        nothing = "nothing is recorded here yet; connect an agent with: nudge connect, or use --all-projects"
+        if note := _empty_note(client, project, "" if rows else nothing):
+            console.note(note)
     return EXIT_OK
 
 
@@ -235,7 +248,9 @@ def _file_history(invocation: Invocation, file: str, window: dict[str, Any]) -> 
         path = escape(result["file_path"])
         console.note(f"no session touched {path}; list files that were touched with: nudge history")
     if result.get("more"):
-        console.note(output.more_note(window.get("limit", limits.DEFAULT_HISTORY_LIMIT), limits.MAX_HISTORY_LIMIT))
+        console.note(
+            output.more_note(window.get("limit", limits.DEFAULT_HISTORY_LIMIT), limits.MAX_HISTORY_LIMIT, "touches")
+        )
     return EXIT_OK
 
 
@@ -250,7 +265,12 @@ def sessions(invocation: Invocation, project: str | None, limit: int | None) -> 
     and intent."""
     fields = {**project_params(project), **params.drop_none(limit=limit)}
     rows, more = _call_page(
-        invocation.client(), "nudge.sessions", fields, limits.DEFAULT_SESSIONS_LIMIT, limits.MAX_SESSIONS_LIMIT
+        invocation.client(),
+        "nudge.sessions",
+        fields,
+        limits.DEFAULT_SESSIONS_LIMIT,
+        limits.MAX_SESSIONS_LIMIT,
+        "sessions",
     )
     console = invocation.console
     console.result(rows, history_lines.session_lines(console.pen, rows))
@@ -309,8 +329,8 @@ def timeline(invocation: Invocation, anchor: int, before: int | None, after: int
         fields = {"anchor": anchor, **caller_params(project), **params.drop_none(before=before, after=after)}
         result = invocation.client().call("nudge.timeline", fields)
     except RemoteError as error:
-        if error.reason == NotFound.reason:
-            raise NotFound(f"{error.message}; find one with: nudge search") from None
+        if error.reason == NotFound.reason and not invocation.as_json:
+            raise NotFound(f"there is no observation #{anchor}; find one with: nudge search") from None
         raise
     invocation.console.result(result, history_lines.timeline_lines(invocation.console.pen, result))
     return EXIT_OK
@@ -364,7 +384,7 @@ def inject(
     off = switch.why_off(os.environ, paths.runtime_dir(), context.resolve(where["cwd"]))
     if off is not None:
         console.result({"text": "", "items": []}, [])
-        console.note(escape(f"recording and injection are off here because {off.reason}; turn them on with: {off.fix}"))
+        console.note(escape(f"recording and telling are off {off.where}; turn them on with: {off.fix}"))
         return EXIT_OK
     if prompt is not None:
         about = {"query": prompt, "context": plain.context_params(**where)}
@@ -400,9 +420,8 @@ def learned(invocation: Invocation, project: str | None, all_projects: bool, for
     result = invocation.client().call("nudge.learned", project_params(chosen), context=plain.context_params())
     console.result(result, history_lines.learned_lines(console.pen, result["facts"]))
     if not result["facts"]:
-        console.note(
-            "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
-        )
+        nothing = "nothing was learned here yet; Nudge learns when a command fails and another one works in its place"
+        console.note(_empty_note(invocation.client(), project, nothing))
     return EXIT_OK
 
 
@@ -435,7 +454,7 @@ def list_told_lines(
     result = invocation.client().call("nudge.told", fields)
     console.result(result, history_lines.told_lines(console.pen, result["lines"]))
     if not result["lines"] and not console.as_json:
-        console.note("no agent was told anything here yet")
+        console.note(_empty_note(invocation.client(), project, _NOTHING_TOLD))
     if len(result["lines"]) == (limit or limits.DEFAULT_TOLD_LISTED) and not console.as_json:
         console.note("there may be older ones; show more with: nudge told --limit N")
     if result["never"] and not console.as_json:
@@ -453,5 +472,5 @@ def stats(invocation: Invocation, project: str | None, all_projects: bool) -> in
     result = invocation.client().call("nudge.stats", project_params(resolve_project(project, all_projects)))
     console.result(result, history_lines.stats_lines(console.pen, result))
     if not result["weeks"] and not console.as_json:
-        console.note("no agent was told anything here yet")
+        console.note(_empty_note(invocation.client(), project, _NOTHING_TOLD))
     return EXIT_OK

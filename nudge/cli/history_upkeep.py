@@ -291,7 +291,7 @@ def _recording_filter() -> Callable[[Iterable[str], Context], bool]:
     recorded. Raise Invalid when recording is off altogether."""
     directory = paths.runtime_dir(os.environ)
     if off := switch.why_off(os.environ, directory, Context()):
-        raise Invalid(f"recording is off because {off.reason}; turn it on with: {off.fix}")
+        raise Invalid(f"recording is off {off.where}; turn it on with: {off.fix}")
     switches, settings = switch.load(directory), config.load(os.environ)
 
     def is_wanted(touched: Iterable[str], context: Context) -> bool:
@@ -327,7 +327,7 @@ def off(invocation: Invocation, everywhere: bool) -> int:
         raise Invalid("the current directory does not exist; cd to the project, or use: nudge off --all")
     switches = switch.turn_off(paths.runtime_dir(), None if everywhere else here)
     where = "everywhere" if everywhere else f"for {escape(project_name(here.project or 'this project'))}"
-    undo = f"; turn it on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
+    undo = f"; turn them on with: {escape(reason.fix)}" if (reason := switches.why(here)) else ""
     pen = invocation.console.pen
     result = {"recording": False, **switches.to_wire()}
     invocation.console.result(result, [pen.done(f"recording and telling are off {where}{undo}")])

@@ -37,6 +37,7 @@ _COUNTS = (*_OUTCOMES, "open")
 _NO_ATTEMPT = (
     "there is no attempt in this project yet; an agent starts one with start_ghap, you with: nudge journal start"
 )
+_NO_CATEGORY = "other"  # the category of a root cause that was given without one
 _CLOSE = 0.1  # largest difference of predicted and observed shares that is shown in green
 
 _id_argument = click.argument(
@@ -93,7 +94,9 @@ def list_attempts(
     console.result(result, _table(console, result["entries"]))
     if not console.as_json:
         if result.get("more"):
-            console.note(output.more_note(limit or limits.DEFAULT_ATTEMPTS_LISTED, limits.MAX_ATTEMPTS_LISTED))
+            console.note(
+                output.more_note(limit or limits.DEFAULT_ATTEMPTS_LISTED, limits.MAX_ATTEMPTS_LISTED, "attempts")
+            )
         if not result["entries"]:
             console.note(_NO_ATTEMPT)
     return EXIT_OK
@@ -105,7 +108,7 @@ def show(invocation: Invocation, attempt_id: int) -> int:
     """Prints what was believed, done and expected, each update, the outcome and the lesson."""
     result = invocation.call("nudge.memory_get", {"id": attempt_id})
     if result["memory"]["kind"] != "attempt":
-        raise NotFound(f"there is no attempt m{attempt_id}: that note is a {result['memory']['kind']}")
+        raise NotFound(f"there is no attempt m{attempt_id}")
     console = invocation.console
     command = None if console.as_json else _observed_command(invocation, result["memory"]["metadata"])
     console.result(result, _full_lines(console, result["memory"], result["links"], command))
@@ -284,7 +287,8 @@ def _facts(
     for name in ("result", "surprise"):
         yield name, escape(str(metadata.get(name) or ""))
     cause = metadata.get("root_cause") or {}
-    yield "root cause", escape(": ".join(str(cause[part]) for part in ("category", "description") if part in cause))
+    parts = [cause.get("category"), cause.get("description")]
+    yield "root cause", escape(": ".join(str(part) for part in parts if part and part != _NO_CATEGORY))
     yield "lesson", escape("; ".join(str(text) for text in (metadata.get("lesson") or {}).values()))
     yield "domain", escape(", ".join(str(metadata[part]) for part in ("domain", "strategy") if part in metadata))
     yield "namespace", escape(note["namespace"])

@@ -43,8 +43,9 @@ _verb_argument = click.argument(
 @_verb_argument
 def man(invocation: Invocation, words: tuple[str, ...]) -> int:
     """Prints text on a terminal, and a man page (roff) into a pipe."""
-    title = f"nudge-{_find(words).name.replace(' ', '-')}" if words else "nudge"
-    page = _verb_page(_find(words)) if words else _root_page()
+    entry = _find(words, "man ") if words else None
+    title = f"nudge-{entry.name.replace(' ', '-')}" if entry else "nudge"
+    page = _verb_page(entry) if entry else _root_page()
     console = invocation.console
     roff = "\n".join(_roff_lines(title, page))
     console.result({"man": roff}, _text_lines(page) if console.is_terminal else [roff])
@@ -55,7 +56,11 @@ def man(invocation: Invocation, words: tuple[str, ...]) -> int:
 @_verb_argument
 def help_command(invocation: Invocation, words: tuple[str, ...]) -> int:
     """The same as `nudge COMMAND --help`."""
-    return app.main([*_find(words, invocation).name.split(), "--help"] if words else ["--help"])
+    if not words:
+        return app.main(["--help"])
+    if find_verb(*words) is None:
+        invocation.verb = None
+    return app.main([*_find(words).name.split(), "--help"])
 
 
 @verb("version", "nudge version")
@@ -79,13 +84,13 @@ def completion_script(invocation: Invocation, shell: str) -> int:
     return EXIT_OK
 
 
-def _find(words: tuple[str, ...], invocation: Invocation | None = None) -> Verb:
+def _find(words: tuple[str, ...], prefix: str = "") -> Verb:
+    """Return the verb. `prefix` comes before the name of the verb in the advice for an unknown one."""
     entry = find_verb(*words)
     if entry is None:
-        if invocation is not None:
-            invocation.verb = None
         parent = " ".join(words[:-1]) if find_verb(*words[:-1]) else ""
-        raise Usage(f"unknown command {' '.join(words)!a}", app.verb_advice(words[-1], parent))
+        advice = app.verb_advice(words[-1], parent).replace("did you mean: nudge ", f"did you mean: nudge {prefix}")
+        raise Usage(f"unknown command {' '.join(words)!a}", advice)
     return entry
 
 

@@ -37,6 +37,7 @@ from nudge.words import content_words
 
 _TITLE_CHARS = 100  # in a title that is made from the first sentence
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n")
+_NO_MATCH = "no note matches; list all with: nudge memory list, store one with: nudge remember TEXT"
 _HINTS_RECALLED = 5
 _HINT_WORDS = 8  # words searched for in hints: each takes a query of its own
 
@@ -235,7 +236,9 @@ def list_notes(invocation: Invocation, **filters: Any) -> int:
     """Prints one line for each note: id, priority, tier, kind, age and title."""
     result = invocation.call("nudge.memory_list", note_fields(**filters))
     offset, rows = filters.get("offset") or 0, result["memories"]
-    _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}")
+    is_filtered = any(value not in (None, (), []) for name, value in filters.items() if name != "limit")
+    none = _NO_MATCH if is_filtered else "there are no notes yet; store one with: nudge remember TEXT"
+    _show_list(invocation.console, result, rows, more=f"there are more: --offset {offset + len(rows)}", none=none)
     return EXIT_OK
 
 
@@ -246,6 +249,7 @@ def _show_list(
     *,
     contents: bool = False,
     more: str = "not all of them fit into one answer: narrow it down",
+    none: str = _NO_MATCH,
 ) -> None:
     console.result(result, note_lines.table(console, rows, contents=contents))
     if console.as_json:
@@ -253,7 +257,7 @@ def _show_list(
     if result.get("more"):
         console.note(more)
     if not rows:
-        console.note("no note matches; list all with: nudge memory list, store one with: nudge remember TEXT")
+        console.note(none)
 
 
 @verb("memory get", "nudge memory get m12", "nudge memory get 12 --json")
@@ -337,7 +341,7 @@ def resolve_contradiction(invocation: Invocation, winner: int, loser: int) -> in
     """WRONG is lowered to priority 1 and confidence 0.1, and a link says that RIGHT supersedes it."""
     result = invocation.call("nudge.memory_resolve", {"winner_id": winner, "loser_id": loser})
     console = invocation.console
-    line = f"{note_name(winner)} supersedes {note_name(loser)}, which is now of priority 1, confidence 0.1"
+    line = f"{note_name(winner)} supersedes {note_name(loser)}, which now has priority 1 and confidence 0.1"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 

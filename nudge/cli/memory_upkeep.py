@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nudge import limits
+from nudge import config, limits
 from nudge.cli import completion, note_lines, output, params
 from nudge.cli.app import verb, verb_group
 from nudge.cli.note_lines import Note, age_text, note_name, tier_text, title_of
@@ -151,7 +151,8 @@ def gc(invocation: Invocation) -> int:
     Prints how many were moved."""
     console, result = invocation.console, invocation.call("nudge.memory_gc", {}, timeout=limits.LONG_CALL_TIMEOUT)
     expired = output.count(result["expired_deleted"], "expired note")
-    console.result(result, [console.pen.done(f"removed {expired}")])
+    word = "archived" if config.load_or_default()[0].memories.get("archive_on_gc", 1) else "deleted"
+    console.result(result, [console.pen.done(f"{word} {expired}")])
     return EXIT_OK
 
 

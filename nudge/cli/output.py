@@ -41,6 +41,40 @@ _ADVICE = {
     "E_SCOPE_INVALID": "see: nudge {verb} --help",
     "E_INVALID": "see: nudge {verb} --help",
 }
+# Where a field of a request comes from on the command line; without the index in a list.
+_OPTIONS = {
+    **{f"meta.{name}": f"--{name}" for name in ("reason", "tags", "priority", "confidence", "ttl", "sensitivity")},
+    "meta.source": "--source",
+    "meta.added_by": "--added-by",
+    "meta.scope.cwd_glob": "--scope-cwd-glob",
+    "meta.scope.repo": "--scope-repo",
+    "meta.scope.branch": "--scope-branch",
+    "meta.scope.os": "--scope-os",
+    "meta.scope.env_required": "--scope-env",
+    "if_match_version": "--if-match-version",
+    "obs_type": "--type",
+    "order_by": "--order-by",
+    "session_id": "--session",
+    **{name: f"--{name}" for name in ("priority", "confidence", "tags", "limit", "before", "after", "project")},
+    "source_id": "SOURCE",
+    "target_id": "TARGET",
+    "winner_id": "RIGHT",
+    "loser_id": "WRONG",
+}
+_ENV_MATCH = "meta.scope.env_match"  # followed by the name of the variable
+# What a message says to a program, and what to type instead, by verb.
+_ADD_PARALLEL = {"or say parallel: true": "or add --parallel"}
+_PHRASES = {
+    "set": {
+        'to keep it all the same, say so: meta.sensitivity "secret", or --allow-secret': (
+            "to keep it anyway, add --allow-secret"
+        ),
+        "such as PT2H or P1DT12H": "such as 30d, 12h, PT2H or P1DT12H",
+    },
+    "memory resolve": {"another note than winner_id": "another note than RIGHT"},
+    "journal start": _ADD_PARALLEL,
+    "journal adopt": _ADD_PARALLEL,
+}
 _NOTE_VERBS = ("memory", "remember", "recall", "explain")
 
 
@@ -50,6 +84,10 @@ class Usage(Exception):
     def __init__(self, message: str, advice: str | None = None) -> None:
         super().__init__(message)
         self.message, self.advice = message, advice
+
+
+class OutputFailed(Exception):
+    """Standard output cannot be written, for another reason than a closed pipe: the disk is full."""
 
 
 class Pen:
@@ -100,7 +138,7 @@ class Console:
 
     def show(self, lines: Iterable[str]) -> None:
         for line in lines:
-            print(line)
+            print_line(line)
 
     def note(self, line: str) -> None:
         print(line, file=sys.stderr)
@@ -113,7 +151,17 @@ class Console:
             self.show(lines)
 
     def json(self, result: Any) -> None:
-        print(encode_json(result, indent=2 if self.is_terminal else None))
+        print_line(encode_json(result, indent=2 if self.is_terminal else None))
+
+
+def print_line(line: str) -> None:
+    """Print a line to stdout. Raise BrokenPipeError when its reader is gone, OutputFailed when it cannot be written."""
+    try:
+        print(line)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error.strerror or str(error)) from None
 
 
 def encode_json(result: Any, indent: int | None) -> str:
@@ -189,8 +237,20 @@ def _error_sentence(error: NudgeError, verb: str) -> str:
     advice = "" if isinstance(error, SettingInvalid) else _advice(error.reason, verb)
     if error.data.get("why_not"):
         advice = "list its variants with: nudge ls " + escape(str(error.data.get("component", "")))
-    sentence = f"nudge: {error.reason} ({error.code}): {escape(error.message.rstrip('.'))}"
+    sentence = f"nudge: {error.reason} ({error.code}): {escape(_terminal_message(error, verb).rstrip('.'))}"
     return f"{sentence}; {advice}" if advice and "nudge " not in error.message else sentence
+
+
+def _terminal_message(error: NudgeError, verb: str) -> str:
+    """Return the message with the words of the command line in place of those of a request."""
+    message = error.message
+    field = str(error.data.get("field") or "")
+    option = "--scope-env-match" if field.startswith(_ENV_MATCH) else _OPTIONS.get(field.partition("[")[0])
+    if option is not None and message.startswith(f"{field}: "):
+        message = option + message[len(field) :]
+    for phrase, words in _PHRASES.get(verb, {}).items():
+        message = message.replace(phrase, words)
+    return message
 
 
 def _advice(reason: str, verb: str) -> str:
@@ -216,8 +276,14 @@ def _error_details(error: NudgeError) -> Iterator[str]:
 
 def flush_stdout() -> None:
     """Flush now, while a closed pipe can still be told from a crash."""
-    if sys.stdout is not None and not sys.stdout.closed:
+    if sys.stdout is None or sys.stdout.closed:
+        return
+    try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputFailed(error.strerror or str(error)) from None
 
 
 def silence_stdout() -> int:
@@ -225,6 +291,13 @@ def silence_stdout() -> int:
     Return the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return EXIT_BROKEN_PIPE
+
+
+def report_output_failed(error: OutputFailed) -> int:
+    """Print why stdout cannot be written, drop what is still buffered, and return the exit code."""
+    silence_stdout()
+    Console(as_json=False).note(f"nudge: cannot write the output: {error}")
+    return EXIT_REFUSED
 
 
 # Columns and counts
@@ -255,11 +328,13 @@ def align(rows: Iterable[Sequence[str]]) -> Iterator[list[str]]:
         yield [*(pad(cell, width) for cell, width in zip(row[:-1], widths, strict=False)), row[-1]]
 
 
-def more_note(limit: int, most: int) -> str:
-    """Return the remark for a list that was cut at `limit`; no list has more than `most`."""
+def more_note(limit: int, most: int, noun: str, *, has_words: bool = False) -> str:
+    """Return the remark for a list that was cut at `limit`; no list has more than `most`. `has_words` when words were
+    searched for."""
     if limit >= most:
         return f"at most {most} are shown: narrow it down"
-    return f"there are more: narrow it down, or --limit {min(2 * limit, most)}"
+    more = f"more {noun} match; add words or use" if has_words else f"there are more {noun}; use"
+    return f"{more} --limit {min(2 * limit, most)}"
 
 
 def count(number: int, noun: str) -> str:

@@ -415,7 +415,10 @@ def bump(
 def _bump_line(pen: Pen, name: str, delta: int, result: dict[str, Any]) -> str:
     """Return the line to print. A negative delta is not a use: the time of the last use stays as it was."""
     if "note" in result:
-        return f"{pen.paint('bold', name)} is unchanged: {escape(result['note'])}"
+        bold, unused = pen.paint("bold", name), "nothing to lower: no use of it is counted"
+        if result["note"].startswith(unused):
+            return f"{bold} was never used, so there is nothing to lower{escape(result['note'][len(unused) :])}"
+        return f"{bold} is unchanged: {escape(result['note'])}"
     hint = result["hint"]
     symbol, word, used = ("↓", "lowered", hint.get("last_used_at", "never")) if delta < 0 else ("↑", "bumped", "now")
     uses = hint.get("use_count", 0)

@@ -40,7 +40,9 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
     """Return the option for a setting. Its value is the text as given, in the form of the variable; a text that does
     not parse is a usage error."""
     section = {"section": "Settings (each is also an environment variable, such as NUDGE_MAX_HINTS)"}
-    help = setting.description[0].upper() + setting.description[1:] + "."
+    # The description of a level is the list of its values, which are lower case.
+    is_list = setting.name == "log_level"
+    help = (setting.description if is_list else setting.description[0].upper() + setting.description[1:]) + "."
     if setting.is_switch:
         help = f"Do not {setting.description}." if setting.default else help
         explicit = option(setting.default_flag, setting.name, flag_value=str(int(setting.default)), hidden=True)
@@ -59,8 +61,8 @@ def _setting_option(setting: Setting) -> Callable[[Any], Any]:
 
 @verb("serve", "nudge serve", "nudge serve --http-only --port 9000", "claude mcp add nudge -- nudge serve")
 @option("--http-only", "--http", is_flag=True, help="Serve only HTTP, until Ctrl-C.")
-@option("--daemon", is_flag=True, help="Start the server in the background and return when it answers.")
-@option("--detach", is_flag=True, help="Serve without a client, and end when no client needs it.")
+@option("--daemon", is_flag=True, help="Start a server in the background, and return when it answers.")
+@option("--detach", is_flag=True, help="Be such a server, in the foreground: end when no client needs it.")
 @option("--successor", metavar="GENERATION", hidden=True)
 @params.options(
     *(_setting_option(setting) for setting in SETTINGS if setting.used_by != HOOK and setting.name != "port")
@@ -87,7 +89,7 @@ def status(invocation: Invocation) -> int:
     when no server is running."""
     console = invocation.console
     answer, off = _ask_status(invocation.observer()), _why_off()
-    recording = "on here" if off is None else f"off here because {off.reason}; turn it on with: {off.fix}"
+    recording = "on here" if off is None else f"off {off.where}; turn it on with: {off.fix}"
     if answer is not None:
         differences = _differences(answer)
         all_differences = [*differences, *_member_differences(answer)]

@@ -232,13 +232,13 @@ def _yes_no(value: bool) -> str:
 @_client_argument
 @option("--all", "everything", is_flag=True, help="Disconnect all clients.")
 @option("--delete-data", is_flag=True, help="With --all: also delete hints, notes, history, settings and logs.")
-@yes_option
+@option("--yes", is_flag=True, help="With --delete-data: go ahead without asking for confirmation.")
 def disconnect(invocation: Invocation, name: str | None, everything: bool, delete_data: bool, yes: bool) -> int:
     """Removes only what `nudge connect` added; the rest of the files stays as it is. Prints what was removed."""
-    if everything == (name is not None):
-        raise Usage("CLIENT and --all exclude each other" if everything else "missing CLIENT")
     if delete_data and not everything:
         raise Usage("--delete-data needs --all", "try: nudge disconnect --all --delete-data")
+    if everything == (name is not None):
+        raise Usage("CLIENT and --all exclude each other" if everything else "missing CLIENT")
     console = invocation.console
     chosen = registry.all_clients() if name is None else (registry.get(name),)
     if delete_data:

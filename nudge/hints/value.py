@@ -78,6 +78,8 @@ def _leaves(content: Any) -> Iterator[str]:
 
 
 def _text(raw: object, field: str) -> str:
+    if isinstance(raw, str) and len(raw) > limits.MAX_VALUE_BYTES:  # at least as many bytes
+        raise Invalid(_TOO_LARGE, field=field)
     return parse_text(raw, field, limits.MAX_VALUE_BYTES, least=1, lines=True)
 
 

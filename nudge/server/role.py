@@ -313,8 +313,12 @@ def _print_endpoint(directory: str, headline: str, settings: Settings) -> None:
 
 
 def _command() -> str:
-    """Return the command that starts Nudge from here: in a fresh checkout `nudge` is not on PATH."""
+    """Return the command that starts this installation of Nudge from here. In a fresh checkout, `nudge` is not on PATH,
+    or it is another installation."""
     import shutil
 
-    beside = os.path.join(os.path.dirname(sys.executable), "nudge")
-    return "nudge" if shutil.which("nudge") or not os.path.exists(beside) else os.path.relpath(beside)
+    beside, on_path = os.path.join(os.path.dirname(sys.executable), "nudge"), shutil.which("nudge")
+    if not os.path.exists(beside) or (on_path is not None and os.path.realpath(on_path) == os.path.realpath(beside)):
+        return "nudge"
+    relative = os.path.relpath(beside)
+    return beside if relative.startswith(os.pardir) else relative

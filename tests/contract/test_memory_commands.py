@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "memory auto-consolidate --namespace {ns} --min-count 2 --dry-run",
         "would be one:  2 notes  stripes in {ns}",
     ),
-    "gc": ("memory gc", "removed 0 expired"),
+    "gc": ("memory gc", "archived 0 expired"),
     "stats": ("memory stats", r"(?s)\d+ notes.*{ns} +2"),
     "namespaces": ("memory namespaces", "{ns} +2 notes"),
     "export": ("memory export --namespace {ns}", '"title": "Zebra"'),

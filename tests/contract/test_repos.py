@@ -127,17 +127,19 @@ def test_results_say_when_there_are_more(machine: Machine) -> None:
     for number in range(2):
         _ran(machine, str(machine.base), f"make {number}")
     _wait_until_stored(machine, 2)
-    more = "there are more: narrow it down, or --limit 2\n"
+    more = "more observations match; add words or use --limit 2\n"
     assert machine.cli("search", "make", "--limit", "1").stderr == f'nudge: 1 result for "make"; {more}'
     assert 'nudge: 2 results for "make"\n' in machine.cli("search", "make", "--limit", "2").stderr
     assert len(machine.json("search", "make", "--limit", "1")) == 1
     agent = machine.serve()
     agent.initialize()
     calls: dict[str, dict[str, Any]] = {"search": {"query": "make"}, "recent_context": {}, "sessions": {}}
-    for verb, (tool, fields) in zip(("search", "recent", "sessions"), calls.items(), strict=True):
+    listed = ("there are more observations; use --limit 2\n", "there are more sessions; use --limit 2\n")
+    remarks = zip(("search", "recent", "sessions"), (more, *listed), calls.items(), strict=True)
+    for verb, remark, (tool, fields) in remarks:
         words = ["make"] if verb == "search" else ["--all-projects"] if verb == "recent" else []
-        assert machine.cli(verb, *words, "--limit", "1").stderr.endswith(more)
-        assert more not in machine.cli(verb, *words, "--limit", "2").stderr
+        assert machine.cli(verb, *words, "--limit", "1").stderr.endswith(remark)
+        assert remark not in machine.cli(verb, *words, "--limit", "2").stderr
         cut = agent.call(tool, **fields, project=None, limit=1)
         assert (len(cut["result"]), cut["more"]) == (1, True)
         assert "more" not in agent.call(tool, **fields, project=None, limit=2)
@@ -146,7 +148,10 @@ def test_results_say_when_there_are_more(machine: Machine) -> None:
     _wait_until_stored(machine, 4)
     assert agent.call("file_history", file_path=f"{machine.base}/a.py", limit=1)["more"] is True
     assert "more" not in agent.call("file_history", file_path=f"{machine.base}/a.py", limit=2)
-    assert machine.cli("history", f"{machine.base}/a.py", "--limit", "1").stderr == more
+    assert (
+        machine.cli("history", f"{machine.base}/a.py", "--limit", "1").stderr
+        == "there are more touches; use --limit 2\n"
+    )
     refused = machine.cli("recent", "--limit", "0")
     assert refused.returncode == 2 and "1 or more" in refused.stderr
 

@@ -121,6 +121,12 @@ def test_version(nudge: Nudge, words: list[str]) -> None:
             'nudge set: missing VALUE; try: nudge set http-proxy build "docker compose build router"',
         ),
         (["set", "a", "b", "c", "--tags"], "nudge set: --tags needs a value; see: nudge set --help"),
+        (["serve", "--bogus"], "nudge serve: unknown option '--bogus'; see: nudge serve --help"),
+        (["man", "gett"], "nudge man: unknown command 'gett'; did you mean: nudge man get"),
+        (
+            ["completion", "bsh"],
+            "nudge completion: SHELL: 'bsh' is not one of 'bash', 'zsh', 'fish'; did you mean: bash",
+        ),
         (["ls", "--json=1"], "nudge ls: --json takes no value; see: nudge ls --help"),
         (["export", "--", "x"], "nudge export: unexpected argument 'x'; quote a value that contains spaces"),
         (["-p"], "nudge: -p needs a value; try: nudge --help"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def test_query_text(nudge: Nudge, server: Server) -> None:
 def test_query_says_when_there_are_more(nudge: Nudge, server: Server) -> None:
     """On stderr: stdout is for the results."""
     server.answers["nudge.query"] = {"hints": [hit("build", "a")], "more": True}
-    assert "there are more" in nudge("query", "x").err
+    assert nudge("query", "x").err == "more hints match; add words or use --limit 20\n"
 
 
 STORED = {
@@ -204,11 +205,17 @@ def test_ls_component(nudge: Nudge, server: Server) -> None:
 
 
 def test_ls_of_nothing(nudge: Nudge, server: Server) -> None:
-    """An empty store says how to fill it."""
+    """An empty store says how to fill it; a component that does not exist is not found, or with --json an
+    empty list."""
     server.answers["nudge.list_components"] = {"components": [], "hints": []}
     assert "nudge set" in nudge("ls").err
     outcome = nudge("ls", "api")
-    assert outcome.code == 0 and outcome.err.startswith("api has no hints")
+    assert outcome.code == 1 and outcome.err == nudge("get", "api").err
+    assert outcome.err == "nudge: E_NOT_FOUND (40401): component api is not known; list all with: nudge ls\n"
+    as_json = nudge("ls", "api", "--json")
+    assert as_json.code == 0 and json.loads(as_json.out) == {"components": [], "hints": []}
+    server.answers["nudge.list_components"]["note"] = "the hints of the last session are gone"
+    assert nudge("ls", "api").err.endswith("nudge ls; the hints of the last session are gone\n")
 
 
 def test_an_end_of_options_with_nothing_behind_it(nudge: Nudge, server: Server) -> None:

@@ -138,7 +138,7 @@ def test_search_full(nudge: Nudge, server: Server) -> None:
     server.answers["nudge.get_observations"] = [FULL]
     outcome = nudge("search", "x", "--full", "--limit", "60", "--json")
     assert json.loads(outcome.out) == [FULL, FULL]
-    assert "there are more: narrow it down, or --limit 100" in outcome.err
+    assert "more observations match; add words or use --limit 100" in outcome.err
     assert [params["ids"] for op, params in server.calls if op == "nudge.get_observations"] == [
         list(range(1, 51)),
         list(range(51, 61)),
@@ -148,7 +148,7 @@ def test_search_full(nudge: Nudge, server: Server) -> None:
 def test_search_sends_what_was_asked(nudge: Nudge, server: Server, repo: Path) -> None:
     """Every project is searched, unless one is named; the server is told where we are. Every filter has its flag."""
     del repo
-    server.answers["nudge.search"] = []
+    server.answers |= {"nudge.search": FOUND}
     nudge("search", "q")
     assert server.params == {"query": "q", "project": None, "context": {"project": "github.com/org/x"}, "limit": 21}
     flags = (
@@ -250,7 +250,7 @@ def test_timeline_of_nothing(nudge: Nudge, server: Server) -> None:
     outcome = nudge("timeline", "9")
     assert (
         outcome.code == 1
-        and outcome.err == "nudge: E_NOT_FOUND (40401): anchor observation not found; find one with: nudge search\n"
+        and outcome.err == "nudge: E_NOT_FOUND (40401): there is no observation #9; find one with: nudge search\n"
     )
     assert json.loads(nudge("timeline", "9", "--json").out)["error"]["code"] == 40401
 
@@ -312,7 +312,7 @@ def test_sessions(nudge: Nudge, server: Server, somewhere: Path) -> None:
         f"ffffffff  {when}  open  -    codex  1 obs",
     ]
     assert server.params == {"project": None, "context": {"project": str(somewhere).casefold()}, "limit": 21}
-    assert "there are more: narrow it down, or --limit 2" in nudge("sessions", "--limit", "1").err
+    assert "there are more sessions; use --limit 2" in nudge("sessions", "--limit", "1").err
     nudge("sessions", "--project", "api", "--limit", "3")
     assert server.params == {"project": "api", "limit": 4}
     server.answers["nudge.sessions"] = []
@@ -604,9 +604,9 @@ def test_nothing_to_inject(nudge: Nudge, server: Server) -> None:
 def test_why_nothing_is_injected(nudge: Nudge, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that is named helps: `nudge on` would not, against what is off everywhere, or for this run."""
     nudge("off")
-    assert "because it is off for this project; turn them on with: nudge on\n" in nudge("inject").err
+    assert "recording and telling are off in this project; turn them on with: nudge on\n" in nudge("inject").err
     nudge("off", "--all")
-    assert "because it is off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
+    assert "recording and telling are off everywhere; turn them on with: nudge on --all\n" in nudge("inject").err
     monkeypatch.setenv("NUDGE_OFF", "1")
     assert "because NUDGE_OFF is set; turn them on with: unset NUDGE_OFF\n" in nudge("inject").err
     assert server.calls == []
@@ -707,3 +707,29 @@ def test_stored_text_is_escaped(nudge: Nudge, server: Server, monkeypatch: pytes
     server.answers[operation] = {**answer, "anchor": evil} if isinstance(answer, dict) else [evil]
     outcome = on_terminal(nudge, monkeypatch, *words)
     assert "\x1b" not in outcome.out and "a\\x1b[2Jb" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("words", "operation", "empty"),
+    [
+        (["search", "x"], "search", []),
+        (["recent"], "recent_context", []),
+        (["recent"], "recent_context", FOUND),
+        (["learned"], "learned", {"facts": []}),
+        (["told"], "told", {"lines": [], "never": []}),
+        (["stats"], "stats", {"weeks": [], "comparison": None}),
+        (["trace", "last"], "sessions", []),
+    ],
+)
+def test_a_project_that_does_not_exist(
+    nudge: Nudge, server: Server, words: list[str], operation: str, empty: Any
+) -> None:
+    """An empty result says that no project has this name, not that nothing happened in this one."""
+    server.answers |= {"nudge.sessions": [], f"nudge.{operation}": empty}
+    message = "no project is called nope here; list them with: nudge sessions\n"
+    outcome = nudge(*words, "--project", "nope")
+    assert outcome.err.endswith(message) and outcome.code == (1 if words[0] == "trace" else 0)
+    assert message not in nudge(*words).err
+    if words[0] != "trace":
+        server.answers["nudge.sessions"] = [{"session_id": "s1"}]
+        assert message not in nudge(*words, "--project", "nope").err

@@ -172,11 +172,21 @@ def test_show_has_all_of_an_attempt(nudge: Nudge, server: Server) -> None:
         assert line in out, line
 
 
+def test_show_leaves_out_a_category_that_says_nothing(nudge: Nudge, server: Server) -> None:
+    """A root cause that was given without a category is stored under `other`."""
+    metadata = server.answers["nudge.memory_get"]["memory"]["metadata"]
+    note = {**server.answers["nudge.memory_get"]["memory"]}
+    note["metadata"] = {**metadata, "root_cause": {"category": "other", "description": "the router"}}
+    server.answers["nudge.memory_get"] = {"memory": note, "links": []}
+    server.answers["nudge.get_observations"] = []
+    assert "root cause: the router\n" in nudge("journal", "show", "m12").out
+
+
 def test_show_of_another_note_is_refused(nudge: Nudge, server: Server) -> None:
     """With where attempts are."""
     server.answers["nudge.memory_get"] = {"memory": NOTE, "links": []}
     outcome = nudge("journal", "show", "m12")
-    assert outcome.code == 1 and "is a decision" in outcome.err and "nudge journal list" in outcome.err
+    assert outcome.code == 1 and "there is no attempt m12;" in outcome.err and "nudge journal list" in outcome.err
 
 
 @pytest.mark.usefixtures("repo")

@@ -57,4 +57,4 @@ def test_on_a_terminal_it_is_text(nudge: Nudge) -> None:
 def test_a_page_of_nothing(nudge: Nudge) -> None:
     """An unknown verb is a usage error that names the nearest one."""
     outcome = nudge("man", "gte")
-    assert outcome.code == 2 and "did you mean: nudge get" in outcome.err
+    assert outcome.code == 2 and "did you mean: nudge man get" in outcome.err

@@ -246,6 +246,7 @@ def test_nothing_is_an_answer(nudge: Nudge, server: Server, words: list[str]) ->
     server.answers.update({f"nudge.memory_{words[1]}": empty})
     outcome = nudge(*words)
     assert (outcome.code, outcome.out) == (0, "") and "nudge remember" in outcome.err
+    assert ("nudge memory list" in outcome.err) == (words[1] != "list")
     assert json.loads(nudge(*words, "--json").out) == empty and nudge(*words, "--json").err == ""
 
 

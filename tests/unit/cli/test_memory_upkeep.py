@@ -136,4 +136,4 @@ def test_archive_stats(nudge: Nudge, server: Server) -> None:
 
 def test_gc(nudge: Nudge) -> None:
     """It says how many."""
-    assert nudge("memory", "gc").out == "✔ removed 1 expired note\n"
+    assert nudge("memory", "gc").out == "✔ archived 1 expired note\n"

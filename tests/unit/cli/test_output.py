@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nudge.cli import output
+from nudge.errors import Conflict, Invalid, NudgeError, SecretRejected
+from nudge.hints.quotas import SecretFinding
 from nudge.text import escape
 
 PEN = output.Pen(color=False, unicode=True, width=40)
@@ -49,3 +51,35 @@ def test_scope_text(scope: dict[str, object] | None, words: str) -> None:
 def test_columns() -> None:
     """An ideograph is two columns wide, an accent none."""
     assert [output.columns(text) for text in ("abc", "宽", "e\u0301")] == [3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("verb", "error", "text"),
+    [
+        ("set", Invalid("must be 1 to 10", field="meta.priority"), "--priority: must be 1 to 10"),
+        ("set", Invalid("is too long", field="meta.tags[3]"), "--tags: is too long"),
+        ("set", Invalid("is too long", field="meta.scope.env_match.A[0]"), "--scope-env-match: is too long"),
+        (
+            "set",
+            SecretRejected(SecretFinding("value", "x").phrase(), field="value"),
+            "; to keep it anyway, add --allow-",
+        ),
+        ("set", Invalid("such as PT2H or P1DT12H", field="meta.ttl"), "--ttl: such as 30d, 12h, PT2H or P1DT12H"),
+        ("import", Invalid("such as PT2H or P1DT12H", field="a.meta.ttl"), "a.meta.ttl: such as PT2H or P1DT12H"),
+        ("search", Invalid("must be one of x", field="obs_type"), "--type: must be one of x"),
+        (
+            "memory resolve",
+            Invalid("must be another note than winner_id", field="loser_id"),
+            "WRONG: must be another note than RIGHT",
+        ),
+        ("journal start", Conflict("m3 is open; resolve it first, or say parallel: true"), "or add --parallel\n"),
+    ],
+)
+def test_an_error_names_what_to_type(
+    capsys: pytest.CaptureFixture[str], verb: str, error: NudgeError, text: str
+) -> None:
+    """A message at the terminal has the options and arguments of the command line; --json has the fields."""
+    assert output.report_error(error, verb=verb, as_json=False) == 3
+    assert text in capsys.readouterr().err
+    output.report_error(error, verb=verb, as_json=True)
+    assert json.loads(capsys.readouterr().out)["error"] == error.to_wire()

@@ -618,4 +618,4 @@ def test_bump_that_changes_nothing(nudge: Nudge, server: Server) -> None:
     """Where there was nothing to take back, nothing is said to be lowered."""
     server.answers["nudge.bump"] = {"hint": HINT, "note": "nothing to lower: no use of it is counted"}
     outcome = nudge("bump", "http-proxy", "build", "--delta", "-1")
-    assert outcome.out == "http-proxy/build is unchanged: nothing to lower: no use of it is counted\n"
+    assert outcome.out == "http-proxy/build was never used, so there is nothing to lower\n"

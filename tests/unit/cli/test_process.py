@@ -120,3 +120,19 @@ def test_a_closed_stdout(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("line", ["completion bash", "get --help", "--version", "get a b --json", "ls --json"])
+def test_a_full_disk(tmp_path: Path, line: str, unbuffered: str) -> None:
+    """Output that cannot be written is an error of one line, from the thin front and from click, help and errors."""
+    with open("/dev/full", "wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "nudge", *line.split()],
+            env=environment(tmp_path, PYTHONUNBUFFERED=unbuffered),
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (3, b"nudge: cannot write the output: No space left on device\n")

@@ -144,7 +144,7 @@ def test_status_tells_that_recording_is_off(
     server.answers["nudge.status"] = answer
     nudge("off", "--all")
     told = nudge("status")
-    assert "off here because it is off everywhere; turn it on with: nudge on --all" in told.out + told.err
+    assert "off everywhere; turn it on with: nudge on --all" in told.out + told.err
     assert json.loads(nudge("status", "--json").out)["recording"] is False
     nudge("on", "--all")
     monkeypatch.setenv("NUDGE_OFF", "1")

@@ -358,6 +358,7 @@ def test_a_malformed_file_does_not_spoil_the_list(nudge: Nudge, home: Path) -> N
     [
         ([], "missing CLIENT"),
         (["codex", "--all"], "CLIENT and --all exclude each other"),
+        (["--delete-data"], "--delete-data needs --all"),
         (["codex", "--delete-data"], "--delete-data needs --all"),
     ],
 )

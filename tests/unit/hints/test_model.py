@@ -271,3 +271,9 @@ def test_bad_ttl(text: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_ttl(text)
     assert refused.value.field == "meta.ttl"
+
+
+def test_a_lifetime_of_many_digits_is_too_long() -> None:
+    """The rule that it breaks is the maximum, not the form."""
+    with pytest.raises(Invalid, match="at most 366 days"):
+        parse_ttl("P99999999999D")

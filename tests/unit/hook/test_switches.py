@@ -330,7 +330,7 @@ def verb(name: str, *words: str) -> int:
 def test_off_and_on_name_the_project(here: Path, runtime: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And the word that undoes it."""
     assert verb("off") == 0
-    assert "recording and telling are off for thesis; turn it on with: nudge on" in capsys.readouterr().out
+    assert "recording and telling are off for thesis; turn them on with: nudge on" in capsys.readouterr().out
     assert switch.load(runtime).projects == [str(here)]
     assert verb("on") == 0
     assert "recording and telling are on for thesis" in capsys.readouterr().out
@@ -347,10 +347,10 @@ def test_on_names_the_directory_above(
     monkeypatch.chdir(part)
     capsys.readouterr()
     assert verb("on") == 3
-    undo = f"turn it on with: (cd {here} && nudge on)"
-    assert f"recording stays off here, since it is off for all of {here}; {undo}" in capsys.readouterr().err
+    undo = f"with: (cd {here} && nudge on)"
+    assert f"recording stays off here, since it is off for all of {here}; turn it on {undo}" in capsys.readouterr().err
     assert verb("off") == 0
-    assert f"recording and telling are off for chapter 1; {undo} && nudge on" in capsys.readouterr().out
+    assert f"recording and telling are off for chapter 1; turn them on {undo} && nudge on" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("name", "value"), [("NUDGE_OFF", "1"), ("NUDGE_IGNORE", "thesis")])
@@ -368,7 +368,7 @@ def test_on_tells_what_it_cannot_turn(
 def test_off_everywhere_stays_until_on_everywhere(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`nudge on` in one project cannot undo it, and says so."""
     assert here.exists() and verb("off", "--all") == 0
-    assert "recording and telling are off everywhere; turn it on with: nudge on --all" in capsys.readouterr().out
+    assert "recording and telling are off everywhere; turn them on with: nudge on --all" in capsys.readouterr().out
     assert verb("off", "--all", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"recording": False, "all": True, "projects": []}
     assert verb("on") == 3
