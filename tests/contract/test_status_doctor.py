@@ -297,3 +297,18 @@ def test_doctor_with_settings_that_cannot_be_read(make_machine: Callable[..., Ma
     machine = make_machine(NUDGE_PORT="eighty")
     assert [machine.cli(verb).returncode for verb in ("ls", "status", "stop")] == [3, 4, 0]
     assert findings(machine, code=3)["settings"]["fix"] == "unset NUDGE_PORT"
+
+
+def test_a_database_that_others_could_write(machine: Machine) -> None:
+    """The server closes the database to others before it opens it, and its status says that others could have changed
+    it."""
+    machine.use_default_directory()
+    machine.json("set", "a", "b", "c", "--global")
+    assert machine.cli("stop").returncode == 0
+    database = machine.home / ".local/share/nudge/nudge.db"
+    database.chmod(0o666)
+    database.parent.chmod(0o777)
+    machine.json("set", "a", "b", "d", "--global")
+    [warning] = machine.json("status")["warnings"]
+    assert warning.startswith("other users could change ") and "they no longer can" in warning
+    assert database.stat().st_mode & 0o777 == 0o600 and database.parent.stat().st_mode & 0o777 == 0o700
