@@ -96,9 +96,7 @@ class Primary:
         self._forget = False
 
     def run(self) -> bool:
-        if self._settings.unknown:
-            _log.warning("config.toml has unknown settings: %s", ", ".join(self._settings.unknown))
-        for warning in filter(None, (self._session.warning, *self._settings.warnings)):
+        for warning in filter(None, (self._session.warning, self._settings.unknown_warning, *self._settings.warnings)):
             _log.warning("%s", warning)
         sys.setswitchinterval(limits.SWITCH_INTERVAL)
         return asyncio.run(self._main())
