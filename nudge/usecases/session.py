@@ -263,12 +263,14 @@ def count_ended_hints(session: Session) -> EndedHints:
 def _end(directory: str, ended: Session) -> list[Hint]:
     """Save the session's export for `nudge import --previous`; return the hints that outlive it, those with a duration.
 
-    A session of which no hint could be imported again leaves the export of the one before it in place."""
-    now = ended.clock.now()
+    A session of which no hint could be imported again (all outlive it, or are secrets) leaves the export of the one
+    before it in place."""
+    now, previous = ended.clock.now(), os.path.join(directory, paths.PREVIOUS)
     hints = [hint for hint in ended.store.hints() if hint.live_at(now)]
-    if ended.id != NO_SESSION and any(hint.expires_at is None and not hint.secret for hint in hints):
+    has_kept = os.path.lexists(previous)
+    if ended.id != NO_SESSION and any(hint.expires_at is None and not (hint.secret and has_kept) for hint in hints):
         payload = ended.store.export(now)["payload"]
-        files.replace(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
+        files.replace(previous, json.dumps(payload).encode())
     return [hint for hint in hints if hint.expires_at is not None]
 
 

@@ -64,6 +64,20 @@ def test_a_session_that_loses_nothing_leaves_the_export(tmp_path: Path) -> None:
     assert previous_keys(tmp_path) == ["test"]
 
 
+def test_a_session_of_secrets_leaves_the_export(tmp_path: Path) -> None:
+    """A secret cannot be imported again: a session that has no other hints does not replace the export before it."""
+    with_a_hint(tmp_path)
+    session.forget(str(tmp_path), SETTINGS)
+    ended = session.open_session(str(tmp_path), sources(tmp_path))
+    assert ended.log is not None
+    meta = {"sensitivity": "secret"}
+    ended.store.apply(ended.store.decide_set(ended.clock.now(), "api", "token", "value", meta).change)
+    assert session.count_ended_hints(ended) == (1, 0)
+    ended.log.close()
+    session.end_session(str(tmp_path), ended)
+    assert previous_keys(tmp_path) == ["test"]
+
+
 def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
     """Only what had the session's lifetime goes, to the last byte; the next session has the rest."""
     with_a_hint(tmp_path)
