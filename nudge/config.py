@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _DROPPED_AT_A_CLEAN_END = ("auth", "secret_guard")
 _SPAN_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+UNKNOWN_NAMES = "config.toml has names that are no settings"
 _DAMAGED = "(damaged)"  # the id of no session: the stored settings are then not used
 
 
@@ -65,6 +66,11 @@ class Settings:
         self.session = dict(session or {})
         """The settings that are stored with the session, as text by name."""
         self.warnings = tuple(warnings)
+
+    @property
+    def unknown_warning(self) -> str | None:
+        """The warning about keys of `config.toml` that are no setting, for the server's log and status."""
+        return f"{UNKNOWN_NAMES}: {', '.join(self.unknown)}. fix: nudge doctor" if self.unknown else None
 
     def describe_lifetime(self, meta: Mapping[str, Any], *, durable: bool = True) -> str:
         """Return how long a hint that is set now is kept, as text for users. `durable`: the server has a change log."""

@@ -1,5 +1,5 @@
-"""The table of settings: name, default, how a value is parsed, and the description. The README prints it, and `nudge
-serve` has a flag for each. `nudge.config` determines the values."""
+"""The table of settings: name, default, how a value is parsed, and the description. docs/settings.md prints it, and
+`nudge serve` has a flag for each that a hook does not read. `nudge.config` determines the values."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from nudge.text import escape, format_size, format_span
 
 if TYPE_CHECKING:
     from nudge.doctor import Finding
+    from nudge.usecases.session import EndedHints
 
 Status = dict[str, Any]
 
@@ -281,7 +282,9 @@ _FORMATTERS: dict[str, Callable[[Status], str]] = {
 @verb("stop", "nudge stop", "nudge stop --forget", "nudge stop --force")
 @option("--force", is_flag=True, help="Also stop a server that runs inside a client; kill one that does not answer.")
 @option(
-    "--forget", is_flag=True, help="Also end the session and drop its hints; nudge import --previous brings them back."
+    "--forget",
+    is_flag=True,
+    help="Also end the session and drop its hints, except those with a ttl; nudge import --previous brings them back.",
 )
 def stop(invocation: Invocation, force: bool, forget: bool) -> int:
     """The next command that needs a server starts one. A server that runs inside a client is stopped only with
@@ -298,12 +301,16 @@ def stop_server(console: Console, client: Client, *, force: bool, forget: bool) 
     gone = published is not None and _is_gone(client, published.generation)
     if gone and forget:
         _forget_unread_session()
-    line = f"{'stopped' if gone else 'stopping'} the server (pid {result['pid']}); {_hints_outcome(forget)}"
+    line = f"{'stopped' if gone else 'stopping'} the server (pid {result['pid']}); {_hints_outcome(forget, result)}"
     console.result(result, [console.pen.done(line)])
     return EXIT_OK
 
 
-def _hints_outcome(forget: bool) -> str:
+def _hints_outcome(forget: bool, result: Mapping[str, Any]) -> str:
+    """Say what becomes of the hints; `result` has the counts where they are known."""
+    if forget and "forgotten" in result:
+        stay = f"; {result['kept']} with a ttl {'stays' if result['kept'] == 1 else 'stay'}" if result["kept"] else ""
+        return f"{output.count(result['forgotten'], 'hint')} forgotten{stay}"
     if forget:
         return "the session's hints are forgotten"
     if config.load_or_default()[0].session_grace:
@@ -334,7 +341,7 @@ def _forget_unread_session() -> None:
         pass
 
 
-def _forget_session() -> int | None:
+def _forget_session() -> EndedHints | None:
     directory = paths.runtime_dir()
     if not os.path.lexists(os.path.join(directory, paths.CHANGE_LOG)):
         return None
@@ -354,8 +361,8 @@ def _stop_without_answer(console: Console, client: Client, error: Unavailable, *
     if hints is None:
         console.result(result, ["no server is running"])
     else:
-        line = f"no server was running; the session is forgotten ({output.count(hints, 'hint')})"
-        console.result({**result, "forgotten": hints}, [console.pen.done(line)])
+        result |= hints._asdict()
+        console.result(result, [console.pen.done(f"no server was running; {_hints_outcome(True, result)}")])
     return EXIT_OK
 
 
@@ -372,15 +379,14 @@ def _kill(console: Console, client: Client, published: Endpoint, *, forget: bool
     directory = paths.runtime_dir()
     holder.kill(directory, published)
     gone = _is_gone(client, published.generation)
-    if forget:
-        _forget_session()
+    hints = _forget_session() if forget else None
     try:
         endpoint.clear_leftovers(directory)
     except (OSError, NudgeError):  # the next server is there already, and has cleared them itself
         pass
     line = f"{'killed' if gone else 'killing'} the server (pid {published.pid}), which did not answer"
-    result = {"stopping": True, "pid": published.pid, "killed": True}
-    console.result(result, [console.pen.done(f"{line}; {_hints_outcome(forget)}")])
+    result = {"stopping": True, "pid": published.pid, "killed": True, **(hints._asdict() if hints else {})}
+    console.result(result, [console.pen.done(f"{line}; {_hints_outcome(forget, result)}")])
     return EXIT_OK
 
 

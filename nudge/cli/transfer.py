@@ -275,6 +275,7 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
     if file is None and (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
         raise Usage("missing FILE")
     document = _read_document(file or "-", "nudge memory export")
+    _check_has_notes(document, file or "stdin")
     memories, links = _rows(document, "memories"), _rows(document, "links")
     fields = {"dry_run": dry_run, **note_fields(namespace)}
     with progress(invocation.console, "importing notes", len(memories)) as advance:
@@ -284,8 +285,17 @@ def import_notes(invocation: Invocation, file: str | None, namespace: str | None
     return EXIT_OK
 
 
+def _check_has_notes(document: Any, name: str) -> None:
+    """Raise Invalid for JSON that is no export of notes."""
+    if isinstance(document, dict) and "memories" in document:
+        return
+    has_hints = isinstance(document, dict) and ("components" in document or "payload" in document)
+    advice = "it has hints, read it with: nudge import" if has_hints else "it must be the output of nudge memory export"
+    raise Invalid(f"{name} has no list of memories; {advice}")
+
+
 def _rows(document: Any, name: str) -> list[dict[str, Any]]:
-    rows = document.get(name, []) if isinstance(document, dict) else None
+    rows = document.get(name, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise Invalid(f"{name} must be a list of objects; the file must be the output of nudge memory export")
     return rows

@@ -88,11 +88,11 @@ def _connect(console: Console, client: AgentClient, *, yes: bool) -> int:
     return EXIT_OK if yes or console.as_json else _offer_next()
 
 
-def _install_guard(client: AgentClient, program: Executable) -> None:
+def _install_guard(client: AgentClient, program: Executable, *, printed: bool = False) -> None:
     """Write the script that hooks run, before any hook can run it; also when the user writes the hooks, or deleted
     it."""
     if client.wired_events:
-        executable.install_guard(program)
+        executable.install_guard(program, printed=printed)
 
 
 def _our_plugin(client: AgentClient) -> ConfigEntry | None:
@@ -145,7 +145,7 @@ def _offer_next() -> int:
 def _print_configuration(console: Console, client: AgentClient) -> int:
     program = executable.find()
     files = client.config_files(Home(), program)
-    _install_guard(client, program)
+    _install_guard(client, program, printed=True)
     snippets = {config_files.shown(file.path): config_files.snippet(file) for file in files}
     console.result({"client": client.name, "files": snippets}, _snippet_lines(snippets))
     if len(snippets) == 1 and not console.as_json:
@@ -244,8 +244,18 @@ def disconnect(invocation: Invocation, name: str | None, everything: bool, delet
     if delete_data:
         return _delete_everything(console, chosen, yes=yes)
     changes = _disconnect(console, chosen)
-    console.result({"changed": [change.path for change in changes]}, _disconnected_lines(console.pen, changes))
+    kept = _remove_script()
+    result = {"changed": [change.path for change in changes], **({} if kept is None else {"kept": [kept]})}
+    console.result(result, _disconnected_lines(console.pen, changes, kept))
     return EXIT_OK
+
+
+def _remove_script() -> str | None:
+    """Remove the script that hooks run when no client runs it any more; return its path when it is kept, because a
+    printed configuration may name it."""
+    if config_files.HOOKS in plan.connected_parts(plan.files_of(registry.all_clients(), ConnectedFiles())):
+        return None
+    return executable.remove_guard()
 
 
 def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileChange]:
@@ -255,17 +265,18 @@ def _disconnect(console: Console, chosen: Sequence[AgentClient]) -> list[FileCha
     _show_changes(console, changes)
     plan.apply(changes, connected_files)
     plan.forget(files, connected_files)
-    if config_files.HOOKS not in plan.connected_parts(plan.files_of(registry.all_clients(), connected_files)):
-        executable.remove_guard()
     return changes
 
 
-def _disconnected_lines(pen: Pen, changes: Sequence[FileChange]) -> Iterator[str]:
+def _disconnected_lines(pen: Pen, changes: Sequence[FileChange], kept: str | None = None) -> Iterator[str]:
     for change in changes:
         parts, path = " and ".join(change.file.parts), escape(config_files.shown(change.path))
         yield pen.done(f"removed {path}" if change.after is None else f"removed {parts} from {path}")
     if not changes:
         yield pen.done("nothing was connected")
+    if kept is not None:
+        yield f"kept {escape(config_files.shown(kept))}: a configuration that nudge connect --print printed may run it"
+        yield "  delete it with: nudge disconnect --all --delete-data"
 
 
 def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: bool) -> int:
@@ -277,6 +288,7 @@ def _delete_everything(console: Console, chosen: Sequence[AgentClient], *, yes: 
         return EXIT_REFUSED
     changes = _disconnect(console, chosen)
     _check_nothing_is_connected()
+    executable.remove_guard(also_printed=True)
     if owned_files.is_server_running():
         from nudge.cli.server import stop_server
 

@@ -19,6 +19,7 @@ from nudge.errors import Invalid, StorageFailed
 from nudge.limits import CLIENT_COMMAND_TIMEOUT
 
 GUARD = "nudge-hook"
+_PRINTED = ".printed"  # ends the name of the file that says that the path of the script was printed
 
 # A shim looks for the real script on every call, which costs a hook 100 ms; these commands print its path.
 _SHIM_DIRECTORY = "shims"
@@ -72,8 +73,9 @@ def guard_path(environ: Mapping[str, str] = os.environ) -> str:
     return os.path.join(paths.data_dir(environ), GUARD)
 
 
-def install_guard(executable: Executable) -> None:
-    """Write the script that hooks run. The data directory is stored first: the hooks keep the path of the script."""
+def install_guard(executable: Executable, *, printed: bool = False) -> None:
+    """Write the script that hooks run. The data directory is stored first: the hooks keep the path of the script.
+    `printed`: the path was printed for the user to write down, so `remove_guard` keeps the script from now on."""
     runtime = paths.runtime_dir()
     paths.ensure_private_dir(runtime)
     paths.store_directories(runtime)
@@ -81,15 +83,24 @@ def install_guard(executable: Executable) -> None:
     paths.ensure_private_dir(os.path.dirname(path))
     if files.read_owned(path) != executable.guard.encode() or not os.access(path, os.X_OK):
         files.replace(path, executable.guard.encode(), mode=0o700)
+    if printed:
+        files.replace(path + _PRINTED, b"")
 
 
-def remove_guard() -> None:
-    try:
-        os.unlink(guard_path())
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise StorageFailed(f"cannot remove {guard_path()}: {error.strerror}") from None
+def remove_guard(*, also_printed: bool = False) -> str | None:
+    """Remove the script that hooks run. Return its path when it is kept: a configuration that was printed may name it,
+    in a file that we do not know. With `also_printed` it goes all the same."""
+    path = guard_path()
+    if not also_printed and os.path.lexists(path) and os.path.lexists(path + _PRINTED):
+        return path
+    for file in (path, path + _PRINTED):
+        try:
+            os.unlink(file)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise StorageFailed(f"cannot remove {file}: {error.strerror}") from None
+    return None
 
 
 def is_our_hook(command: str) -> bool:

@@ -22,6 +22,7 @@ CHECKS: tuple[Callable[[Snapshot], Iterable[Finding]], ...] = (
     server.check_settings,
     files.check_directories,
     files.check_files,
+    files.check_data_files,
     server.check_lock,
     server.check_endpoint,
     server.check_socket,

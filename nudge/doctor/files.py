@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import stat
@@ -9,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from shlex import quote
 
-from nudge import limits, paths
+from nudge import config, limits, paths
 from nudge.doctor.model import Finding, Repair, Snapshot, fail, ok, warn
 from nudge.ipc import endpoint
+from nudge.storage import permissions
 from nudge.text import format_size
 
-_OTHERS = 0o077
-_OTHERS_WRITE = 0o022
+_OTHERS, _OTHERS_WRITE = permissions.OTHERS, permissions.OTHERS_WRITE
 # The endpoint and the token have checks of their own.
 _PLAIN_FILES = (
     paths.LOCK,
@@ -96,6 +97,61 @@ def remove_command(path: str) -> str:
     """The command that removes a file; a directory is renamed instead, because it may hold something of the user's."""
     is_directory = os.path.isdir(path) and not os.path.islink(path)
     return f"mv {quote(path)} {quote(path + '.moved')}" if is_directory else f"rm {quote(path)}"
+
+
+def check_data_files(snapshot: Snapshot) -> Iterator[Finding]:
+    """The database with what belongs to it, the settings and the log: one finding when all is well, otherwise one for
+    each that is not."""
+    database = config.database_file(snapshot.environ)
+    is_moved = database != paths.default_database_file(snapshot.environ)
+    checked = [path for path in permissions.database_paths(database, is_moved=is_moved) if path != snapshot.directory]
+    results = [*(_access(path, _OTHERS) for path in checked), *map(_log_file, _log_files(snapshot.log_directory))]
+    if is_moved:
+        results.append(_shared_parent(database))
+    settings = paths.config_file(snapshot.environ)
+    results += [_access(path, _OTHERS_WRITE) for path in (os.path.dirname(settings), settings)]
+    problems = [finding for finding in results if finding is not None]
+    yield from problems or [ok("data", f"{database}, its backups and the log are accessible to you only")]
+
+
+def _log_files(directory: str) -> list[str]:
+    return sorted(glob.glob(os.path.join(glob.escape(directory), "nudge.log*")))
+
+
+def _log_file(path: str) -> Finding | None:
+    return _file("data", path)
+
+
+def _access(path: str, forbidden: int) -> Finding | None:
+    """The problem with a directory, or with a file that may be a link of the user's: others have a forbidden bit."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    mode = stat.S_IMODE(status.st_mode)
+    if sys.platform == "win32" or not mode & forbidden:
+        return None
+    target = os.path.realpath(path)
+    verb, finding = ("changed", fail) if mode & _OTHERS_WRITE else ("read", warn)
+    if not _is_ours(status):
+        return finding("data", f"{path} belongs to another user, and can be {verb} by others", f"ls -ld {quote(path)}")
+    wanted = mode & ~(_OTHERS if forbidden == _OTHERS else _OTHERS_WRITE)
+    message = f"{path} can be {verb} by others ({mode:04o})"
+    return finding("data", message, f"chmod {wanted:o} {quote(target)}", chmod(target, wanted))
+
+
+def _shared_parent(database: str) -> Finding | None:
+    """The directory of a database that the user has moved: others could replace the file there. It may be shared on
+    purpose, so it has no repair."""
+    folder = os.path.dirname(database)
+    try:
+        mode = stat.S_IMODE(os.stat(folder).st_mode)
+    except OSError:
+        return None
+    if sys.platform == "win32" or not mode & _OTHERS_WRITE or mode & stat.S_ISVTX:
+        return None
+    message = f"others can replace {database}: its directory is writable by them ({mode:04o})"
+    return warn("data", message, f"chmod go-w {quote(folder)}")
 
 
 def check_token(snapshot: Snapshot) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from shlex import quote
 from typing import Any
 
@@ -15,6 +16,10 @@ from nudge.doctor.files import chmod, clear_leftovers, remove
 from nudge.doctor.model import Finding, Snapshot, edit_command, fail, ok, warn
 from nudge.ipc import endpoint, holder
 from nudge.ipc.endpoint import Endpoint
+from nudge.setting_table import SETTINGS
+
+_OTHER_VARIABLES = ("NUDGE_RUNTIME_DIR", "NUDGE_CONFIG", "NUDGE_TEST_LONG")  # known, but no settings
+_NEAR = 0.85  # similarity from 0 to 1; one wrong or missing letter in NUDGE_PORT is 0.89
 
 # The settings
 
@@ -36,6 +41,7 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
         file = paths.config_file(snapshot.environ)
         message = f"{file} has names that are no settings: {', '.join(snapshot.settings.unknown)}"
         yield warn("settings", message, edit_command(file))
+    yield from _misspelled_variables(snapshot.environ)
     if snapshot.status is not None:
         for difference in config.differences(snapshot.environ, port=snapshot.status.get("port")):
             message = f"the running server does not use your setting {difference}"
@@ -50,6 +56,14 @@ def _setting_warnings(snapshot: Snapshot) -> Iterator[Finding]:
     else:  # a server reports them in its status
         for warning in snapshot.settings.warnings:
             yield warn("settings", warning, "nothing to do: the next start ignores it")
+
+
+def _misspelled_variables(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """A variable that is no setting, but nearly has the name of one. Others may belong to another program."""
+    known = {setting.variable for setting in SETTINGS}.union(_OTHER_VARIABLES)
+    for name in sorted(name for name in environ if name.startswith("NUDGE_") and name not in known):
+        if near := get_close_matches(name, known, n=1, cutoff=_NEAR):
+            yield warn("settings", f"{name} is no setting and is ignored; did you mean {near[0]}?", f"unset {name}")
 
 
 def _where_set(snapshot: Snapshot, variable: str) -> str:
@@ -212,6 +226,8 @@ def _server_warnings(status: Mapping[str, Any], log: str) -> Iterator[Finding]:
     elif status.get("durability") == "none" and not status.get("warnings"):
         yield warn("server", "keeps hints in memory only", _SAVE_AND_RESTART)
     for warning in status.get("warnings") or ():
+        if warning.startswith(config.UNKNOWN_NAMES):  # `check_settings` reads the file itself
+            continue
         message, _, fix = warning.partition(". fix: ")
         if fix in ("", "nudge doctor"):
             in_memory = status.get("durability") == "none"

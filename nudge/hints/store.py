@@ -280,6 +280,16 @@ class HintStore:
         hints = self._index if component is None else self._index.component(parse_name(component, "component"))
         return sorted((hint for hint in hints if hint.live_at(now)), key=lambda hint: hint.identity)
 
+    def find_named(self, name: str, now: float) -> Iterator[list[Hint]]:
+        """Yield the live variants of each hint that `name` (component/key) may mean. Both parts may contain a slash, so
+        each split is tried, that at the last slash first."""
+        for at in range(len(name) - 1, -1, -1):
+            component, key = name[:at], name[at + 1 :]
+            if name[at] != "/" or not component or not key:
+                continue
+            if variants := [hint for hint in self._index.variants(component, key) if hint.live_at(now)]:
+                yield sorted(variants, key=lambda hint: hint.identity)
+
     def export(self, now: float, *, component: object = None, reveal: bool = False) -> dict[str, Any]:
         """Return the live hints; secrets without their value unless `reveal`."""
         hints = self.live_hints(now, component)

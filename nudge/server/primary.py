@@ -33,7 +33,7 @@ from nudge.server.self_report import SelfReport
 from nudge.server.stdio import EarlyReader
 from nudge.server.stdio_server import StdioServer
 from nudge.usecases.app import App
-from nudge.usecases.session import Session, discard_session, end_session
+from nudge.usecases.session import Session, count_ended_hints, discard_session, end_session
 from nudge.usecases.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ class Primary:
         self._forget = False
 
     def run(self) -> bool:
-        if self._settings.unknown:
-            _log.warning("config.toml has unknown settings: %s", ", ".join(self._settings.unknown))
-        for warning in filter(None, (self._session.warning, *self._settings.warnings)):
+        for warning in filter(None, (self._session.warning, self._settings.unknown_warning, *self._settings.warnings)):
             _log.warning("%s", warning)
         sys.setswitchinterval(limits.SWITCH_INTERVAL)
         return asyncio.run(self._main())
@@ -322,7 +320,10 @@ class Primary:
             )
         self._forget = forget
         self._loop.call_later(0.01, self._start_leaving, "stop")
-        return {"stopping": True, "pid": os.getpid()}
+        # Without a log, the hints are in memory only, or in a file of a newer version that nobody has counted.
+        is_counted = forget and self._app.session.log is not None
+        counts = count_ended_hints(self._app.session)._asdict() if is_counted else {}
+        return {"stopping": True, "pid": os.getpid(), **counts}
 
     async def _leave(self) -> bool:
         """Start a successor if one is needed, refuse new calls, drain, close, and release the lock last. Return whether

@@ -51,6 +51,7 @@ class SelfReport:
 
     def _contents(self) -> dict[str, Any]:
         session, history = self._app.session, self._history()
+        warnings = (session.warning, history.pop("warning", None), self._settings.unknown_warning)
         return {
             "session": self._session(),
             "members": self._members(),
@@ -61,7 +62,7 @@ class SelfReport:
             "spool": history.pop("spool", None),
             "history": history or None,
             "last_error": self._app.last_error,
-            "warnings": [*filter(None, (session.warning, history.pop("warning", None))), *self._settings.warnings],
+            "warnings": [*filter(None, warnings), *self._settings.warnings],
             "settings": self._settings.session,
         }
 

@@ -397,8 +397,12 @@ class Status(Result):
 
 
 class Stopping(Result):
+    """With `forget`, also how many hints are forgotten and how many stay until they expire."""
+
     stopping: bool
     pid: int
+    forgotten: int = 0
+    kept: int = 0
 
 
 async def status(app: App, _params: NoParams, _call: Call) -> Any:

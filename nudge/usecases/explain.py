@@ -150,7 +150,8 @@ class _Request:
         self.missing: list[int] = []
         self.query = _query(params, self.errors)
         self.ids = list(dict.fromkeys(params.ids or ()))
-        self.names = list(dict.fromkeys(params.names or ()))
+        # A query may be the name of a hint with blanks in it.
+        self.names = list(dict.fromkeys([*(params.names or ()), *([self.query] if self.query else ())]))
         self.unknown_names: list[str] = []
         """Names that no hint has; they may be facts."""
         self.project = params.project
@@ -307,15 +308,11 @@ def _query(params: Explain, errors: list[dict[str, str]]) -> str | None:
 
 def _variants(app: App, name: str, params: Explain, call: Call, request: _Request) -> list[_Variant]:
     """All variants of a hint: those that apply here by rank, then the others."""
-    component, _, key = name.partition("/")
     store, now = app.session.store, request.now
-    context = call.merge_context(Context.parse(params.context), store.env_names(component, key))
-    try:
-        held = [hint for hint in store.live_hints(now, component) if hint.key == key]
-    except Invalid as refused:
-        request.errors.append(error(INVALID_ARGUMENT, refused.message, "names"))
-        return []
-    if not held:
+    held = next(store.find_named(name, now), [])
+    env_names = frozenset(variable for hint in held for variable in hint.scope.env_names)
+    context = call.merge_context(Context.parse(params.context), env_names)
+    if not held and name != request.query:
         request.unknown_names.append(name)
     checked = [
         (hint, hint.scope.check(context)) for hint in sorted(held, key=lambda hint: ranking.order_key(hint, now))

@@ -140,11 +140,11 @@ async def _load_notes(app: App, names: Sequence[str], now: float) -> dict[str, N
 
 def _variant(app: App, item: Mapping[str, Any], context: Context, now: float) -> Hint | None:
     """The variant of a hint that a line shows, found by its score."""
-    component, _, key = item["id"].partition("/")
     hints = [
         hint
-        for hint in app.session.store.live_hints(now, component)
-        if hint.key == key and hint.scope.check(context).eligible
+        for variants in app.session.store.find_named(item["id"], now)
+        for hint in variants
+        if hint.scope.check(context).eligible
     ]
     return min(hints, key=lambda hint: abs(ranking.score(hint, now) - item["score"]), default=None)
 

@@ -112,7 +112,7 @@ async def import_(app: App, params: ImportMemories, call: Call) -> Any:
 
         counts = await app.write_once(call, write)
     app.transfers.drop(staged.id)
-    imported = counts["created"] + counts["updated"] + counts["unchanged"]
+    imported = counts["created"] + counts["updated"]
     errors = staged.errors[: limits.MAX_IMPORT_REASONS]
     return {"imported": imported, "errors": errors, **counts, "dry_run": params.dry_run}
 

@@ -15,6 +15,7 @@ from nudge.errors import Invalid, NudgeError, StorageFailed, Unavailable
 from nudge.ipc import lock
 from nudge.storage import backup
 from nudge.storage.backup import backup_folder, list_backups
+from nudge.storage.permissions import files_beside
 
 _OUR_NAME = "nudge"
 _POLL = 0.01  # seconds between two attempts to take a lock
@@ -70,14 +71,7 @@ def _directory_if_ours(path: str) -> str:
 
 def _database_files(database: str) -> Iterator[str]:
     """The database with its journal and lock beside it, under longer names, and its backups in their folder."""
-    directory, name = os.path.split(database)
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError:
-        return
-    yield from (
-        os.path.join(directory, other) for other in names if other == name or other.startswith((f"{name}-", f"{name}."))
-    )
+    yield from files_beside(database)
     folder, backups = backup_folder(database), list_backups(database)
     yield from [folder] if backups and len(backups) == len(os.listdir(folder)) else backups
 

@@ -244,19 +244,38 @@ def _end_and_begin(directory: str, settings: Settings, ended: Session) -> Sessio
     return session
 
 
+class EndedHints(NamedTuple):
+    """What the end of a session does to its hints: how many go, and how many stay until they expire."""
+
+    forgotten: int
+    kept: int
+
+
+def count_ended_hints(session: Session) -> EndedHints:
+    """Count what becomes of the hints when a session with a change log ends now. A secret is never written to a log, so
+    it goes in any case."""
+    now = session.clock.now()
+    hints = [hint for hint in session.store.hints() if hint.live_at(now)]
+    kept = sum(hint.expires_at is not None and not hint.secret for hint in hints)
+    return EndedHints(len(hints) - kept, kept)
+
+
 def _end(directory: str, ended: Session) -> list[Hint]:
-    """Save the session's export for `nudge import --previous`; return the hints that outlive it, those with a
-    duration."""
-    if ended.id != NO_SESSION and len(ended.store):
-        payload = ended.store.export(ended.clock.now())["payload"]
-        files.replace(os.path.join(directory, paths.PREVIOUS), json.dumps(payload).encode())
-    now = ended.clock.now()
-    return [hint for hint in ended.store.hints() if hint.expires_at is not None and hint.live_at(now)]
+    """Save the session's export for `nudge import --previous`; return the hints that outlive it, those with a duration.
+
+    A session of which no hint could be imported again (all outlive it, or are secrets) leaves the export of the one
+    before it in place."""
+    now, previous = ended.clock.now(), os.path.join(directory, paths.PREVIOUS)
+    hints = [hint for hint in ended.store.hints() if hint.live_at(now)]
+    has_kept = os.path.lexists(previous)
+    if ended.id != NO_SESSION and any(hint.expires_at is None and not (hint.secret and has_kept) for hint in hints):
+        payload = ended.store.export(now)["payload"]
+        files.replace(previous, json.dumps(payload).encode())
+    return [hint for hint in hints if hint.expires_at is not None]
 
 
-def end_session(directory: str, ended: Session) -> int:
-    """End a session that no process continues, and return how many hints were deleted. A new log holds the others, and
-    nothing of the deleted ones."""
+def end_session(directory: str, ended: Session) -> None:
+    """End a session that no process continues. A new log holds the hints that outlive it, and nothing of the others."""
     outliving = _end(directory, ended)
     path = os.path.join(directory, paths.CHANGE_LOG)
     for copy in damaged_copies(path):
@@ -266,7 +285,6 @@ def end_session(directory: str, ended: Session) -> int:
         ChangeLog.create(path, header, _records(outliving, [], ended.clock.now())).close()
     else:
         os.unlink(path)
-    return sum(hint.expires_at is None for hint in ended.store.hints())
 
 
 def discard_session(directory: str) -> None:
@@ -319,9 +337,9 @@ def spool_counts(directory: str) -> dict[str, int]:
     return spool.counts(directory)
 
 
-def forget(directory: str, settings: Settings) -> int | None:
-    """End a session that no server holds, and save its export as the previous one. Return how many hints were deleted,
-    or None when there is no session. Raises Unavailable when a server has started."""
+def forget(directory: str, settings: Settings) -> EndedHints | None:
+    """End a session that no server holds, and save its export as the previous one. Return how many hints were deleted
+    and how many stay, or None when there is no session. Raises Unavailable when a server has started."""
     path = os.path.join(directory, paths.CHANGE_LOG)
     if not os.path.lexists(path):
         return None
@@ -335,7 +353,7 @@ def forget(directory: str, settings: Settings) -> int | None:
         lock.release()
 
 
-def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
+def _forget_log(directory: str, path: str, settings: Settings) -> EndedHints | None:
     """A log that cannot be read, or that a newer version wrote, is deleted unread: the user asked for it."""
     try:
         contents = read_log(path)
@@ -343,9 +361,13 @@ def _forget_log(directory: str, path: str, settings: Settings) -> int | None:
         contents = None
     if contents is None or contents.newer:
         _delete_unread(path)
-        return 0
+        return EndedHints(0, 0)
     ended = _restore(settings, contents)
-    return None if ended.id == NO_SESSION else end_session(directory, ended)
+    if ended.id == NO_SESSION:
+        return None
+    counts = count_ended_hints(ended)
+    end_session(directory, ended)
+    return counts
 
 
 def _delete_unread(path: str) -> None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from nudge import config, limits
+from nudge import config, limits, paths
 from nudge.clock import boot_seconds
 from nudge.config import Settings
 from nudge.errors import HandingOver, Invalid, NudgeError
@@ -17,7 +17,7 @@ from nudge.history import facts, summary
 from nudge.history.observations import RETENTION_DAYS
 from nudge.history.purge import sweep_observations
 from nudge.memories import retrieval
-from nudge.storage import spool
+from nudge.storage import permissions, spool
 from nudge.storage.database import Database
 from nudge.usecases import hook_answers, memory_upkeep, recording
 from nudge.usecases.app import App
@@ -66,12 +66,20 @@ class Retention:
         return {"days": self.days, "last_sweep": self.last_sweep, "deleted": self.deleted}
 
 
+def _open_database(path: str) -> Database:
+    """Open the database after closing it to others; `warning` says when others could have changed it."""
+    warning = permissions.close_to_others(path, is_moved=path != paths.default_database_file())
+    database = Database.open(path)
+    database.warning = warning
+    return database
+
+
 class Upkeep:
     """Opens the history with the role and closes it before the role goes."""
 
     def __init__(self, app: App, directory: str, settings: Settings) -> None:
         self._app, self._directory = app, directory
-        self._database = Database.open(config.database_file(settings=settings))
+        self._database = _open_database(config.database_file(settings=settings))
         self._retention = Retention(self._database, retention_days(settings.retention))
         self._draining = asyncio.Lock()
         app.history, app.drain = self._database, self._drain

@@ -288,6 +288,19 @@ def test_names_explain_hints_in_the_same_envelope(notes: Notes) -> None:
     assert envelope["errors"] == [{"code": "NOT_FOUND", "message": "there is no hint api/none", "field": "names"}]
 
 
+def test_a_name_with_slashes_or_blanks(notes: Notes) -> None:
+    """A name is split where a hint exists, at the last slash first. A query that is the name of a hint explains it too:
+    a name with blanks looks like a search."""
+    for component, key in (("a/b", "c"), ("a", "b/d"), ("a b", "c"), ("x/y", "z"), ("x", "y/z")):
+        notes.result("set_hint", component=component, key=key, value=f"in {component}", meta={})
+    envelope = notes.explain(names=["a/b/c", "a/b/d", "a b/c", "a/b/none"])
+    assert [item["id"] for item in envelope["items"]] == ["a/b/c", "a/b/d", "a b/c"]
+    assert [error["message"] for error in envelope["errors"]] == ["there is no hint a/b/none"]
+    assert [item["id"] for item in notes.explain(names=["x/y/z"])["items"]] == ["x/y/z"]
+    searched = notes.explain(query="a b/c")
+    assert ([item["id"] for item in searched["items"]], searched["errors"]) == (["a b/c"], [])
+
+
 def test_what_was_learned_is_explained_in_the_same_envelope(notes: Notes) -> None:
     """By the command that fails, also with arguments, by the one that works, and by name; of visible projects, behind
     notes. Other words find no fact, and a name of neither a hint nor a fact is an error."""

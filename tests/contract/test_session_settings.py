@@ -359,3 +359,13 @@ def test_a_command_says_which_settings_its_server_does_not_take(machine: Machine
     event = {"session_id": "s", "cwd": str(machine.base), "hook_event_name": "SessionStart", "source": "startup"}
     recorded = machine.cli("record", stdin=json.dumps(event))
     assert recorded.returncode == 0 and recorded.stderr == ""
+
+
+def test_status_names_unknown_settings(machine: Machine) -> None:
+    """A name in config.toml that is no setting is in the warnings of the server's status."""
+    machine.environ["NUDGE_CONFIG"] = str(machine.base / "config.toml")
+    (machine.base / "config.toml").write_text("max_hint = 3\n")
+    machine.http_only()
+    assert machine.json("status")["warnings"] == [
+        "config.toml has names that are no settings: max_hint. fix: nudge doctor"
+    ]

@@ -169,12 +169,25 @@ def test_a_recycled_pid_survives_while_the_lock_is_held(machine: Machine, innoce
 # stop --forget
 
 
+def test_forget_counts_what_goes_and_what_stays(machine: Machine) -> None:
+    """Hints with a ttl outlive the session: `stop --forget` says how many go and how many stay, and a session that
+    loses nothing leaves the hints of the one before it for `import --previous`."""
+    machine.json("set", "a", "b", "c", "--global")
+    machine.json("set", "a", "short", "c", "--global", "--ttl", "PT1H")
+    assert machine.cli("stop", "--forget").stdout.rstrip().endswith("; 1 hint forgotten; 1 with a ttl stays")
+    machine.json("set", "a", "later", "c", "--global", "--ttl", "PT1H")
+    ended = machine.json("stop", "--forget")
+    assert (ended["forgotten"], ended["kept"]) == (0, 2)
+    assert machine.json("import", "--previous")["imported"] == 1
+    assert machine.cli("get", "a", "b", "--value-only").stdout == "c\n"
+
+
 def test_forget_without_a_server(machine: Machine) -> None:
     """A session can be ended when nothing runs; it starts nothing, and says when there is none."""
     machine.json("set", "a", "b", "c", "--global")
     assert machine.cli("stop").returncode == 0
     eventually(lambda: not machine.pids(), "the server ends")  # it gives up the lock before it ends
-    assert machine.json("stop", "--forget") == {"stopping": False, "pid": None, "forgotten": 1}
+    assert machine.json("stop", "--forget") == {"stopping": False, "pid": None, "forgotten": 1, "kept": 0}
     assert machine.pids() == []
     assert machine.json("stop", "--forget") == {"stopping": False, "pid": None}
     assert machine.cli("get", "a", "b").returncode == 1
@@ -297,3 +310,18 @@ def test_doctor_with_settings_that_cannot_be_read(make_machine: Callable[..., Ma
     machine = make_machine(NUDGE_PORT="eighty")
     assert [machine.cli(verb).returncode for verb in ("ls", "status", "stop")] == [3, 4, 0]
     assert findings(machine, code=3)["settings"]["fix"] == "unset NUDGE_PORT"
+
+
+def test_a_database_that_others_could_write(machine: Machine) -> None:
+    """The server closes the database to others before it opens it, and its status says that others could have changed
+    it."""
+    machine.use_default_directory()
+    machine.json("set", "a", "b", "c", "--global")
+    assert machine.cli("stop").returncode == 0
+    database = machine.home / ".local/share/nudge/nudge.db"
+    database.chmod(0o666)
+    database.parent.chmod(0o777)
+    machine.json("set", "a", "b", "d", "--global")
+    [warning] = machine.json("status")["warnings"]
+    assert warning.startswith("other users could change ") and "they no longer can" in warning
+    assert database.stat().st_mode & 0o777 == 0o600 and database.parent.stat().st_mode & 0o777 == 0o700

@@ -184,7 +184,7 @@ def test_status_of_a_server_that_is_not_up_yet(nudge: Nudge, server: Server, mon
         (
             ["--forget"],
             {"force": False, "forget": True},
-            "✔ stopped the server (pid 41); the session's hints are forgotten\n",
+            "✔ stopped the server (pid 41); 3 hints forgotten; 2 with a ttl stay\n",
         ),
     ],
 )
@@ -194,7 +194,8 @@ def test_stop(
     """It never starts a server, waits until this one has let go of the lock, and says what becomes of the hints."""
     looks = iter([False, False, True])
     monkeypatch.setattr("nudge.ipc.lock.is_free", lambda _: next(looks))
-    server.answers["nudge.stop"] = {"stopping": True, "pid": 41}
+    counts = {"forgotten": 3, "kept": 2} if "--forget" in words else {}
+    server.answers["nudge.stop"] = {"stopping": True, "pid": 41, **counts}
     assert nudge("stop", *words).out == line
     assert (server.params, server.started) == (params, [False])
 

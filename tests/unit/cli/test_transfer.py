@@ -32,7 +32,7 @@ NOTES_DOCUMENT: dict[str, Any] = {
     "exported_at": "2026-11-16T09:00:00Z",
 }
 NOTES_IMPORTED: dict[str, Any] = {
-    "imported": 2,
+    "imported": 1,
     "errors": [],
     "created": 1,
     "updated": 0,
@@ -274,7 +274,7 @@ def test_notes_import(
     (somewhere / "notes.json").write_text(json.dumps(NOTES_DOCUMENT))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(NOTES_DOCUMENT).encode())))
     assert nudge("memory", "import", *words, "--namespace", "n").out == (
-        "✔ imported 2 notes: 1 created, 1 unchanged, 1 links\n"
+        "✔ imported 1 note: 1 created, 1 unchanged, 1 links\n"
     )
     rows = {name: NOTES_DOCUMENT[name] for name in ("memories", "links")}
     assert sent_notes(server) == [{**rows, "namespace": "n", "dry_run": False, "page": 0}]
@@ -290,12 +290,22 @@ def test_notes_import_names_what_is_wrong(nudge: Nudge, server: Server, somewher
     assert lines[1:3] == ["  link 1: is not one", "  note 1: title: is required"] and lines[-1] == "  and 3 more"
 
 
-@pytest.mark.parametrize("text", ["[]", '{"memories": {}}', '{"memories": [7]}', '{"links": 1}', "{"])
+@pytest.mark.parametrize(
+    "text", ["[]", '{"name": "package", "version": "1"}', '{"memories": {}}', '{"memories": [7]}', '{"links": 1}', "{"]
+)
 def test_notes_what_is_no_export_is_refused_here(nudge: Nudge, server: Server, somewhere: Path, text: str) -> None:
     """In one line, and nothing is sent."""
     (somewhere / "x.json").write_text(text)
     outcome = nudge("memory", "import", "x.json")
     assert outcome.code == 3 and "nudge memory export" in outcome.err and server.calls == []
+
+
+def test_notes_an_export_of_hints_names_its_command(nudge: Nudge, server: Server, somewhere: Path) -> None:
+    """The output of `nudge export` is refused with the command that reads it."""
+    (somewhere / "x.json").write_text('{"components": {}}')
+    outcome = nudge("memory", "import", "x.json")
+    assert outcome.code == 3 and "x.json has no list of memories" in outcome.err and server.calls == []
+    assert "nudge import" in outcome.err
 
 
 def test_notes_a_large_import_goes_in_pages(
@@ -335,7 +345,7 @@ def test_notes_mine(nudge: Nudge, server: Server, somewhere: Path) -> None:
     outcome = nudge("memory", "mine", "--format", "claude", "conversations.json", "--namespace", "chats")
     assert outcome.out.splitlines() == [
         "1 conversation (left out: 1 empty, 1 bad)",
-        "✔ imported 2 notes: 1 created, 1 unchanged, 1 links",
+        "✔ imported 1 note: 1 created, 1 unchanged, 1 links",
     ]
     assert server.params["namespace"] == "chats" and len(server.params["memories"]) == 1
     missing = nudge("memory", "mine", "--format", "claude", "missing.json")

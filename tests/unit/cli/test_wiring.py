@@ -497,6 +497,19 @@ def test_connect_installs_the_hook_script_and_disconnect_removes_it(nudge: Nudge
     assert nudge("disconnect", "claude-code").code == 0 and not script.exists()
 
 
+def test_a_printed_hook_script_stays(nudge: Nudge) -> None:
+    """A configuration that was printed may be pasted later, anywhere: disconnect keeps the script that it names and
+    says so; only deleting all data removes it."""
+    script = Path(guard_path())
+    nudge("connect", "codex", "--print")
+    outcome = nudge("disconnect", "codex")
+    assert outcome.out.startswith("✔ nothing was connected\nkept ") and script.exists()
+    nudge("connect", "codex", "--yes")
+    assert json.loads(nudge("disconnect", "--all", "--json").out)["kept"] == [str(script)] and script.exists()
+    assert nudge("disconnect", "--all", "--delete-data", "--yes").code == 0
+    assert not script.exists() and not list(script.parent.glob("nudge-hook*"))
+
+
 def test_connect_sees_the_plugin(nudge: Nudge, home: Path) -> None:
     """And does not wire a second set; a plugin that is switched off does not count."""
     settings = home / ".claude" / "settings.json"

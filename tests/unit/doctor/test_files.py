@@ -120,3 +120,51 @@ def test_the_disk(make: Make, monkeypatch: pytest.MonkeyPatch, free: int, level:
     usage.free = free  # type: ignore[attr-defined]
     monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
     assert only(files.check_disk(make())).level == level
+
+
+def test_the_data_files(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data directory, the database, its journals and backups, and the log are reported when others can read them,
+    and are a failure when others can write them; the fix closes them all."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder, log = tmp_path / ".local/share/nudge", tmp_path / "run/log"
+    for directory in (folder / "backups", log):
+        directory.mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    names = ("nudge.db", "nudge.db-wal", "nudge.db-shm", "backups/nudge-20260101-000000.db")
+    opened = [folder, folder / "backups", *(folder / name for name in names), log / "nudge.log"]
+    for file in opened[2:]:
+        file.touch(0o600)
+    assert only(files.check_data_files(make())).level == "ok"
+    for path in opened:
+        path.chmod(path.stat().st_mode | 0o044)
+    (folder / "nudge.db").chmod(0o666)
+    findings = list(files.check_data_files(make()))
+    assert sorted(levels(findings)) == ["fail", *["warn"] * 6]
+    assert f"{folder / 'nudge.db'} can be changed by others (0666)" in [finding.message for finding in findings]
+    assert len(doctor.fix(findings)) == 7
+    assert only(files.check_data_files(make())).level == "ok" and mode_of(folder / "nudge.db") == 0o600
+
+
+def test_settings_that_others_can_write(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """config.toml holds no secrets, so others may read it; when they can write it, it is a failure."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".config/nudge/config.toml"
+    file.parent.mkdir(parents=True)
+    file.parent.chmod(0o755)
+    file.touch()
+    file.chmod(0o644)
+    assert only(files.check_data_files(make())).level == "ok"
+    file.chmod(0o664)
+    found = only(files.check_data_files(make()))
+    assert (found.level, found.fix) == ("fail", f"chmod 644 {file}")
+    assert doctor.fix([found]) and mode_of(file) == 0o644
+
+
+def test_a_moved_database_in_a_shared_directory(make: Make, tmp_path: Path) -> None:
+    """Others who can write to the directory of a moved database could replace it: a warning without a repair, because
+    the directory is the user's."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    found = only(files.check_data_files(make(environ={"NUDGE_DB": str(shared / "nudge.db")})))
+    assert (found.level, found.repair, found.fix) == ("warn", None, f"chmod go-w {shared}")

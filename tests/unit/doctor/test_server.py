@@ -12,6 +12,7 @@ from nudge.config import Settings
 from nudge.doctor import server
 from nudge.ipc import holder
 from nudge.ipc.lock import Flock
+from nudge.setting_table import SETTINGS
 from tests.harness import free_port
 
 from .conftest import Make, levels, only, publish
@@ -153,6 +154,23 @@ def test_settings(make: Make, tmp_path: Path) -> None:
     assert only(server.check_settings(make(settings=Settings({"autostart": False})))).level == "warn"
     found = only(server.check_settings(make(settings=Settings({}, ["max_hint"]), environ={"NUDGE_CONFIG": config})))
     assert found.level == "warn" and "max_hint" in found.message and config in str(found.fix)
+
+
+def test_a_variable_that_is_nearly_a_setting(make: Make) -> None:
+    """A variable with almost the name of a setting is a warning with that name. Known variables are none, nor is one
+    that may belong to another program."""
+    known = {setting.variable: "1" for setting in SETTINGS}
+    others = {"NUDGE_RUNTIME_DIR": "/r", "NUDGE_CONFIG": "/c", "NUDGE_TEST_LONG": "1", "NUDGE_THEIRS": "1"}
+    assert only(server.check_settings(make(environ={**known, **others}))).level == "ok"
+    found = only(server.check_settings(make(environ={"NUDGE_MAX_HINT": "3"})))
+    assert (found.level, found.fix) == ("warn", "unset NUDGE_MAX_HINT") and "NUDGE_MAX_HINTS?" in found.message
+
+
+def test_a_servers_warning_about_its_settings_is_not_repeated(make: Make) -> None:
+    """The unknown names of config.toml are one finding, although a running server reports them too."""
+    settings = Settings({}, ["max_hint"])
+    here = make(settings=settings, status={"pid": 41, "owner": "detached", "warnings": [settings.unknown_warning]})
+    assert [only(check(here)).level for check in (server.check_settings, server.check_server)] == ["warn", "ok"]
 
 
 def test_settings_that_the_server_does_not_use(make: Make, run: Path) -> None:

@@ -132,6 +132,14 @@ def test_hints_and_history_meet(served: tuple[App, Ask], explain: bool) -> None:
         assert item["matches"]["reasons"] and item["pack_context"]["included"]
 
 
+def test_a_hint_with_slashes_in_its_name_is_explained(served: tuple[App, Ask]) -> None:
+    """The line of a hint whose component has a slash has the parts of the hint's score."""
+    app, ask = served
+    app.session.store.apply(app.session.store.decide_set(app.now(), "packages/api", "test", "pytest -q", META).change)
+    [item] = ask(explain=True)["items"]
+    assert item["id"] == "packages/api/test" and item["score"]["components"]["specificity"] is not None
+
+
 def test_an_injection_is_explained_as_anything_is(served: tuple[App, Ask]) -> None:
     """A hint and a note have the parts that `memory_explain` gives them, and a line of the history its one score."""
     app, ask = served

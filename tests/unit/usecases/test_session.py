@@ -49,17 +49,40 @@ def previous_keys(directory: Path) -> list[str]:
 def test_the_session_ends_and_is_kept_once(tmp_path: Path) -> None:
     """The log is gone, its hints are in the export of the previous session, and the lock is free again."""
     with_a_hint(tmp_path)
-    assert session.forget(str(tmp_path), SETTINGS) == 1
+    assert session.forget(str(tmp_path), SETTINGS) == (1, 0)
     assert not (tmp_path / paths.CHANGE_LOG).exists()
     assert "api" in json.loads((tmp_path / paths.PREVIOUS).read_text())["components"]
     assert Flock(str(tmp_path / paths.LOCK)).acquire()
+
+
+def test_a_session_that_loses_nothing_leaves_the_export(tmp_path: Path) -> None:
+    """A session whose hints all outlive it, or that has none, does not replace the export of the one before it."""
+    with_a_hint(tmp_path)
+    session.forget(str(tmp_path), SETTINGS)
+    with_a_hint(tmp_path, "flag", "PT1H")
+    assert session.forget(str(tmp_path), SETTINGS) == (0, 1)
+    assert previous_keys(tmp_path) == ["test"]
+
+
+def test_a_session_of_secrets_leaves_the_export(tmp_path: Path) -> None:
+    """A secret cannot be imported again: a session that has no other hints does not replace the export before it."""
+    with_a_hint(tmp_path)
+    session.forget(str(tmp_path), SETTINGS)
+    ended = session.open_session(str(tmp_path), sources(tmp_path))
+    assert ended.log is not None
+    meta = {"sensitivity": "secret"}
+    ended.store.apply(ended.store.decide_set(ended.clock.now(), "api", "token", "value", meta).change)
+    assert session.count_ended_hints(ended) == (1, 0)
+    ended.log.close()
+    session.end_session(str(tmp_path), ended)
+    assert previous_keys(tmp_path) == ["test"]
 
 
 def test_a_hint_with_a_duration_outlives_the_session(tmp_path: Path) -> None:
     """Only what had the session's lifetime goes, to the last byte; the next session has the rest."""
     with_a_hint(tmp_path)
     with_a_hint(tmp_path, "flag", "PT1H")
-    assert session.forget(str(tmp_path), SETTINGS) == 1
+    assert session.forget(str(tmp_path), SETTINGS) == (1, 1)
     assert b"the value of test" not in (tmp_path / paths.CHANGE_LOG).read_bytes()
     assert previous_keys(tmp_path) == ["flag", "test"]
     assert keys_of_the_next(tmp_path) == ["flag"]
@@ -73,7 +96,7 @@ def test_hints_of_a_large_previous_session_are_known_too(tmp_path: Path) -> None
         decision = opened.store.decide_set(opened.clock.now(), "api", f"k{number}", "x" * 2_000, {})
         opened.log.append(decision.change.to_record())
     opened.log.close()
-    assert session.forget(str(tmp_path), SETTINGS) == 50
+    assert session.forget(str(tmp_path), SETTINGS) == (50, 0)
     assert len(session.PreviousSession(str(tmp_path)).identities()) == 50
 
 
@@ -115,7 +138,7 @@ def test_a_log_that_cannot_be_read_is_forgotten_too(tmp_path: Path, content: byt
     else:
         path.write_bytes(content)
     (tmp_path / paths.PREVIOUS).write_text("earlier")
-    assert session.forget(str(tmp_path), SETTINGS) == 0
+    assert session.forget(str(tmp_path), SETTINGS) == (0, 0)
     assert not path.exists() and (tmp_path / paths.PREVIOUS).read_text() == "earlier"
 
 
@@ -171,7 +194,7 @@ def test_what_stands_in_the_logs_place_is_forgotten_too(tmp_path: Path, place: C
     """Otherwise the next session would be in memory again. A directory with something in it is left to the user."""
     path = tmp_path / paths.CHANGE_LOG
     place(path)
-    assert session.forget(str(tmp_path), SETTINGS) == 0
+    assert session.forget(str(tmp_path), SETTINGS) == (0, 0)
     assert not os.path.lexists(path) and os.path.exists("/etc/hostname")
     path.mkdir()
     (path / "something").write_text("")
