@@ -119,6 +119,8 @@ def export_hints(
 ) -> int:
     """Prints one JSON document that `nudge import` reads. Secret values are left out, unless --reveal is given."""
     if all_history:
+        if component is not None:
+            raise Usage("--component cannot be combined with --all", "leave one of them out")
         return _export_history(invocation, target)
     console = invocation.console
     del format  # JSON is the only one
@@ -135,7 +137,9 @@ def export_hints(
     else:
         console.result(result, [text])
     if hidden := sum(1 for hint in hints if hint.get("redacted")):
-        console.note(f"{output.count(hidden, 'secret value')} left out; include them with --reveal")
+        console.note(
+            f"{output.count(hidden, 'secret value')} left out; include {'it' if hidden == 1 else 'them'} with --reveal"
+        )
     return EXIT_OK
 
 

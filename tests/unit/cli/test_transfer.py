@@ -85,11 +85,17 @@ def transferring(server: Server) -> None:
     }
 
 
+def test_an_export_of_the_history_has_no_component(nudge: Nudge, server: Server) -> None:
+    """An option that would be ignored is refused."""
+    outcome = nudge("export", "--all", "--component", "api")
+    assert (outcome.code, server.calls) == (2, []) and "--component cannot be combined with --all" in outcome.err
+
+
 def test_export_is_the_payload(nudge: Nudge, server: Server) -> None:
     """stdout holds the document that import reads; what was left out is a remark beside it."""
     outcome = nudge("export", "--format", "json")
     assert json.loads(outcome.out) == PAYLOAD
-    assert outcome.err == "1 secret value left out; include them with --reveal\n"
+    assert outcome.err == "1 secret value left out; include it with --reveal\n"
     assert server.params == {}
 
 
