@@ -234,11 +234,11 @@ def _tool(operation: Operation) -> types.Tool:
 
 
 def _annotations(effect: Effect) -> types.ToolAnnotations:
-    """Return the tool's annotations; `destructiveHint` has a meaning only for tools that change something, where false
-    means that they only add."""
+    """Return the tool's annotations. A newer version of a hint or a note does not count as destructive: Codex asks its
+    user before every call of a destructive tool, and agents save what they found out in the middle of their work."""
     if effect == "read":
         return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return types.ToolAnnotations(read_only_hint=False, destructive_hint=effect == "change", open_world_hint=False)
+    return types.ToolAnnotations(read_only_hint=False, destructive_hint=effect == "delete", open_world_hint=False)
 
 
 def _output_schema(operation: Operation) -> dict[str, Any]:

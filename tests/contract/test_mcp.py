@@ -224,15 +224,14 @@ def test_what_an_agent_needs_in_its_work_is_listed(tools: list[dict[str, Any]]) 
     assert {tool["name"] for tool in tools} == hints | history | memories | {"start_ghap", "resolve_ghap"}
 
 
-def test_tools_that_only_add_are_the_only_ones_that_are_not_destructive() -> None:
-    """To a client `destructiveHint: false` means that nothing is overwritten or removed: no such tool may replace a
-    hint, a note, an attempt or a mark."""
-    additive = {
-        *("nudge_bump", "nudge_import_begin", "nudge_import_page", "record", "record_many", "inject", "backup"),
-        *("memory_recall", "memory_link", "memory_archive_restore"),
-        *("start_ghap", "resolve_ghap", "start_session", "increment_tool_count"),
+def test_tools_that_remove_things_are_destructive() -> None:
+    """Those that delete, or overwrite what the call does not name one by one; a client may ask before it calls one."""
+    destructive = {
+        *("nudge_delete_hint", "nudge_import", "nudge_import_commit", "nudge_scan", "nudge_stop"),
+        *("memory_delete", "memory_forget", "memory_gc", "memory_archive_purge", "memory_import", "memory_sync"),
+        *("memory_consolidate", "memory_auto_consolidate", "forget_learned", "purge"),
     }
-    assert {operation.tool for operation in OPERATIONS.values() if operation.effect == "add"} == additive
+    assert {operation.tool for operation in OPERATIONS.values() if operation.effect == "delete"} == destructive
 
 
 def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
@@ -240,7 +239,7 @@ def test_every_tool_says_what_it_does(tools: list[dict[str, Any]]) -> None:
     effects = {operation.tool: operation.effect for operation in OPERATIONS.values()}
     for tool in tools:
         effect = effects[tool["name"]]
-        change = {} if effect == "read" else {"destructiveHint": effect == "change"}
+        change = {} if effect == "read" else {"destructiveHint": effect == "delete"}
         assert tool["annotations"] == {"readOnlyHint": effect == "read", "openWorldHint": False, **change}
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             Draft202012Validator.check_schema(schema)
