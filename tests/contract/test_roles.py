@@ -163,6 +163,7 @@ def test_without_grace_a_living_proxy_keeps_the_session(make_machine: Callable[.
     machine = make_machine(NUDGE_SESSION_GRACE="0")
     primary = machine.serve()
     primary.initialize()
+    machine.ready()
     proxy = machine.serve()
     proxy.initialize()
     proxy.call("nudge_set_hint", component="api", key="test", value="pytest -q", meta={"scope": {}})

@@ -345,9 +345,11 @@ WAYS = [*ALONE, *TO_A_PRIMARY]
 
 
 def connected(machine: Machine, *arguments: str, cwd: str | None = None, **environ: str) -> Stdio:
-    """An MCP client that has shaken hands."""
+    """An MCP client that has shaken hands, once there is a PRIMARY: the handshake is answered before a server tries to
+    become one, so that the next client's could be faster."""
     stdio = machine.serve(*arguments, cwd=cwd, **environ)
     stdio.initialize()
+    machine.ready()
     return stdio
 
 
